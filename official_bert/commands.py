@@ -1,0 +1,53 @@
+"""How every command starts and ends: absl flags, exit codes, one clear line for an error.
+
+Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags
+
+from official_bert.errors import UserError
+
+
+def run(main: Callable[[Sequence[str]], int | None]) -> None:
+    """Parses the flags, calls `main(argv)` and exits with the project's exit codes.
+
+    Raises:
+      SystemExit: always. Unknown or ill-typed flags print their message and exit with 2.
+    """
+
+    def guarded(argv: Sequence[str]) -> None:
+        sys.exit(_exit_code(main, argv))
+
+    app.run(guarded, flags_parser=_parse_flags)
+
+
+def _exit_code(main, argv) -> int:
+    if len(argv) > 1:
+        return _say(f"unexpected argument {argv[1]!r}; options are given as --name=value", 2)
+    try:
+        return main(argv) or 0
+    except UserError as error:
+        return _say(f"error: {error}", 2)
+    except KeyboardInterrupt as interrupt:
+        return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
+    except Exception as error:
+        logging.exception("failed")
+        return _say(f"failed: {type(error).__name__}: {error}", 1)
+
+
+def _parse_flags(argv):
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        sys.exit(_say(f"error: {error}\nSee --help for the options.", 2))
+    except UserError as error:
+        sys.exit(_say(f"error: {error}", 2))
+
+
+def _say(message: str, code: int) -> int:
+    print(message, file=sys.stderr, flush=True)
+    return code

@@ -1,0 +1,20 @@
+"""What all tests share: quiet TensorFlow, a fixed CPU device, the folder of real data."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real corpora and benchmarks; tests that need it skip without it."""
+    folder = os.environ.get("BERT_DATA_DIR", "")
+    if not folder:
+        pytest.skip("needs real data: set BERT_DATA_DIR to its folder")
+    if not Path(folder).is_dir():
+        pytest.fail(f"BERT_DATA_DIR={folder} is not a folder")
+    return Path(folder)
