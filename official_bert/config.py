@@ -1,0 +1,206 @@
+"""The shape of a BERT model: `BertConfig` and the sizes that have a name.
+
+Field names are those of Google's `bert_config.json`, so its files are read unchanged; three fields
+are added, each with the original's value as default: `attention_direction`, `gelu_form` and
+`layer_norm_eps`.
+"""
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right")
+GELU_FORMS = ("erf", "tanh")
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Sizes and rates of a BERT encoder (paper, section 3, "Model Architecture").
+
+    Attributes:
+      vocab_size: entries of the WordPiece vocabulary.
+      hidden_size: width of every layer, the paper's H.
+      num_hidden_layers: Transformer blocks, the paper's L.
+      num_attention_heads: attention heads, the paper's A; divides `hidden_size`.
+      intermediate_size: width of the feed-forward layer, 4H in the paper.
+      hidden_act: activation of the feed-forward layer and the masked-LM transform.
+      hidden_dropout_prob: dropout of the embeddings and of each sub-layer's output.
+      attention_probs_dropout_prob: dropout of the attention probabilities.
+      max_position_embeddings: longest sequence, in tokens.
+      type_vocab_size: segments (sentence A, sentence B).
+      initializer_range: standard deviation of the truncated normal initial weights.
+      attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1, where
+        a token attends to itself and to tokens on its left only.
+      gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
+        google-research/bert has used since February 2019). They differ by at most 4.73e-4.
+      layer_norm_eps: added to the variance in layer normalisation.
+
+    Raises:
+      UserError: a field has an impossible value; the message names the field.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    attention_direction: str = "bidirectional"
+    gelu_form: str = "erf"
+    layer_norm_eps: float = 1e-12
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            _check_type(field, getattr(self, field.name))
+        for name in (
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+            "type_vocab_size",
+            "initializer_range",
+            "layer_norm_eps",
+        ):
+            if getattr(self, name) <= 0:
+                raise UserError(f"BertConfig.{name} must be positive, not {getattr(self, name)}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"BertConfig.{name} must be in [0, 1), not {getattr(self, name)}")
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"BertConfig.num_attention_heads ({self.num_attention_heads}) must divide "
+                f"hidden_size ({self.hidden_size})"
+            )
+        _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
+        _check_choice("attention_direction", self.attention_direction, ATTENTION_DIRECTIONS)
+        _check_choice("gelu_form", self.gelu_form, GELU_FORMS)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
+        """Makes a configuration from a dictionary; missing fields keep their defaults.
+
+        Raises:
+          UserError: a field is unknown or has an impossible value. `source` starts the message.
+        """
+        # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
+        fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(fields) - set(known))
+        if unknown:
+            raise UserError(
+                f"{source}: unknown field {', '.join(unknown)}; the fields are {', '.join(known)}"
+            )
+        try:
+            return cls(**fields)
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike) -> "BertConfig":
+        """Reads a `bert_config.json`.
+
+        Raises:
+          UserError: the file is missing, is not a JSON object, or a field is wrong.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                fields = json.load(file)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+        except ValueError as error:
+            raise UserError(f"{path}: not valid JSON ({error})") from error
+        if not isinstance(fields, dict):
+            raise UserError(f"{path}: expected a JSON object with the fields of bert_config.json")
+        return cls.from_dict(fields, source=str(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def to_json_file(self, path: str | os.PathLike) -> None:
+        """Writes a `bert_config.json` that `from_json_file` reads back equal."""
+        with atomic_write(path) as file:
+            json.dump(self.to_dict(), file, indent=2)
+            file.write("\n")
+
+
+# Well-Read Students (Turc et al., 2019): every L with every H, and A = H / 64.
+_MINIATURES = {
+    f"L-{layers}_H-{width}": (layers, width, width // 64)
+    for layers in (2, 4, 6, 8, 10, 12)
+    for width in (128, 256, 512, 768)
+}
+# (L, H, A) of each name. Rows of Table 6 that equal another size keep a name of their own, so that
+# the table can be read row by row.
+NAMED_SIZES: dict[str, tuple[int, int, int]] = {
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    **_MINIATURES,
+    "table6-L3-H768-A12": (3, 768, 12),
+    "table6-L6-H768-A3": (6, 768, 3),
+    "table6-L6-H768-A12": (6, 768, 12),
+    "table6-L12-H768-A12": (12, 768, 12),
+    "table6-L12-H1024-A16": (12, 1024, 16),
+    "table6-L24-H1024-A16": (24, 1024, 16),
+}
+
+
+def named_config(name: str, **overrides: Any) -> BertConfig:
+    """The configuration of a named size, uncased English unless `overrides` says otherwise.
+
+    Example: `named_config("mini", vocab_size=8192)`.
+
+    Raises:
+      UserError: no size has that name, or an override is wrong.
+    """
+    if name not in NAMED_SIZES:
+        raise UserError(f"no BERT size is named {name!r}; the names are {', '.join(NAMED_SIZES)}")
+    layers, width, heads = NAMED_SIZES[name]
+    shape = {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * width,
+    }
+    return BertConfig.from_dict(shape | overrides, source=f"named_config({name!r})")
+
+
+_IGNORED_FIELDS = frozenset(
+    {
+        "directionality",
+        "pooler_fc_size",
+        "pooler_num_attention_heads",
+        "pooler_num_fc_layers",
+        "pooler_size_per_head",
+        "pooler_type",
+    }
+)
+
+
+def _check_type(field: dataclasses.Field, value: Any) -> None:
+    # bool is an int to Python, and JSON writes 0.0 as 0: neither must slip through or be refused.
+    expected = (int, float) if field.type is float else field.type
+    if isinstance(value, bool) or not isinstance(value, expected):
+        raise UserError(
+            f"BertConfig.{field.name} must be {field.type.__name__}, not {value!r}"
+        )
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UserError(f"BertConfig.{name} must be one of {', '.join(choices)}, not {value!r}")

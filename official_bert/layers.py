@@ -1,0 +1,151 @@
+"""The parts of the encoder: embeddings, self-attention, the Transformer block, dropout.
+
+Every layer creates its weights when it is constructed, since all widths are known from the
+`BertConfig`. B is the batch size, L the sequence length, H the hidden size, A the number of
+attention heads and D = H / A the width of a head.
+"""
+
+import keras
+from keras import ops
+
+from official_bert.config import BertConfig
+from official_bert.randomness import dropout, fold_in
+
+# Added to the attention scores of forbidden positions: exp(-10000) is 0 in every float format.
+MASKED_SCORE = -10000.0
+
+
+class Embeddings(keras.layers.Layer):
+    """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2)."""
+
+    def __init__(self, config: BertConfig, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate = config.hidden_dropout_prob
+        self.type_vocab_size = config.type_vocab_size
+        width = config.hidden_size
+
+        def table(name, rows):
+            # Rows are looked up in float32 and cast afterwards: casting whole tables would cost more
+            # than the lookup, and their gradients would be summed in half precision.
+            return self.add_weight(
+                name=name, shape=(rows, width), initializer=initializer, autocast=False
+            )
+
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
+        self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
+        with keras.name_scope(self.name):
+            self.norm = _layer_norm(config, self.dtype_policy, "norm")
+        self.built = True
+
+    def call(self, input_ids, segment_ids, seed=None):
+        """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference."""
+        length = ops.shape(input_ids)[1]
+        x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
+        # A matrix product, since the gradient of a lookup in a table of two rows is slow.
+        segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
+        x = x + ops.matmul(segments, self.token_type_embeddings)
+        x = x + self.position_embeddings[:length]
+        return dropout(self.norm(ops.cast(x, self.compute_dtype)), self.dropout_rate, seed)
+
+
+class SelfAttention(keras.layers.Layer):
+    """Multi-head self-attention with its output projection."""
+
+    def __init__(self, config: BertConfig, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.heads = config.num_attention_heads
+        self.head_width = config.hidden_size // config.num_attention_heads
+        self.dropout_rate = config.attention_probs_dropout_prob
+        width = config.hidden_size
+        with keras.name_scope(self.name):
+            self.query = _dense(width, width, initializer, self.dtype_policy, "query")
+            self.key = _dense(width, width, initializer, self.dtype_policy, "key")
+            self.value = _dense(width, width, initializer, self.dtype_policy, "value")
+            self.output_dense = _dense(width, width, initializer, self.dtype_policy, "output")
+        self.built = True
+
+    def call(self, x, attention_bias, seed=None):
+        """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H]."""
+        query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
+        key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
+        value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
+        # Scaling the query, the smaller tensor, instead of the scores.
+        scores = ops.matmul(query * self.head_width**-0.5, key)  # [B, A, L, L]
+        probabilities = ops.softmax(scores + attention_bias, axis=-1)
+        probabilities = dropout(probabilities, self.dropout_rate, seed)
+        context = ops.matmul(probabilities, value)  # [B, A, L, D]
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
+        return self.output_dense(context)
+
+    def _split_heads(self, x, order):
+        batch, length = ops.shape(x)[:2]
+        return ops.transpose(ops.reshape(x, (batch, length, self.heads, self.head_width)), order)
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Self-attention and feed-forward, each followed by dropout, residual and normalisation.
+
+    Normalising after the addition ("post-LN") is the original Transformer's order, and BERT's.
+    """
+
+    def __init__(self, config: BertConfig, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate = config.hidden_dropout_prob
+        self.activation = activation(config)
+        width, inner = config.hidden_size, config.intermediate_size
+        policy = self.dtype_policy
+        with keras.name_scope(self.name):
+            self.attention = SelfAttention(config, initializer, dtype=policy, name="attention")
+            self.attention_norm = _layer_norm(config, policy, "attention_norm")
+            self.intermediate = _dense(width, inner, initializer, policy, "intermediate")
+            self.output_dense = _dense(inner, width, initializer, policy, "output")
+            self.output_norm = _layer_norm(config, policy, "output_norm")
+        self.built = True
+
+    def call(self, x, attention_bias, seed=None):
+        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed."""
+        attended = self.attention(x, attention_bias, seed=fold_in(seed, 0))
+        x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
+        fed_forward = self.output_dense(self.activation(self.intermediate(x)))
+        return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
+
+
+def attention_bias(input_mask, attention_direction: str, dtype: str):
+    """What is added to attention scores: 0 where a token may look, -10000 where it may not.
+
+    Args:
+      input_mask: int32 [B, L], 1 for tokens and 0 for padding.
+      attention_direction: "bidirectional" or "left_to_right".
+      dtype: float dtype of the result.
+
+    Returns:
+      [B, 1, 1, L], or [B, 1, L, L] for "left_to_right".
+    """
+    allowed = ops.cast(input_mask[:, None, None, :], "bool")
+    if attention_direction == "left_to_right":
+        position = ops.arange(ops.shape(input_mask)[1])
+        allowed = ops.logical_and(allowed, position[None, None, None, :] <= position[:, None])
+    return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
+
+
+def activation(config: BertConfig):
+    """The function that `hidden_act` and `gelu_form` name."""
+    if config.hidden_act == "gelu":
+        approximate = config.gelu_form == "tanh"
+        return lambda x: ops.gelu(x, approximate=approximate)
+    return keras.activations.get(config.hidden_act)
+
+
+def _dense(inputs, outputs, initializer, policy, name):
+    layer = keras.layers.Dense(outputs, kernel_initializer=initializer, dtype=policy, name=name)
+    layer.build((None, inputs))
+    return layer
+
+
+def _layer_norm(config, policy, name):
+    layer = keras.layers.LayerNormalization(
+        epsilon=config.layer_norm_eps, dtype=policy, name=name
+    )
+    layer.build((None, None, config.hidden_size))
+    return layer

@@ -1,0 +1,87 @@
+"""Stateless randomness: dropout masks as a pure function of (seed, step, replica, layer).
+
+A seed is an int32 tensor [2]: a number for the run and replica, and a number for the step. Layers
+fold their own number into it. No state is kept, so a resumed run draws what the uninterrupted run
+would have drawn, recomputed activations see the mask they saw before, and replicas differ. (Keras'
+own Dropout keeps a counter in a variable, which tf.distribute mirrors: all replicas of a
+MirroredStrategy draw the same mask.)
+"""
+
+import keras
+from keras import ops
+
+# Seeds of neighbouring layers lie this far apart. PyTorch seeds its generator with the sum of both
+# numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay distinct.
+_LAYER_STRIDE = 1_000_003
+_SEED_RANGE = 2**30
+
+
+def make_seed(run_seed, step, replica=0):
+    """The seed of one training step on one replica.
+
+    Args:
+      run_seed: int, or int32 scalar tensor.
+      step: int, or int32 scalar tensor; the number of the step (of the micro-step when gradients
+        are accumulated).
+      replica: int, or int32 scalar tensor.
+
+    Returns:
+      int32 tensor [2].
+    """
+    run_seed = ops.cast(run_seed, "int32") + 7_368_787 * ops.cast(replica, "int32")
+    return ops.stack([ops.mod(run_seed, _SEED_RANGE), ops.cast(step, "int32")])
+
+
+def fold_in(seed, number: int):
+    """The seed of part `number` of something that has `seed`; None stays None (inference)."""
+    if seed is None:
+        return None
+    return seed + ops.convert_to_tensor([number * _LAYER_STRIDE, 0], dtype="int32")
+
+
+def next_seed(generator: keras.random.SeedGenerator):
+    """Draws a seed from a model's generator, for callers that pass none (`fit`, user code)."""
+    run_seed, step = ops.unstack(ops.cast(generator.next(), "int32"), num=2)
+    return make_seed(run_seed, step, _replica_id())
+
+
+def dropout(x, rate: float, seed):
+    """Zeroes each number of `x` with probability `rate` and divides the others by 1 - rate.
+
+    Args:
+      x: float tensor of any shape.
+      rate: float in [0, 1).
+      seed: int32 tensor [2], or None to return `x` unchanged (inference).
+    """
+    if seed is None or rate == 0:
+        return x
+    if keras.backend.backend() == "tensorflow":
+        from official_bert.tensorflow_kernels import dropout as tensorflow_dropout
+
+        return tensorflow_dropout(x, rate, seed)
+    return keras.random.dropout(x, rate, seed=_GivenSeed(seed))
+
+
+def uniform(shape, seed):
+    """float32 numbers in [0, 1) that depend on the seed alone."""
+    return keras.random.uniform(shape, seed=_GivenSeed(seed))
+
+
+class _GivenSeed(keras.random.SeedGenerator):
+    """Makes Keras' random functions use a seed that is already known."""
+
+    def __init__(self, seed):
+        self._seed = seed
+
+    def next(self, ordered=True):
+        dtype = "int32" if keras.backend.backend() == "tensorflow" else "uint32"
+        return ops.cast(self._seed, dtype)
+
+
+def _replica_id():
+    if keras.backend.backend() != "tensorflow":
+        return 0
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    return context.replica_id_in_sync_group if context else 0
