@@ -1,0 +1,135 @@
+"""Checkpoints of a run: every number that decides how it goes on, written whole or not at all.
+
+A checkpoint is a folder `checkpoints/step-00001000` with `arrays.npz` (weights and optimiser, the
+exact bits) and `state.json` (step, data position, best score so far). It is written under a
+temporary name and renamed, so what has the final name is complete. The archive's checksums catch
+what a disk damaged later; then the checkpoint before it is used.
+"""
+
+import json
+import logging
+import os
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_folder
+
+_NAME = re.compile(r"step-(\d{8,})")
+
+
+class Checkpoints:
+    """The checkpoints in one folder: the newest `keep` stay, and the best one.
+
+    Args:
+      folder: where they are; created when the first one is saved.
+      keep: how many of the newest stay.
+    """
+
+    def __init__(self, folder, keep=2):
+        self.folder = Path(folder)
+        self.keep = max(1, keep)
+
+    def steps(self):
+        """The steps that have a checkpoint, ascending."""
+        if not self.folder.is_dir():
+            return []
+        names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        return sorted(int(match[1]) for match in names if match)
+
+    def save(self, step, arrays, state, best_step=None):
+        """Writes one checkpoint, then removes those that are neither new nor the best.
+
+        Args:
+          step: int, the number of steps taken.
+          arrays: dict of name -> numpy array.
+          state: dict of JSON values.
+          best_step: the step whose checkpoint stays whatever its age.
+
+        Raises:
+          UserError: the disk is full; the earlier checkpoints are still there.
+        """
+        # A state of the same step (an interrupted run that was continued) is the same: replace it.
+        with atomic_folder(self._path(step), overwrite=True) as folder:
+            with open(folder / "arrays.npz", "wb") as file:
+                np.savez(file, **arrays)
+                _to_disk(file)
+            with open(folder / "state.json", "w", encoding="utf-8") as file:
+                json.dump({**state, "step": step}, file, indent=1)
+                _to_disk(file)
+        for old in self.steps()[: -self.keep]:
+            if old not in (best_step, step):
+                shutil.rmtree(self._path(old), ignore_errors=True)
+        self._remove_remains()
+
+    def load(self, step):
+        """(arrays, state) of one checkpoint; raises what a damaged file raises."""
+        path = self._path(step)
+        with np.load(path / "arrays.npz", allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        return arrays, json.loads((path / "state.json").read_text(encoding="utf-8"))
+
+    def load_newest(self):
+        """(arrays, state) of the newest checkpoint that is intact, or None without any.
+
+        Raises:
+          UserError: there are checkpoints, and all are damaged.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                return self.load(step)
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                logging.warning("%s is damaged (%s); trying an older one", self._path(step), error)
+        if steps:
+            raise UserError(
+                f"all checkpoints in {self.folder} are damaged; start again with --overwrite"
+            )
+        return None
+
+    def remove_all(self):
+        """Removes the folder: a finished run needs its checkpoints no longer."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, step):
+        return self.folder / f"step-{step:08d}"
+
+    def _remove_remains(self):
+        # Temporary folders of a process that was killed while it wrote. This process writes none
+        # at this moment, and one run has one writer.
+        for path in self.folder.glob(".step-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def check_arrays(found, expected):
+    """Compares the arrays of a checkpoint with those of a model.
+
+    Args:
+      found: dict of name -> array, of the checkpoint.
+      expected: dict of name -> array, of the model.
+
+    Raises:
+      UserError: a name or a shape differs.
+    """
+    missing = sorted(set(expected) - set(found))
+    extra = sorted(set(found) - set(expected))
+    if missing or extra:
+        raise UserError(
+            f"the checkpoint is of another model: it lacks {missing[:3] or 'nothing'} "
+            f"and has {extra[:3] or 'nothing'} too many"
+        )
+    for name, array in expected.items():
+        if tuple(found[name].shape) != tuple(array.shape):
+            raise UserError(
+                f"the checkpoint is of another model: {name} has shape {found[name].shape} there "
+                f"and {tuple(array.shape)} here"
+            )
+
+
+def _to_disk(file):
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,442 @@
+"""Configurations of the experiments: typed dataclasses, Python files, command-line overrides.
+
+A configuration file is Python: `get_config(scale)` returns one of the dataclasses below, and an
+ablation is `dataclasses.replace(base, ...)`, so that the difference *is* the ablation.
+`--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
+fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
+Unknown fields are errors that list the valid ones.
+"""
+
+import dataclasses
+import difflib
+import hashlib
+import importlib.util
+import inspect
+import json
+import pathlib
+import sys
+import types
+import typing
+
+from official_bert.config import BertConfig, named_config
+from official_bert.errors import UserError
+
+CONFIGS = pathlib.Path(__file__).parent / "configs"
+DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
+PRECISION = ("float32", "mixed_bfloat16")
+
+
+def _bookkeeping(default):
+    """A field that changes how a run is watched or stored, never its result."""
+    return dataclasses.field(default=default, metadata={"bookkeeping": True})
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
+
+    records: str = ""  # folder of records with its manifest, or a glob
+    max_seq_length: int = 128
+    num_train_steps: int = 1000
+    heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
+    train_batch_size: int = 0  # 0: the run's train_batch_size
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainConfig:
+    """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
+
+    bert: BertConfig | str = "base"
+    vocab: str = ""
+    do_lower_case: bool = True
+    phases: tuple[Phase, ...] = (Phase(),)
+    num_warmup_steps: int = 10_000
+    train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
+    learning_rate: float = 1e-4
+    use_nsp: bool = True
+    seed: int = 12345
+    init_from: str = ""  # a model folder, an imported checkpoint or a preset: continue from it
+    dynamic_masking: bool = False  # draw new masks each epoch instead of the records' own
+    output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
+    weight_decay: float = 0.01
+    adam_beta_2: float = 0.999
+    adam_epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1  # micro-batches a step
+    distribute: str = "one_device"
+    precision: str = "float32"
+    remat: bool = False  # recompute activations in the backward pass: less memory, more time
+    jit_compile: bool = False  # XLA, one device only
+    steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
+    eval_every: int = _bookkeeping(0)  # steps; 0: at the end of each phase
+    max_heldout_examples: int = 0  # 0: all
+    eval_batch_size: int = _bookkeeping(0)  # 0: the training batch of one device, at most 64
+    save_every: int = _bookkeeping(1000)  # steps between checkpoints
+    keep_checkpoints: int = _bookkeeping(2)  # the newest N stay, and the best one
+    log_every: int = _bookkeeping(100)
+
+    def __post_init__(self):
+        _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "precision", PRECISION)
+        _check_choice(self, "output_bias", ("zeros", "unigram"))
+        _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
+        if not self.phases:
+            raise UserError("configuration: phases is empty; give at least one Phase")
+
+    @property
+    def bert_config(self):
+        """The BertConfig, whether it was given as one or by the name of a size."""
+        return resolve_bert(self.bert)
+
+    @property
+    def num_train_steps(self):
+        return sum(phase.num_train_steps for phase in self.phases)
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneConfig:
+    """Fine-tuning on one task (section 4, A.3)."""
+
+    task: str = ""
+    data_dir: str = ""  # the official files; "": the task's default (TFDS)
+    task_options: dict = dataclasses.field(default_factory=dict)
+    model: str = ""  # model folder, imported checkpoint or preset; "": random weights of `bert`
+    bert: BertConfig | str = "base"  # with model="" only
+    vocab: str = ""  # with model="" only
+    do_lower_case: bool = True  # with model="" only
+    bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
+    features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
+    max_seq_length: int = 128
+    train_batch_size: int = 32
+    learning_rate: float = 5e-5
+    num_train_epochs: float = 3.0
+    warmup_proportion: float = 0.1
+    seed: int = 12345
+    max_train_examples: int = 0  # 0: all
+    max_dev_examples: int = 0  # 0: all
+    dropout: float = -1.0  # replaces the encoder's dropout rates; -1: the model's own
+    weight_decay: float = 0.01
+    adam_beta_2: float = 0.999
+    adam_epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1
+    eval_every: int = 0  # steps; 0: at the end only
+    keep_best: bool = False  # the final weights are those of the best evaluation, not the last
+    length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
+    distribute: str = "one_device"
+    precision: str = "float32"
+    remat: bool = False
+    jit_compile: bool = False
+    eval_batch_size: int = _bookkeeping(0)  # 0: the same as train_batch_size, at least 32
+    save_every: int = _bookkeeping(500)
+    keep_checkpoints: int = _bookkeeping(1)
+    log_every: int = _bookkeeping(50)
+    save_model: bool = _bookkeeping(True)
+
+    def __post_init__(self):
+        _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "precision", PRECISION)
+        _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
+        _check_positive(self, "max_seq_length", "gradient_accumulation")
+        if not 0 <= self.warmup_proportion <= 1:
+            raise UserError(
+                f"configuration: warmup_proportion is {self.warmup_proportion}; "
+                "it is a share of the training steps, between 0 and 1"
+            )
+
+    @property
+    def bert_config(self):
+        return resolve_bert(self.bert)
+
+
+def resolve_bert(bert):
+    """A BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
+    return named_config(bert) if isinstance(bert, str) else bert
+
+
+def load_config(source, overrides=()):
+    """The configuration that a file gives, with fields replaced.
+
+    Args:
+      source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
+        ("glue", "glue:smoke").
+      overrides: dict {"learning_rate": 3e-5, "bert.hidden_size": 64} or list of
+        "learning_rate=3e-5"; strings are read as the field's type.
+
+    Returns: the dataclass that the file's `get_config(scale)` returns.
+    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
+    """
+    path, scale = _split_source(source)
+    config = _get_config(_import_file(path), path, scale)
+    return override(config, overrides)
+
+
+def override(config, overrides):
+    """`config` with fields replaced; see `load_config`."""
+    if not isinstance(overrides, dict):
+        pairs = [text.partition("=") for text in overrides]
+        for name, equals, _ in pairs:
+            if not equals:
+                raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
+        overrides = {name: value for name, _, value in pairs}
+    for name, value in overrides.items():
+        config = _replace(config, name.split("."), value, name)
+    return config
+
+
+def to_dict(config):
+    """Plain JSON values of a configuration, nested dataclasses included."""
+    if isinstance(config, BertConfig):
+        return config.to_dict()
+    if dataclasses.is_dataclass(config):
+        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
+    if isinstance(config, dict):
+        return {str(key): to_dict(value) for key, value in config.items()}
+    if isinstance(config, (list, tuple)):
+        return [to_dict(value) for value in config]
+    return config
+
+
+def result_dict(config):
+    """`to_dict` without bookkeeping fields: what determines the result of a run."""
+    values = to_dict(config)
+    for field in dataclasses.fields(config):
+        if field.metadata.get("bookkeeping"):
+            del values[field.name]
+    if isinstance(values.get("bert"), str):
+        values["bert"] = named_config(values["bert"]).to_dict()
+    return values
+
+
+def config_hash(config):
+    """16 hexadecimal digits that are equal when two configurations give the same result."""
+    text = json.dumps(result_dict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def differences(old, new, prefix=""):
+    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
+    lines = []
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [f"{prefix}: {json.dumps(old)} -> {json.dumps(new)}"] if old != new else []
+    for key in list(old) + [key for key in new if key not in old]:
+        name = f"{prefix}.{key}" if prefix else str(key)
+        lines += differences(old.get(key), new.get(key), name)
+    return lines
+
+
+def define_flags(default=None, overwrite=True):
+    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
+
+    Called from a command's `__main__` part and never when a module is imported, so that several
+    commands can be imported into one process.
+    """
+    from absl import flags
+
+    flags.DEFINE_string(
+        "config",
+        default,
+        "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
+        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5.",
+    )
+    flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
+    names = ["config", "workdir"]
+    if overwrite:
+        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
+        names.append("overwrite")
+    for argument in sys.argv[1:]:
+        name = argument.lstrip("-").partition("=")[0]
+        if argument.startswith("-") and name.startswith("config.") and name not in flags.FLAGS:
+            flags.DEFINE_string(name, None, "replaces a field of the configuration")
+    show_in_help(*names)
+
+
+def show_in_help(*names):
+    """Lists flags that were defined in another module in the command's own --help."""
+    from absl import flags
+
+    main = sys.modules["__main__"]
+    for name in names:
+        flags.FLAGS.register_key_flag_for_module(
+            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
+        )
+
+
+def config_from_flags():
+    """The configuration of --config and the --config.FIELD flags of this command line.
+
+    Raises: UserError where --config is missing or wrong.
+    """
+    from absl import flags
+
+    if not flags.FLAGS.config:
+        raise UserError(f"--config is missing; choose a file, for example one of {_known()}")
+    overrides = {
+        name.removeprefix("config."): flags.FLAGS[name].value
+        for name in flags.FLAGS
+        if name.startswith("config.") and flags.FLAGS[name].value is not None
+    }
+    return load_config(flags.FLAGS.config, overrides)
+
+
+def _known():
+    return ", ".join(sorted(p.stem for p in CONFIGS.glob("*.py") if p.stem != "__init__"))
+
+
+def _split_source(source):
+    path, colon, scale = source.rpartition(":")
+    if not colon or path.endswith((".py:", "")) and not path:
+        path, scale = source, ""
+    for candidate in (pathlib.Path(path), CONFIGS.parent.parent / path, CONFIGS / f"{path}.py"):
+        if candidate.is_file():
+            return candidate.resolve(), scale
+    raise UserError(
+        f"--config={source}: no such file {path}; files in experiments/configs: {_known()}"
+    )
+
+
+def _import_file(path):
+    name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    if path.parent == CONFIGS.resolve():
+        return importlib.import_module(f"experiments.configs.{path.stem}")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UserError(f"{path} line {error.lineno}: not valid Python: {error.msg}") from error
+    return module
+
+
+def _get_config(module, path, scale):
+    if not hasattr(module, "get_config"):
+        raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
+    if scale and not inspect.signature(module.get_config).parameters:
+        raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
+    config = module.get_config(scale) if scale else module.get_config()
+    if not dataclasses.is_dataclass(config):
+        raise UserError(f"{path}: get_config returned {type(config).__name__}, not a dataclass")
+    return config
+
+
+def choose_scale(scales, scale):
+    """`scales[scale]()`; an error that lists the scales where there is none of that name."""
+    if scale not in scales:
+        raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
+    return scales[scale]()
+
+
+def _replace(node, keys, value, name):
+    key, rest = keys[0], keys[1:]
+    if isinstance(node, tuple):
+        if not key.isdigit() or int(key) >= len(node):
+            raise UserError(f"--config.{name}: {key} is no position among {len(node)} entries")
+        items = list(node)
+        items[int(key)] = _replace(items[int(key)], rest, value, name) if rest else value
+        return tuple(items)
+    if isinstance(node, dict):
+        inner = _replace(node.get(key, {}), rest, value, name) if rest else _guess(value)
+        return {**node, key: inner}
+    if not dataclasses.is_dataclass(node):
+        raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
+    valid = [field.name for field in dataclasses.fields(node)]
+    if key not in valid:
+        near = difflib.get_close_matches(key, valid, 1)
+        hint = f' (did you mean "{near[0]}"?)' if near else ""
+        raise UserError(
+            f'--config.{name}: unknown field "{key}"{hint}; valid fields: {", ".join(valid)}'
+        )
+    old = getattr(node, key)
+    if rest:
+        old = resolve_bert(old) if key == "bert" else old
+        return dataclasses.replace(node, **{key: _replace(old, rest, value, name)})
+    hint = typing.get_type_hints(type(node))[key]
+    return dataclasses.replace(node, **{key: _typed(value, hint, name)})
+
+
+def _typed(value, hint, name):
+    """`value` as the type `hint`; strings (of a command line) are parsed."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _typed_union(value, typing.get_args(hint), name)
+    if origin is tuple or hint is tuple:
+        return _typed_tuple(value, hint, name)
+    if isinstance(value, str) and hint is not str:
+        return _parse(value, hint, name)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    right = isinstance(value, origin or hint)
+    if not right or (hint is int and isinstance(value, bool)):
+        raise _type_error(value, hint, name)
+    return value
+
+
+def _typed_union(value, hints, name):
+    for hint in sorted(hints, key=lambda h: not (inspect.isclass(h) and isinstance(value, h))):
+        if hint is type(None) and value in (None, "", "None", "none"):
+            return None
+        try:
+            return _typed(value, hint, name)
+        except UserError:
+            continue
+    raise _type_error(value, hints[0], name)
+
+
+def _typed_tuple(value, hint, name):
+    element = (typing.get_args(hint) or (str,))[0]
+    if isinstance(value, str):
+        value = [part for part in value.strip("()[] ").split(",") if part.strip()]
+        value = [part.strip() for part in value]
+    if not isinstance(value, (list, tuple)):
+        raise _type_error(value, hint, name)
+    return tuple(_typed(item, element, name) for item in value)
+
+
+def _parse(text, hint, name):
+    try:
+        if hint is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        if hint is int:
+            return int(text) if "e" not in text.lower() else _whole(float(text))
+        if hint is float:
+            return float(text)
+        if hint is dict:
+            return dict(json.loads(text))
+    except (KeyError, ValueError, TypeError) as error:
+        raise _type_error(text, hint, name) from error
+    raise _type_error(text, hint, name)
+
+
+def _whole(number):
+    if number != int(number):
+        raise ValueError(number)
+    return int(number)
+
+
+def _guess(value):
+    """A string of the command line for a field without a type: JSON where it is, else itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _type_error(value, hint, name):
+    kind = getattr(hint, "__name__", str(hint))
+    return UserError(f"--config.{name}={value}: expected {kind}")
+
+
+def _check_choice(config, name, valid):
+    value = getattr(config, name)
+    if value not in valid:
+        raise UserError(f'configuration: {name} is "{value}"; valid: {", ".join(valid)}')
+
+
+def _check_positive(config, *names):
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")

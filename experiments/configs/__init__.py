@@ -1,0 +1,1 @@
+"""One Python file an experiment: `get_config(scale)` returns its dataclass."""

@@ -1,0 +1,212 @@
+"""Where training runs: one device, several of one machine, several machines, or a TPU.
+
+The training loop (`training.py`) is written once against `tf.distribute`. What differs between the
+strategies is here: how each is made, how a batch is divided among replicas, who writes files.
+"""
+
+import functools
+import json
+import os
+
+import tensorflow as tf
+
+from official_bert.errors import UserError
+
+
+@functools.lru_cache(maxsize=None)
+def get_strategy(name):
+    """The strategy of a `distribute` field; made once a process, since most can only be once.
+
+    Args:
+      name: "one_device" (the first GPU, or the CPU), "mirrored" (all GPUs of this machine, or its
+        logical CPU devices where it has none), "multi_worker" (processes named by TF_CONFIG), "tpu"
+        (the TPU named by TPU_NAME; "local" on a TPU VM).
+
+    Raises:
+      UserError: TF_CONFIG is missing or wrong, or there is no TPU.
+    """
+    if name == "one_device":
+        return tf.distribute.get_strategy()
+    if name == "mirrored":
+        gpus = tf.config.list_logical_devices("GPU")
+        devices = gpus or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    if name == "multi_worker":
+        _check_tf_config()
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if name == "tpu":
+        return _tpu_strategy()
+    raise UserError(f'distribute is "{name}"; valid: one_device, mirrored, multi_worker, tpu')
+
+
+def is_chief(name):
+    """Whether this process writes the run's files: one process of a `multi_worker` run does."""
+    if name != "multi_worker":
+        return True
+    task = _check_tf_config()["task"]
+    return task["type"] == "chief" or (
+        task["type"] == "worker"
+        and task["index"] == 0
+        and "chief" not in _check_tf_config()["cluster"]
+    )
+
+
+def devices(strategy):
+    """What versions.json says of the devices."""
+    return {
+        "strategy": type(strategy).__name__,
+        "replicas": strategy.num_replicas_in_sync,
+        "kind": "GPU" if tf.config.list_logical_devices("GPU") else "CPU or TPU",
+        "cpus": os.cpu_count(),
+    }
+
+
+def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
+    """Raises UserError unless the batch divides into replicas and micro-batches."""
+    parts = strategy.num_replicas_in_sync * accumulation
+    if batch_size % parts:
+        raise UserError(
+            f"{name} is {batch_size}, not a multiple of {parts} "
+            f"({strategy.num_replicas_in_sync} replicas x {accumulation} micro-batches)"
+        )
+
+
+def distribute_dataset(dataset, strategy):
+    """An iterator over a dataset of global batches that gives each replica its rows.
+
+    Every process reads all batches and keeps its own rows: parsing runs at 200,000 sequences a
+    second, far above what a cluster trains, and the order stays that of one device.
+
+    Args:
+      dataset: batch dicts of tensors [global batch, ...], the same in all processes.
+      strategy: where they go.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        return iterator_of(dataset)
+
+    def rows_of_each_replica(context):
+        local = replicas // context.num_input_pipelines
+        first = local * context.input_pipeline_id
+
+        def divide(batch):
+            return {
+                name: tf.reshape(x, [replicas, x.shape[0] // replicas, *x.shape[1:]])[
+                    first : first + local
+                ]
+                for name, x in batch.items()
+            }
+
+        # A replica takes one element after another, so one global batch becomes `local` elements.
+        return dataset.map(divide).unbatch().prefetch(2 * local)
+
+    return iter(strategy.distribute_datasets_from_function(rows_of_each_replica))
+
+
+def iterator_of(dataset):
+    """An iterator with a prefetch of two batches."""
+    return iter(dataset.prefetch(2))
+
+
+def distribute_batch(batch, strategy):
+    """One global batch of numpy arrays as the per-replica values that `strategy.run` takes."""
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        return {name: tf.convert_to_tensor(x) for name, x in batch.items()}
+
+    def rows(x):
+        def of_replica(context):
+            size = len(x) // replicas
+            start = context.replica_id_in_sync_group * size
+            return tf.convert_to_tensor(x[start : start + size])
+
+        return strategy.experimental_distribute_values_from_function(of_replica)
+
+    return {name: rows(x) for name, x in batch.items()}
+
+
+def distribute_locally(batch, strategy):
+    """Like `distribute_batch`, but each process spreads all rows over its own replicas.
+
+    Evaluation uses this: no process has to wait for another, and each has all results.
+    """
+    local = local_replicas(strategy)
+    if strategy.num_replicas_in_sync == 1:
+        return {name: tf.convert_to_tensor(x) for name, x in batch.items()}
+
+    def rows(x):
+        def of_replica(context):
+            size = len(x) // local
+            start = (context.replica_id_in_sync_group % local) * size
+            return tf.convert_to_tensor(x[start : start + size])
+
+        return strategy.experimental_distribute_values_from_function(of_replica)
+
+    return {name: rows(x) for name, x in batch.items()}
+
+
+def local_replicas(strategy):
+    """The number of replicas in this process."""
+    return strategy.num_replicas_in_sync // _num_processes(strategy)
+
+
+def same_everywhere(strategy, number):
+    """Whether `number` is equal in all processes; waits for all of them.
+
+    Args:
+      number: int below 2**24, since some collectives sum in float32 only.
+    """
+    if _num_processes(strategy) == 1:
+        return True
+
+    @tf.function
+    def extremes(value):
+        def of_replica():
+            context = tf.distribute.get_replica_context()
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, [value, value * value])
+            return total
+
+        return strategy.run(of_replica)
+
+    total, squares = extremes(tf.constant(float(number), tf.float32))
+    n = strategy.num_replicas_in_sync
+    total = float(strategy.experimental_local_results(total)[0])
+    squares = float(strategy.experimental_local_results(squares)[0])
+    return total == n * number and squares == n * float(tf.square(tf.constant(float(number))))
+
+
+def _num_processes(strategy):
+    return getattr(strategy.extended, "_num_workers", 1) if _is_multi_worker(strategy) else 1
+
+
+def _is_multi_worker(strategy):
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def _check_tf_config():
+    text = os.environ.get("TF_CONFIG", "")
+    example = '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'
+    try:
+        config = json.loads(text)
+        config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            "distribute=multi_worker needs TF_CONFIG in the environment of each process, "
+            f"for example {example}; it is {text or 'not set'}"
+        ) from error
+    return config
+
+
+def _tpu_strategy():
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=os.environ.get("TPU_NAME", "local")
+        )
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise UserError(
+            f"distribute=tpu found no TPU ({str(error).splitlines()[0]}); "
+            "set TPU_NAME, or choose another distribute"
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
