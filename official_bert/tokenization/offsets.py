@@ -1,0 +1,121 @@
+"""Where each WordPiece stands in the text it came from.
+
+SQuAD answers and tags are spans of the original text, but pieces come from a text that was cleaned,
+lower-cased and decomposed. So the basic tokeniser's steps are taken here once more on characters
+that remember their place.
+"""
+
+import unicodedata
+from collections.abc import Collection
+from typing import NamedTuple
+
+from official_bert.tokenization import reference
+
+
+class Placed(NamedTuple):
+    """A character (or a piece) and the part [start, end) of the original text it stands for."""
+
+    text: str
+    start: int
+    end: int
+
+
+def tokenize_with_offsets(
+    text: str, vocab: Collection[str], do_lower_case: bool, unk: str = "[UNK]"
+) -> list[Placed]:
+    """`reference.tokenize`, each piece with its place: text[start:end] is what it was made from.
+
+    Accents that were stripped belong to the letter before them, so spans end at whole letters.
+    Where one character of the text became several pieces (a hangul syllable in its jamo), these
+    have the same span. An unknown word is one piece over the whole word.
+    """
+    pieces = []
+    for word in words_with_offsets(text, do_lower_case):
+        letters = "".join(char.text for char in word)
+        at = 0
+        for piece in reference.wordpiece_tokenize(letters, vocab, unk):
+            length = len(piece) - 2 if at > 0 else len(piece)
+            # Only an unknown word gives a piece that does not spell the letters it covers.
+            whole = piece == unk and letters != unk
+            covered = word[at:] if whole else word[at : at + length]
+            start, end = min(c.start for c in covered), max(c.end for c in covered)
+            pieces.append(Placed(piece, start, end))
+            at += length
+    return pieces
+
+
+def words_with_offsets(text: str, do_lower_case: bool) -> list[list[Placed]]:
+    """`reference.basic_tokenize`, each word as a list of its characters with their places."""
+    words = []
+    for word in _split_at_blanks(text):
+        if do_lower_case:
+            word = _strip_accents(_lower(word))
+        words.extend(_split_on_punctuation(word))
+    return words
+
+
+def _split_at_blanks(text):
+    """`clean`, `space_around_ideographs` and `split`."""
+    words, word = [], []
+    for index, char in enumerate(text):
+        if reference.is_removed(char):
+            continue
+        alone = reference.is_ideograph(char)
+        # isspace: U+2028 and U+2029 are no blanks to `clean`, but `split` cuts there too.
+        blank = reference.is_blank(char) or char.isspace()
+        if (alone or blank) and word:
+            words.append(word)
+            word = []
+        if alone:
+            words.append([Placed(char, index, index + 1)])
+        elif not blank:
+            word.append(Placed(char, index, index + 1))
+    return [*words, word] if word else words
+
+
+def _lower(word):
+    # The whole word at once, since the lower case of a sigma depends on its neighbours; a letter
+    # alone shows only how many letters its lower case has (two for U+0130).
+    lowered = iter("".join(char.text for char in word).lower())
+    return [Placed(next(lowered), c.start, c.end) for c in word for _ in c.text.lower()]
+
+
+def _strip_accents(word):
+    kept = []
+    for char in _decompose(word):
+        if unicodedata.category(char.text) != "Mn":
+            kept.append(char)
+        elif kept:
+            letter = kept[-1]
+            kept[-1] = letter._replace(end=max(letter.end, char.end))
+    return kept
+
+
+def _decompose(word):
+    """NFD: every character's decomposition, then each run of marks in the order of its classes."""
+    parts = [
+        Placed(part, char.start, char.end)
+        for char in word
+        for part in unicodedata.normalize("NFD", char.text)
+    ]
+    run_starts = 0
+    for index in range(1, len(parts) + 1):
+        if index == len(parts) or not unicodedata.combining(parts[index].text):
+            # The letter at run_starts has class 0 and stays first.
+            parts[run_starts:index] = sorted(
+                parts[run_starts:index], key=lambda part: unicodedata.combining(part.text)
+            )
+            run_starts = index
+    return parts
+
+
+def _split_on_punctuation(word):
+    words, current = [], []
+    for char in word:
+        # Decomposition makes no blank, so only punctuation is looked for.
+        if reference.is_punctuation(char.text):
+            words.extend([current, [char]])
+            current = []
+        else:
+            current.append(char)
+    return [found for found in [*words, current] if found]

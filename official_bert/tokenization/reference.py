@@ -1,0 +1,127 @@
+"""The tokeniser of the original BERT, step by step: the definition that everything here equals.
+
+A text becomes WordPieces in two stages. The basic tokeniser cleans the text and cuts it into words
+and punctuation marks; WordPiece (Wu et al. 2016, cited in section 3 of the paper) then cuts each
+word into the longest pieces that the vocabulary knows:
+
+    "Unaffable, naïve!"  ->  unaffable , naive !  ->  una ##ffa ##ble , naive !
+
+The rules are those of the published `FullTokenizer`, its corner cases included (a word-final sigma,
+private-use characters, the limit of 200 characters), because the released vocabularies and
+checkpoints were trained on exactly these pieces. Which characters are punctuation, marks and so on
+is asked of Python's Unicode tables, so characters that Unicode added recently may be cut
+differently by different Python versions.
+
+This module is written to be read. `fast.py` computes the same pieces twenty times faster.
+"""
+
+import unicodedata
+from collections.abc import Collection
+
+# A longer word is noise (a URL, a line of dashes) and becomes one [UNK].
+MAX_WORD_CHARACTERS = 200
+
+_CJK_BLOCKS = (
+    (0x3400, 0x4DBF),  # Extension A
+    (0x4E00, 0x9FFF),  # Unified Ideographs
+    (0xF900, 0xFAFF),  # Compatibility Ideographs
+    (0x20000, 0x2A6DF),  # Extension B
+    (0x2A700, 0x2B73F),  # Extension C
+    (0x2B740, 0x2B81F),  # Extension D
+    (0x2B820, 0x2CEAF),  # Extension E
+    (0x2F800, 0x2FA1F),  # Compatibility Ideographs Supplement
+)
+
+
+def tokenize(text: str, vocab: Collection[str], do_lower_case: bool, unk: str = "[UNK]"):
+    """Cuts a text into WordPieces.
+
+    Args:
+      text: any string. "[MASK]" in it is five letters of text in brackets, never the special token.
+      vocab: the known pieces, with fast membership (a set or dict).
+      do_lower_case: as the vocabulary was made: true for the uncased ones.
+      unk: what a word becomes that cannot be built from known pieces.
+
+    Returns:
+      list[str], the pieces; continuations start with "##".
+    """
+    words = basic_tokenize(text, do_lower_case)
+    return [piece for word in words for piece in wordpiece_tokenize(word, vocab, unk)]
+
+
+def basic_tokenize(text: str, do_lower_case: bool) -> list[str]:
+    """Cuts a text into words and punctuation marks, cleaned and (if asked) lower-cased."""
+    text = space_around_ideographs(clean(text))
+    words = []
+    for word in text.split():
+        if do_lower_case:
+            word = strip_accents(word.lower())
+        words.extend(split_on_punctuation(word).split())
+    return words
+
+
+def wordpiece_tokenize(word: str, vocab: Collection[str], unk: str = "[UNK]") -> list[str]:
+    """Cuts one word into pieces, taking from the left the longest piece the vocabulary has."""
+    if len(word) > MAX_WORD_CHARACTERS:
+        return [unk]
+    pieces = []
+    start = 0
+    while start < len(word):
+        prefix = "##" if start > 0 else ""
+        for end in range(len(word), start, -1):
+            piece = prefix + word[start:end]
+            if piece in vocab:
+                break
+        else:  # not even one character matches: the whole word is unknown
+            return [unk]
+        pieces.append(piece)
+        start = end
+    return pieces
+
+
+def clean(text: str) -> str:
+    """Removes control characters and invalid ones; makes every kind of blank a space."""
+    return "".join(" " if is_blank(char) else char for char in text if not is_removed(char))
+
+
+def space_around_ideographs(text: str) -> str:
+    """Makes every Chinese ideograph a word of its own: Chinese writes no blanks between words.
+
+    Japanese kana and Korean hangul are not ideographs and stay joined as they are written.
+    """
+    return "".join(f" {char} " if is_ideograph(char) else char for char in text)
+
+
+def strip_accents(text: str) -> str:
+    """Decomposes letters (é becomes e and an acute accent) and drops the non-spacing marks."""
+    decomposed = unicodedata.normalize("NFD", text)
+    return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
+
+
+def split_on_punctuation(text: str) -> str:
+    """Puts spaces around every punctuation mark."""
+    return "".join(f" {char} " if is_punctuation(char) else char for char in text)
+
+
+def is_removed(char: str) -> bool:
+    """Control and format characters (Cc, Cf) but tab and line ends; U+0000 and U+FFFD."""
+    if char in "\t\n\r":
+        return False
+    return char in "\0\ufffd" or unicodedata.category(char) in ("Cc", "Cf")
+
+
+def is_blank(char: str) -> bool:
+    """Space separators (Zs), tabs and line ends."""
+    return char in " \t\n\r" or unicodedata.category(char) == "Zs"
+
+
+def is_punctuation(char: str) -> bool:
+    """All of Unicode's punctuation, and every ASCII sign that is no letter or digit ($, +, ~)."""
+    if char < "\x80":
+        return "!" <= char <= "~" and not char.isalnum()
+    return unicodedata.category(char).startswith("P")
+
+
+def is_ideograph(char: str) -> bool:
+    """The blocks of Chinese, Japanese and Korean ideographs that the original lists."""
+    return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
