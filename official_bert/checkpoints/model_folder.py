@@ -1,0 +1,306 @@
+"""A model folder: everything a trained model needs, in four files.
+
+`bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
+settings), `model.weights.h5` (every variable, bit for bit) and `vocab.txt`. Training writes model
+folders, imports make them, exports read them. The weights are Keras's own format, so a folder
+written under one backend loads under another.
+"""
+
+import collections
+import dataclasses
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.files import atomic_folder
+
+CONFIG_FILE = "bert_config.json"
+MODEL_FILE = "model.json"
+WEIGHTS_FILE = "model.weights.h5"
+VOCAB_FILE = "vocab.txt"
+
+HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
+PROBLEMS = ("single_label", "multi_label", "regression")
+
+
+@dataclasses.dataclass
+class LoadedModel:
+    """A model with all that belongs to it.
+
+    Attributes:
+      config: the encoder's `BertConfig`.
+      encoder: the `BertEncoder`.
+      model: the whole model: encoder and head, or the encoder itself where there is no head.
+      head: "none", "pretraining", "classification", "span", "multiple_choice" or "tagging".
+      tokenizer: the `BertTokenizer`, or None where no vocabulary came with the weights.
+      settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
+      report: what an import loaded, left out and kept at its initial value; None when the model
+        came from a model folder.
+    """
+
+    config: BertConfig
+    encoder: Any
+    model: Any
+    head: str
+    tokenizer: Any
+    settings: dict[str, Any]
+    report: Any = None
+
+
+def is_model_folder(folder: str | os.PathLike) -> bool:
+    """Whether `folder` holds the files of a model folder (they may still be faulty)."""
+    return (Path(folder) / MODEL_FILE).is_file() and (Path(folder) / CONFIG_FILE).is_file()
+
+
+def save(
+    folder: str | os.PathLike,
+    model,
+    tokenizer,
+    settings: dict[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes a model folder; it appears under its name only when it is complete.
+
+    Args:
+      folder: where to.
+      model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`.
+      tokenizer: the `BertTokenizer` of the model, or None to write no vocabulary.
+      settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
+        model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.
+      overwrite: replace a folder that exists.
+
+    Raises:
+      UserError: the folder exists and `overwrite` is false, it cannot be written, or the vocabulary
+        has more entries than the embedding table has rows.
+    """
+    head, own_settings = describe(model)
+    config = model.config if head == "none" else model.encoder.config
+    description = {**(settings or {}), "head": head, **own_settings}
+    description["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
+    if tokenizer is not None:
+        check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
+    with atomic_folder(folder, overwrite=overwrite) as temporary:
+        config.to_json_file(temporary / CONFIG_FILE)
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (temporary / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
+        _save_weights(model, temporary / WEIGHTS_FILE)
+        if tokenizer is not None:
+            from official_bert.tokenization import write_vocab
+
+            write_vocab(temporary / VOCAB_FILE, tokenizer.vocab)
+
+
+def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
+    """Reads a model folder; the head is rebuilt from `model.json`.
+
+    Args:
+      folder: a model folder.
+      **encoder_options: passed to `BertEncoder`, for example `remat=True`.
+
+    Raises:
+      UserError: a file is missing or damaged, or the files do not belong together. The message
+        names the file and the field.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    config = BertConfig.from_json_file(folder / CONFIG_FILE)
+    settings = read_settings(folder)
+    tokenizer = _load_tokenizer(folder, config, settings)
+    encoder, model = build(config, settings, source=folder / MODEL_FILE, **encoder_options)
+    _load_weights(model, folder / WEIGHTS_FILE)
+    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
+
+
+def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
+    """The contents of the folder's `model.json`, checked; needs neither Keras nor TensorFlow.
+
+    Raises:
+      UserError: the file is missing, is not JSON, or a field is wrong.
+    """
+    path = Path(folder) / MODEL_FILE
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be read ({error.strerror}); is {folder} a model folder?"
+        ) from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(settings, dict):
+        raise UserError(f"{path}: expected a JSON object")
+    _check(path, settings, "head", settings.get("head") in HEADS, f"one of {', '.join(HEADS)}")
+    if settings["head"] == "classification":
+        problem = settings.setdefault("problem", "single_label")
+        _check(path, settings, "problem", problem in PROBLEMS, f"one of {', '.join(PROBLEMS)}")
+    if settings["head"] in ("classification", "tagging"):
+        count = settings.get("num_labels")
+        valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
+        _check(path, settings, "num_labels", valid, "a positive whole number")
+        labels = settings.get("labels") or []
+        if labels and len(labels) != count:
+            raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
+    return settings
+
+
+def build(config: BertConfig, settings: dict[str, Any], source="model.json", **encoder_options):
+    """Makes the encoder and, from `settings["head"]`, the model around it, with initial weights.
+
+    Returns:
+      (encoder, model); the same object twice for the head "none".
+    """
+    from official_bert import encoder as encoder_module
+    from official_bert import heads, pretraining
+
+    encoder = encoder_module.BertEncoder(config, **encoder_options)
+    bilstm = bool(settings.get("bilstm", False))
+    match settings["head"]:
+        case "none":
+            model = encoder
+        case "pretraining":
+            model = pretraining.BertPretrainer(
+                encoder,
+                use_nsp=settings.get("use_nsp", True),
+                left_to_right_fraction=settings.get("left_to_right_fraction", 1.0),
+                dtype=encoder.dtype_policy,
+            )
+        case "classification":
+            problem = settings.get("problem", "single_label")
+            model = heads.BertClassifier(encoder, settings["num_labels"], problem, bilstm=bilstm)
+        case "span":
+            model = heads.BertSpan(encoder, bilstm=bilstm)
+        case "multiple_choice":
+            model = heads.BertMultipleChoice(encoder, bilstm=bilstm)
+        case "tagging":
+            model = heads.BertTagger(encoder, settings["num_labels"], bilstm=bilstm)
+        case other:
+            raise UserError(f"{source}: head must be one of {', '.join(HEADS)}, not {other!r}")
+    return encoder, model
+
+
+def describe(model) -> tuple[str, dict[str, Any]]:
+    """The name of the model's head and the arguments that rebuild it.
+
+    Raises:
+      UserError: the model is not one of this project's.
+    """
+    from official_bert import encoder, heads, pretraining
+
+    if isinstance(model, encoder.BertEncoder):
+        return "none", {}
+    if isinstance(model, pretraining.BertPretrainer):
+        return "pretraining", {
+            "use_nsp": model.use_nsp,
+            "left_to_right_fraction": model.left_to_right_fraction,
+        }
+    for name, kind in (
+        ("classification", heads.BertClassifier),
+        ("span", heads.BertSpan),
+        ("multiple_choice", heads.BertMultipleChoice),
+        ("tagging", heads.BertTagger),
+    ):
+        if isinstance(model, kind):
+            own = {"bilstm": model.bilstm is not None}
+            for field in ("num_labels", "problem"):
+                if hasattr(model, field):
+                    own[field] = getattr(model, field)
+            return name, own
+    raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
+
+
+def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
+    """Compares the vocabulary with the embedding table.
+
+    More rows than entries is a warning: published checkpoints are sometimes padded. Fewer is an
+    error, because an id beyond the table reads other memory or makes NaN, depending on the device.
+
+    Raises:
+      UserError: the embedding table has fewer rows than the vocabulary has entries.
+    """
+    if config.vocab_size < entries:
+        raise UserError(
+            f"{source}: {entries} entries, but vocab_size in {CONFIG_FILE} is "
+            f"{config.vocab_size}: the embedding table has no row for the last entries; "
+            "use the vocabulary that the model was trained with"
+        )
+    if config.vocab_size > entries:
+        warnings.warn(
+            f"{source}: {entries} entries, but vocab_size in {CONFIG_FILE} is "
+            f"{config.vocab_size}: {config.vocab_size - entries} rows of the embedding table "
+            "belong to no WordPiece",
+            stacklevel=3,
+        )
+
+
+def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
+    lower = settings.get("do_lower_case")
+    path = folder / VOCAB_FILE
+    if lower is None and not path.exists():
+        return None  # saved without a vocabulary
+    _check(folder / MODEL_FILE, settings, "do_lower_case", isinstance(lower, bool), "true or false")
+    if not path.is_file():
+        raise UserError(f"{path}: missing; a model folder needs the vocabulary of its model")
+    from official_bert.tokenization import BertTokenizer
+
+    tokenizer = BertTokenizer(path, do_lower_case=lower)
+    check_vocabulary(config, len(tokenizer.vocab), str(path))
+    return tokenizer
+
+
+def _save_weights(model, path: Path) -> None:
+    # Keras would write a compiled model's optimiser too, twice the size of the weights.
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        model.save_weights(str(path))
+        return
+    model.optimizer = None
+    try:
+        model.save_weights(str(path))
+    finally:
+        model.optimizer = optimizer
+
+
+def _load_weights(model, path: Path) -> None:
+    if not path.is_file():
+        raise UserError(f"{path}: missing; a model folder needs its weights")
+    try:
+        _check_arrays(model, path)
+        model.load_weights(str(path))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
+    except (ValueError, KeyError) as error:
+        raise UserError(
+            f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {error}"
+        ) from error
+
+
+def _check_arrays(model, path: Path) -> None:
+    # Keras ignores arrays that no layer asks for (a file of a deeper model) and reports a wrong
+    # shape as a missing variable, so the shapes are compared first.
+    import h5py
+
+    surplus = collections.Counter()
+
+    def count(name, node):
+        if isinstance(node, h5py.Dataset):
+            surplus[node.shape] += 1
+
+    with h5py.File(path, "r") as file:
+        file.visititems(count)
+    for variable in model.weights:
+        shape = tuple(variable.shape)
+        if not surplus[shape]:
+            raise ValueError(f"it holds no (further) array of shape {shape} for {variable.path}")
+        surplus[shape] -= 1
+    if surplus.total():
+        shape, count = surplus.most_common(1)[0]
+        raise ValueError(f"it holds {count} arrays of shape {shape} more than the model has")
+
+
+def _check(path: Path, settings: dict[str, Any], field: str, valid: bool, expected: str) -> None:
+    if not valid:
+        raise UserError(f"{path}: {field} must be {expected}, not {settings.get(field)!r}")
