@@ -59,7 +59,8 @@ def dropout(x, rate: float, seed):
         from official_bert.tensorflow_kernels import dropout as tensorflow_dropout
 
         return tensorflow_dropout(x, rate, seed)
-    return keras.random.dropout(x, rate, seed=_GivenSeed(seed))
+    keep = ops.cast(uniform(ops.shape(x), seed) >= rate, x.dtype)
+    return x * (keep / (1 - rate))
 
 
 def uniform(shape, seed):

@@ -1,0 +1,278 @@
+"""What is put on the encoder to fine-tune it (paper, section 4 and Figure 4).
+
+Every head is one new layer on the encoder: a classifier on the pooled vector, start and end scores
+for each token, one score vector for multiple choice, a classifier on each token. `bilstm=True` adds
+the randomly initialised BiLSTM of Table 5's last row between encoder and head.
+"""
+
+import keras
+from keras import ops
+
+from official_bert.encoder import BertEncoder
+from official_bert.errors import UserError
+from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
+from official_bert.randomness import dropout, fold_in, next_seed
+
+PROBLEMS = ("single_label", "multi_label", "regression")
+# Parts of the seed that no layer of the encoder uses.
+_HEAD_DROPOUT, _BILSTM_DROPOUT = 900, 901
+
+
+class _FineTuned(ModelWithLosses):
+    """An encoder, an optional BiLSTM, and one dense layer."""
+
+    def __init__(self, encoder: BertEncoder, outputs: int, bilstm=False, seed=None, **kwargs):
+        super().__init__(dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
+        config = encoder.config
+        self.encoder = encoder
+        self.seed = seed
+        self.dropout_rate = config.hidden_dropout_prob
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        policy = self.dtype_policy
+        with keras.name_scope(self.name):
+            self.bilstm = BiLSTM(config.hidden_size, seed, dtype=policy) if bilstm else None
+            self.head = keras.layers.Dense(
+                outputs,
+                kernel_initializer=keras.initializers.TruncatedNormal(
+                    stddev=config.initializer_range, seed=seed
+                ),
+                dtype=policy,
+                name="head",
+            )
+            self.head.build((None, config.hidden_size))
+        self.built = True
+
+    def _seed(self, training, seed):
+        if not training:
+            return None
+        return next_seed(self.seed_generator) if seed is None else seed
+
+    def _sequence(self, batch, training, seed):
+        """Encoder outputs with `sequence_output` [B, L, H] replaced by the BiLSTM's, if any."""
+        encoded = self.encoder(batch, training=training, seed=seed)
+        if self.bilstm is None:
+            return encoded
+        sequence = self.bilstm(encoded["sequence_output"], batch["input_mask"])
+        return {**encoded, "sequence_output": sequence}
+
+    def _summary(self, batch, training, seed):
+        """The vector [B, H] that stands for the whole input, after dropout."""
+        encoded = self._sequence(batch, training, seed)
+        if self.bilstm is None:
+            summary = encoded["pooled_output"]
+        else:
+            # "Classification reads after it": the BiLSTM's output at the token that is pooled.
+            summary = self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
+        return dropout(summary, self.dropout_rate, fold_in(seed, _HEAD_DROPOUT))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "bilstm": self.bilstm is not None,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertClassifier(_FineTuned):
+    """Classification or regression of a sentence or a sentence pair (Figure 4 a, b).
+
+    Args:
+      encoder: the (pre-trained) encoder.
+      num_labels: number of classes; 1 for regression.
+      problem: "single_label" (softmax), "multi_label" (a sigmoid each), "regression" (squared
+        error on one number).
+      bilstm: put a BiLSTM between encoder and classifier.
+      seed: seed of the new weights.
+    """
+
+    def __init__(self, encoder, num_labels, problem="single_label", bilstm=False, **kwargs):
+        if problem not in PROBLEMS:
+            raise UserError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
+        if problem == "regression" and num_labels != 1:
+            raise UserError(f"regression has 1 output, not num_labels={num_labels}")
+        super().__init__(encoder, num_labels, bilstm, **{"name": "classifier", **kwargs})
+        self.num_labels = num_labels
+        self.problem = problem
+        self._declare_means("label_loss", *(["accuracy"] if problem != "regression" else []))
+
+    def call(self, batch, training=False, seed=None):
+        """Encoder inputs, int32 [B, L] each -> {"logits": [B, num_labels]}."""
+        seed = self._seed(training, seed)
+        return {"logits": self.head(self._summary(batch, training, seed))}
+
+    def loss_terms(self, batch, outputs):
+        """{"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
+
+        They are int32 [B] (single_label), float32 [B, num_labels] of 0 and 1 (multi_label), or
+        float32 [B] (regression).
+        """
+        logits, labels = ops.cast(outputs["logits"], "float32"), batch["label_ids"]
+        if self.problem == "single_label":
+            losses = cross_entropy(logits, labels)
+        elif self.problem == "multi_label":
+            labels = ops.cast(labels, "float32")
+            losses = ops.mean(ops.softplus(logits) - labels * logits, axis=-1)
+        else:
+            losses = ops.square(logits[:, 0] - ops.cast(labels, "float32"))
+        return {"label_loss": weighted_sum(losses, row_weights(batch, labels))}
+
+    def metric_terms(self, batch, outputs):
+        labels = batch["label_ids"]
+        if self.problem == "regression":
+            return {}
+        if self.problem == "single_label":
+            hits = correct(outputs["logits"], labels)
+        else:
+            agree = ops.equal(outputs["logits"] > 0, ops.cast(labels, "float32") > 0.5)
+            hits = ops.mean(ops.cast(agree, "float32"), axis=-1)
+        return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
+
+    def get_config(self):
+        return {**super().get_config(), "num_labels": self.num_labels, "problem": self.problem}
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertSpan(_FineTuned):
+    """Start and end of the answer in a passage (section 4.2, Figure 4 c)."""
+
+    def __init__(self, encoder, bilstm=False, **kwargs):
+        super().__init__(encoder, 2, bilstm, **{"name": "span", **kwargs})
+        self._declare_means("start_loss", "end_loss", "start_accuracy", "end_accuracy")
+
+    def call(self, batch, training=False, seed=None):
+        """Encoder inputs, int32 [B, L] each -> {"start_logits", "end_logits"}: [B, L]."""
+        seed = self._seed(training, seed)
+        logits = self.head(self._sequence(batch, training, seed)["sequence_output"])  # [B, L, 2]
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+    def loss_terms(self, batch, outputs):
+        """{"start_loss", "end_loss"}; labels are `start_positions`, `end_positions` int32 [B].
+
+        The loss is the mean of both, as in google-research/bert, so each is halved.
+        """
+        weights = row_weights(batch, batch["start_positions"])
+        return {
+            f"{side}_loss": weighted_sum(
+                0.5 * cross_entropy(outputs[f"{side}_logits"], batch[f"{side}_positions"]), weights
+            )
+            for side in ("start", "end")
+        }
+
+    def metric_terms(self, batch, outputs):
+        weights = row_weights(batch, batch["start_positions"])
+        return {
+            f"{side}_accuracy": weighted_sum(
+                correct(outputs[f"{side}_logits"], batch[f"{side}_positions"]), weights
+            )
+            for side in ("start", "end")
+        }
+
+    def get_config(self):
+        return super().get_config()
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertMultipleChoice(_FineTuned):
+    """One score for each of C continuations; a softmax over them chooses (section 4.4)."""
+
+    def __init__(self, encoder, bilstm=False, **kwargs):
+        super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
+        self._declare_means("label_loss", "accuracy")
+
+    def call(self, batch, training=False, seed=None):
+        """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
+        seed = self._seed(training, seed)
+        rows, choices, length = ops.shape(batch["input_ids"])
+        flat = {
+            name: ops.reshape(batch[name], (-1, length))
+            for name in ("input_ids", "input_mask", "segment_ids")
+        }
+        scores = self.head(self._summary(flat, training, seed))  # [B * C, 1]
+        return {"logits": ops.reshape(scores, (-1, choices))}
+
+    def loss_terms(self, batch, outputs):
+        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B]."""
+        labels = batch["label_ids"]
+        losses = cross_entropy(outputs["logits"], labels)
+        return {"label_loss": weighted_sum(losses, row_weights(batch, labels))}
+
+    def metric_terms(self, batch, outputs):
+        labels = batch["label_ids"]
+        hits = correct(outputs["logits"], labels)
+        return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertTagger(_FineTuned):
+    """A label for each token (section 5.3, Figure 4 d); no CRF."""
+
+    def __init__(self, encoder, num_labels, bilstm=False, **kwargs):
+        super().__init__(encoder, num_labels, bilstm, **{"name": "tagger", **kwargs})
+        self.num_labels = num_labels
+        self._declare_means("label_loss", "accuracy")
+
+    def call(self, batch, training=False, seed=None):
+        """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
+        seed = self._seed(training, seed)
+        sequence = self._sequence(batch, training, seed)["sequence_output"]
+        sequence = dropout(sequence, self.dropout_rate, fold_in(seed, _HEAD_DROPOUT))
+        return {"logits": self.head(sequence)}
+
+    def loss_terms(self, batch, outputs):
+        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B, L], -1 for no label."""
+        labels, weights = self._labels(batch)
+        return {"label_loss": weighted_sum(cross_entropy(outputs["logits"], labels), weights)}
+
+    def metric_terms(self, batch, outputs):
+        labels, weights = self._labels(batch)
+        return {"accuracy": weighted_sum(correct(outputs["logits"], labels), weights)}
+
+    def get_config(self):
+        return {**super().get_config(), "num_labels": self.num_labels}
+
+    @staticmethod
+    def _labels(batch):
+        labels = batch["label_ids"]
+        weights = ops.cast(labels >= 0, "float32") * row_weights(batch, labels)[:, None]
+        return ops.maximum(labels, 0), weights
+
+
+class BiLSTM(keras.layers.Layer):
+    """A bidirectional LSTM over the real tokens, projected back to the encoder's width.
+
+    Each direction is H / 2 wide, so that the concatenation has the width that heads expect.
+    """
+
+    def __init__(self, width: int, seed: int | None = None, **kwargs):
+        super().__init__(**{"name": "bilstm", **kwargs})
+
+        def lstm(backwards):
+            offset = 2 * int(backwards)
+            return keras.layers.LSTM(
+                width // 2,
+                return_sequences=True,
+                go_backwards=backwards,
+                kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, 10 + offset)),
+                recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, 11 + offset)),
+                dtype=self.dtype_policy,
+            )
+
+        with keras.name_scope(self.name):
+            self.layers_both = keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
+            self.layers_both.build((None, None, width))
+        self.built = True
+
+    def call(self, sequence, input_mask):
+        """[B, L, H], int32 [B, L] -> [B, L, H]."""
+        return self.layers_both(sequence, mask=ops.cast(input_mask, "bool"))
+
+
+def _plus(seed, number):
+    return None if seed is None else seed + number

@@ -1,0 +1,142 @@
+"""The optimiser of the paper (appendix A.2): Adam without bias correction, decoupled weight decay,
+global gradient clipping, linear warm-up and linear decay.
+
+Each step, with gradient g, weight w and learning rate lr:
+
+    g <- g * min(1, clip_norm / |all g|)
+    m <- beta_1 m + (1 - beta_1) g
+    v <- beta_2 v + (1 - beta_2) g^2
+    w <- w - lr (m / (sqrt(v) + epsilon) + weight_decay w)
+
+google-research/bert leaves out Adam's bias correction, so the first step is 3.16 times larger than
+corrected Adam's; the warm-up is what keeps that harmless.
+"""
+
+import keras
+from keras import ops
+
+# Weights with these names are not decayed: biases and the parameters of layer normalisation.
+NOT_DECAYED = ("bias", "gamma", "beta")
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Learning rate that rises linearly from 0 and falls linearly to 0.
+
+    The decay counts from step 0, as in google-research/bert: where the warm-up ends the rate drops
+    a little, to peak * (1 - warmup_steps / total_steps).
+
+    Args:
+      peak: the learning rate at the end of the warm-up.
+      warmup_steps: steps of the warm-up; at step 0 the rate is 0.
+      total_steps: steps after which the rate stays 0.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
+        self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        warmup = self.peak * step / max(self.warmup_steps, 1)
+        decay = self.peak * (1.0 - ops.minimum(step, self.total_steps) / self.total_steps)
+        return ops.where(step < self.warmup_steps, warmup, decay)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+        }
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertAdamW(keras.optimizers.Optimizer):
+    """The optimiser described above; on every backend.
+
+    Under `fit` with tf.distribute, Keras clips each replica's gradients before it sums them; use
+    `apply_reduced` from a loop of one's own to clip the global gradient.
+
+    Args:
+      learning_rate: float or schedule.
+      weight_decay: applied to all weights but those named in `NOT_DECAYED`.
+      beta_1, beta_2, epsilon: of Adam.
+      clip_norm: largest global norm of the gradient; None for no clipping.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-4,
+        weight_decay=0.01,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        clip_norm=1.0,
+        name="bert_adamw",
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate=learning_rate, global_clipnorm=clip_norm, name=name, **kwargs
+        )
+        # Not Keras' own `weight_decay`, which would be applied outside `update_step`.
+        self.weight_decay_rate = weight_decay
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.clip_norm = clip_norm
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self.first_moments = [self._slot(variable, "m") for variable in variables]
+        self.second_moments = [self._slot(variable, "v") for variable in variables]
+        self.decays = [0.0 if v.name in NOT_DECAYED else self.weight_decay_rate for v in variables]
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Updates one variable in place with its (already clipped) gradient."""
+        index = self._get_variable_index(variable)
+        m, v = self.first_moments[index], self.second_moments[index]
+        decay = self.decays[index]
+        learning_rate = ops.cast(learning_rate, variable.dtype)
+        if keras.backend.backend() == "tensorflow":
+            from official_bert.tensorflow_kernels import adamw
+
+            adamw(
+                variable, m, v, gradient, learning_rate, decay, self.beta_1, self.beta_2, self.epsilon
+            )
+            return
+        gradient = ops.cast(gradient, variable.dtype)
+        self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
+        self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
+        update = m / (ops.sqrt(v) + self.epsilon) + decay * variable
+        self.assign_sub(variable, learning_rate * update)
+
+    def apply_reduced(self, gradients, variables) -> None:
+        """One step with gradients that are already summed over replicas and micro-batches.
+
+        They are clipped once, by the global norm of the whole, so that any number of replicas takes
+        the step that one device would take.
+        """
+        if not self.built:
+            self.build(variables)
+        # Weights that the loss does not reach (the pooler, without NSP) stay as they are.
+        pairs = [(g, v) for g, v in zip(gradients, variables, strict=True) if g is not None]
+        clipped = self._clip_gradients([gradient for gradient, _ in pairs])
+        learning_rate = self.learning_rate
+        for gradient, (_, variable) in zip(clipped, pairs, strict=True):
+            self.update_step(gradient, variable, learning_rate)
+        self.iterations.assign_add(1)
+
+    def get_config(self):
+        config = super().get_config()
+        # `clip_norm` stands for it; Keras would refuse the pair.
+        del config["global_clipnorm"]
+        return {
+            **config,
+            "weight_decay": self.weight_decay_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "clip_norm": self.clip_norm,
+        }
+
+    def _slot(self, variable, name):
+        return self.add_variable_from_reference(reference_variable=variable, name=name)
