@@ -35,8 +35,7 @@ def tokenize_with_offsets(
         at = 0
         for piece in reference.wordpiece_tokenize(letters, vocab, unk):
             length = len(piece) - 2 if at > 0 else len(piece)
-            # Only an unknown word gives a piece that does not spell the letters it covers.
-            whole = piece == unk and letters != unk
+            whole = piece == unk  # an unknown word does not spell the letters it covers
             covered = word[at:] if whole else word[at : at + length]
             start, end = min(c.start for c in covered), max(c.end for c in covered)
             pieces.append(Placed(piece, start, end))

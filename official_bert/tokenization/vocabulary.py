@@ -70,6 +70,6 @@ def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
     missing = [token for token in SPECIAL_TOKENS if token not in line_of]
     if missing:
         raise UserError(
-            f"{where}: lacks {', '.join(missing)}; a BERT vocabulary has {', '.join(SPECIAL_TOKENS)}"
+            f"{where}: lacks {', '.join(missing)}; BERT needs {', '.join(SPECIAL_TOKENS)}"
         )
     return vocab

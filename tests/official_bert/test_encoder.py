@@ -1,0 +1,160 @@
+"""BertEncoder against the formulas of the paper in numpy, and as a Keras model."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import erf, softmax
+
+from official_bert import BertEncoder, named_config
+
+
+def numpy_encoder(encoder, inputs):
+    """The encoder written out in float64 from section 3 and the Transformer paper."""
+    config = encoder.config
+
+    def array(variable):
+        return keras.ops.convert_to_numpy(variable).astype("float64")
+
+    def dense(x, layer):
+        return x @ array(layer.kernel) + array(layer.bias)
+
+    def norm(x, layer):
+        centred = x - x.mean(-1, keepdims=True)
+        scale = np.sqrt((centred**2).mean(-1, keepdims=True) + config.layer_norm_eps)
+        return array(layer.gamma) * centred / scale + array(layer.beta)
+
+    def heads(x):
+        return x.reshape(*x.shape[:2], config.num_attention_heads, -1).transpose(0, 2, 1, 3)
+
+    tables, length = encoder.embeddings, inputs["input_ids"].shape[1]
+    x = array(tables.word_embeddings)[inputs["input_ids"]]
+    x = x + array(tables.token_type_embeddings)[inputs["segment_ids"]]
+    x = norm(x + array(tables.position_embeddings)[:length], tables.norm)
+    allowed = np.broadcast_to(
+        inputs["input_mask"][:, None, None, :] > 0, (len(x), 1, length, length)
+    )
+    if config.attention_direction == "left_to_right":
+        allowed = allowed & np.tril(np.ones((length, length), bool))
+    states = [x]
+    for block in encoder.blocks:
+        attention = block.attention
+        q, k, v = (
+            heads(dense(x, part)) for part in (attention.query, attention.key, attention.value)
+        )
+        scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+        context = softmax(np.where(allowed, scores, -np.inf), axis=-1) @ v
+        context = context.transpose(0, 2, 1, 3).reshape(x.shape)
+        x = norm(x + dense(context, attention.output_dense), block.attention_norm)
+        inner = dense(x, block.intermediate)
+        inner = inner * 0.5 * (1 + erf(inner / np.sqrt(2)))
+        x = norm(x + dense(inner, block.output_dense), block.output_norm)
+        states.append(x)
+    summary = x[:, 0]
+    if config.attention_direction == "left_to_right":
+        summary = x[np.arange(len(x)), inputs["input_mask"].sum(1) - 1]
+    return states, np.tanh(dense(summary, encoder.pooler))
+
+
+def perturb(model):
+    """Gives biases and normalisations values other than 0 and 1, so that tests see them."""
+    rng = np.random.default_rng(5)
+    for weight in model.weights:
+        weight.assign(weight + rng.normal(0, 0.1, weight.shape).astype("float32"))
+
+
+@pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
+def test_equals_the_formulas(config, inputs, direction):
+    encoder = BertEncoder(dataclasses.replace(config, attention_direction=direction), seed=0)
+    perturb(encoder)
+    outputs = encoder(inputs)
+    states, pooled = numpy_encoder(encoder, inputs)
+    real = inputs["input_mask"].astype(bool)
+    assert len(outputs["hidden_states"]) == len(states) == config.num_hidden_layers + 1
+    for ours, expected in zip(outputs["hidden_states"], states, strict=True):
+        np.testing.assert_allclose(ours.numpy()[real], expected[real], atol=1e-5)
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
+    np.testing.assert_array_equal(outputs["sequence_output"], outputs["hidden_states"][-1])
+
+
+@pytest.mark.parametrize("size, parameters", [("base", 109_482_240), ("large", 335_141_888)])
+def test_parameters_of_the_published_sizes(size, parameters):
+    config = named_config(size)
+    width, inner = config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    formula = rows * width + 2 * width + config.num_hidden_layers * block + width * width + width
+    assert formula == parameters
+    # Counting does not need the numbers: zeros initialise fast.
+    small = dataclasses.replace(config, num_hidden_layers=1)
+    counted = BertEncoder(small).count_params()
+    assert counted + (config.num_hidden_layers - 1) * block == parameters
+
+
+def test_padding_does_not_change_real_tokens(config, inputs):
+    encoder = BertEncoder(config, seed=0)
+    row = {name: values[1:2] for name, values in inputs.items()}
+    short = {name: values[:, :9] for name, values in row.items()}
+    np.testing.assert_allclose(
+        encoder(row)["sequence_output"][:, :9], encoder(short)["sequence_output"], atol=1e-5
+    )
+
+
+def test_left_to_right_sees_no_later_token_and_pools_the_last(config, inputs):
+    encoder = BertEncoder(dataclasses.replace(config, attention_direction="left_to_right"), seed=0)
+    changed = inputs["input_ids"].copy()
+    changed[1, 8] = 7 if changed[1, 8] != 7 else 8  # the last real token of row 1
+    before, after = encoder(inputs), encoder({**inputs, "input_ids": changed})
+    np.testing.assert_array_equal(before["sequence_output"][1, :8], after["sequence_output"][1, :8])
+    assert np.abs(before["pooled_output"][1] - after["pooled_output"][1]).max() > 1e-3
+
+
+def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
+    encoder = BertEncoder(config, seed=0)
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.models.load_model(tmp_path / "encoder.keras")
+    assert loaded.config == config
+    np.testing.assert_array_equal(loaded(inputs)["pooled_output"], encoder(inputs)["pooled_output"])
+
+
+def test_as_a_part_of_a_functional_model(config, inputs, tmp_path):
+    symbolic = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
+    encoder = BertEncoder(config, seed=0)
+    scores = keras.layers.Dense(3)(encoder(symbolic)["pooled_output"])
+    model = keras.Model(symbolic, scores)
+    assert model(inputs).shape == (8, 3)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
+def test_bfloat16_stays_near_float32(config, inputs):
+    exact = BertEncoder(config, seed=0)
+    half = BertEncoder(config, seed=0, dtype="mixed_bfloat16")
+    outputs = half(inputs)["sequence_output"]
+    assert outputs.dtype == tf.bfloat16
+    assert all(weight.dtype == "float32" for weight in half.weights)
+    # 8 bits of precision: about 0.4% of values around 1, summed over two layers.
+    np.testing.assert_allclose(
+        tf.cast(outputs, tf.float32), exact(inputs)["sequence_output"], atol=0.1
+    )
+
+
+def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
+    @tf.function
+    def gradients(encoder, seed):
+        with tf.GradientTape() as tape:
+            pooled = encoder(inputs, training=True, seed=seed)["pooled_output"]
+            loss = tf.reduce_sum(pooled**2)
+        return loss, tape.gradient(loss, encoder.trainable_variables)
+
+    seed = tf.constant([11, 3])
+    loss, kept = gradients(BertEncoder(config, seed=0), seed)
+    loss_again, recomputed = gradients(BertEncoder(config, seed=0, remat=True), seed)
+    np.testing.assert_allclose(loss, loss_again, rtol=1e-6)
+    for a, b in zip(kept, recomputed, strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(a), tf.convert_to_tensor(b), atol=1e-5, rtol=1e-5
+        )

@@ -1,0 +1,116 @@
+"""The fine-tuning heads: shapes, losses, padding rows, learning, saving."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert import (
+    BertAdamW,
+    BertClassifier,
+    BertEncoder,
+    BertMultipleChoice,
+    BertSpan,
+    BertTagger,
+    UserError,
+)
+
+LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1], "int32")
+
+
+def head_and_batch(kind, config, inputs, bilstm=False):
+    encoder = BertEncoder(config, seed=0)
+    if kind == "single_label":
+        model = BertClassifier(encoder, 3, bilstm=bilstm, seed=1)
+        return model, {**inputs, "label_ids": LABELS}
+    if kind == "multi_label":
+        model = BertClassifier(encoder, 3, "multi_label", bilstm=bilstm, seed=1)
+        return model, {**inputs, "label_ids": np.eye(3, dtype="float32")[LABELS]}
+    if kind == "regression":
+        model = BertClassifier(encoder, 1, "regression", bilstm=bilstm, seed=1)
+        return model, {**inputs, "label_ids": LABELS.astype("float32")}
+    if kind == "span":
+        model = BertSpan(encoder, bilstm=bilstm, seed=1)
+        return model, {**inputs, "start_positions": LABELS, "end_positions": LABELS + 2}
+    if kind == "multiple_choice":
+        orders = [np.arange(8), np.arange(8)[::-1], np.roll(np.arange(8), 3)]
+        choices = {k: np.stack([v[order] for order in orders], 1) for k, v in inputs.items()}
+        return BertMultipleChoice(encoder, bilstm=bilstm, seed=1), {**choices, "label_ids": LABELS}
+    labels = np.where(inputs["input_mask"] > 0, inputs["input_ids"] % 3, -1).astype("int32")
+    return BertTagger(encoder, 3, bilstm=bilstm, seed=1), {**inputs, "label_ids": labels}
+
+
+KINDS = ["single_label", "multi_label", "regression", "span", "multiple_choice", "tagging"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fit_learns(kind, config, inputs):
+    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model, batch = head_and_batch(kind, config, inputs)
+    model.compile(optimizer=BertAdamW(3e-3))
+    data = tf.data.Dataset.from_tensors(batch).repeat(25)
+    losses = model.fit(data, epochs=2, verbose=0).history["loss"]
+    assert losses[1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bilstm", [False, True])
+def test_saved_and_loaded_as_a_keras_file(kind, bilstm, config, inputs, tmp_path):
+    if bilstm and kind not in ("single_label", "span"):
+        pytest.skip("the same code as for single_label and span")
+    model, batch = head_and_batch(kind, config, inputs, bilstm)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for name, value in model(batch).items():
+        np.testing.assert_array_equal(loaded(batch)[name], value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_rows_do_not_count(kind, config, inputs):
+    model, batch = head_and_batch(kind, config, inputs)
+    first_five = {name: value[:5] for name, value in batch.items()}
+    weights = np.array([1, 1, 1, 1, 1, 0, 0, 0], "float32")
+    padded = {**batch, "example_weights": weights}
+    for terms in ("loss_terms", "metric_terms"):
+        expected = getattr(model, terms)(first_five, model(first_five))
+        actual = getattr(model, terms)(padded, model(padded))
+        assert expected.keys() == actual.keys()
+        for name in expected:
+            np.testing.assert_allclose(actual[name], expected[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["single_label", "multiple_choice"])
+@pytest.mark.parametrize("bilstm", [False, True])
+def test_left_to_right_classifies_after_the_last_token(kind, bilstm, config, inputs):
+    config = dataclasses.replace(config, attention_direction="left_to_right")
+    model, batch = head_and_batch(kind, config, inputs, bilstm)
+    changed = {**batch, "input_ids": batch["input_ids"].copy()}
+    changed["input_ids"][..., -1] = 7
+    difference = np.abs(model(batch)["logits"] - model(changed)["logits"])
+    assert difference[0].max() > 1e-6  # row 0 is full: its last token counts
+
+
+def test_bilstm_reads_both_directions_and_no_padding(config, inputs):
+    model, batch = head_and_batch("tagging", config, inputs, bilstm=True)
+    logits = model(batch)["logits"].numpy()
+    behind_the_mask = {**batch, "input_ids": batch["input_ids"].copy()}
+    behind_the_mask["input_ids"][1, 9:] = 3
+    after = model(behind_the_mask)["logits"].numpy()
+    np.testing.assert_allclose(after[1, :9], logits[1, :9], atol=1e-6)
+
+
+def test_dropout_is_active_in_training_only(config, inputs):
+    model, batch = head_and_batch("single_label", config, inputs)
+    one, two = model(batch, training=True)["logits"], model(batch, training=True)["logits"]
+    assert np.abs(one - two).max() > 1e-5
+    np.testing.assert_array_equal(model(batch)["logits"], model(batch)["logits"])
+
+
+def test_impossible_problems_are_refused(config):
+    encoder = BertEncoder(config)
+    with pytest.raises(UserError, match="problem must be one of"):
+        BertClassifier(encoder, 2, problem="ranking")
+    with pytest.raises(UserError, match="num_labels=2"):
+        BertClassifier(encoder, 2, problem="regression")

@@ -1,0 +1,143 @@
+"""BertPretrainer: losses against numpy, both objectives, `compile` and `fit`."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import log_softmax
+
+from official_bert import BertAdamW, BertPretrainer
+from official_bert.pretraining import restore_masked_tokens
+from official_bert.randomness import make_seed
+
+
+@pytest.fixture
+def left_to_right(config):
+    return dataclasses.replace(config, attention_direction="left_to_right")
+
+
+def dataset(batch, steps):
+    return tf.data.Dataset.from_tensors(batch).repeat(steps)
+
+
+def test_losses_equal_the_formulas(config, pretraining_batch):
+    batch = pretraining_batch
+    model = BertPretrainer(config, seed=0)
+    outputs = model(batch)
+    log_probabilities = log_softmax(outputs["masked_lm_logits"].numpy(), axis=-1)
+    picked = np.take_along_axis(log_probabilities, batch["masked_lm_ids"][..., None], -1)[..., 0]
+    weights = batch["masked_lm_weights"]
+    masked_lm = -(picked * weights).sum() / (weights.sum() + 1e-5)
+    next_log = log_softmax(outputs["next_sentence_logits"].numpy(), axis=-1)
+    next_sentence = -np.take_along_axis(next_log, batch["next_sentence_labels"], 1).mean()
+    terms = {name: float(s / w) for name, (s, w) in model.loss_terms(batch, outputs).items()}
+    np.testing.assert_allclose(terms["masked_lm_loss"], masked_lm, rtol=1e-5)
+    np.testing.assert_allclose(terms["next_sentence_loss"], next_sentence, rtol=1e-5)
+    loss = model.compute_loss(x=batch, y_pred=outputs)
+    np.testing.assert_allclose(float(loss), masked_lm + next_sentence, rtol=1e-5)
+
+
+def test_places_of_weight_zero_do_not_count(config, pretraining_batch):
+    model = BertPretrainer(config, seed=0)
+    changed = {**pretraining_batch, "masked_lm_ids": pretraining_batch["masked_lm_ids"].copy()}
+    changed["masked_lm_ids"][:, 3] = 9
+    for batch in (pretraining_batch, changed):
+        outputs = model(batch)
+        total, weight = model.loss_terms(batch, outputs)["masked_lm_loss"]
+        results = (float(total), float(weight))
+        assert results == pytest.approx((float(total), 24.0), abs=1e-4)
+    first = model.loss_terms(pretraining_batch, model(pretraining_batch))["masked_lm_loss"][0]
+    second = model.loss_terms(changed, model(changed))["masked_lm_loss"][0]
+    assert float(first) == float(second)
+
+
+def test_scores_are_tied_to_the_token_table(config, pretraining_batch):
+    model = BertPretrainer(config, seed=0)
+    before = model(pretraining_batch)["masked_lm_logits"].numpy()
+    table = model.encoder.embeddings.word_embeddings
+    changed = table.numpy()
+    changed[0] += np.linspace(-1, 1, 16)  # [PAD]: as an input it stands only behind the mask
+    table.assign(changed)
+    after = model(pretraining_batch)["masked_lm_logits"].numpy()
+    assert np.abs(after - before)[..., 0].max() > 1e-3
+    np.testing.assert_allclose(after[..., 1:], before[..., 1:], atol=1e-5)
+
+
+def test_restoring_masked_tokens(pretraining_batch):
+    restored = restore_masked_tokens(
+        {name: tf.constant(value) for name, value in pretraining_batch.items()}
+    )["input_ids"].numpy()
+    expected = pretraining_batch["input_ids"].copy()
+    for row in range(len(expected)):
+        for place in range(3):
+            position = pretraining_batch["masked_lm_positions"][row, place]
+            expected[row, position] = pretraining_batch["masked_lm_ids"][row, place]
+    np.testing.assert_array_equal(restored, expected)
+
+
+def test_left_to_right_predicts_every_next_token(left_to_right, pretraining_batch):
+    model = BertPretrainer(left_to_right, use_nsp=False, seed=0)
+    outputs = model(pretraining_batch)
+    restored = restore_masked_tokens(
+        {name: tf.constant(value) for name, value in pretraining_batch.items()}
+    )
+    np.testing.assert_array_equal(outputs["masked_lm_ids"], restored["input_ids"][:, 1:])
+    np.testing.assert_array_equal(
+        outputs["masked_lm_weights"], pretraining_batch["input_mask"][:, 1:]
+    )
+    assert outputs["masked_lm_logits"].shape == (8, 15, 50)
+    assert list(model.loss_terms(pretraining_batch, outputs)) == ["masked_lm_loss"]
+
+
+def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining_batch):
+    every = BertPretrainer(left_to_right, seed=0)
+    some = BertPretrainer(left_to_right, left_to_right_fraction=0.4, seed=0)
+    all_ids = every(pretraining_batch)["masked_lm_ids"].numpy()
+    seen = set()
+    for step in range(20):
+        outputs = some(pretraining_batch, training=True, seed=make_seed(0, step))
+        assert outputs["masked_lm_logits"].shape == (8, 6, 50)
+        # Row 1 has 8 next tokens, more than the 6 drawn: padding is never chosen.
+        assert outputs["masked_lm_weights"].numpy().all()
+        for row, ids in enumerate(outputs["masked_lm_ids"].numpy()):
+            assert set(ids) <= set(all_ids[row])
+        seen.add(outputs["masked_lm_ids"].numpy().tobytes())
+    assert len(seen) == 20
+    assert some(pretraining_batch)["masked_lm_ids"].shape == (8, 15)  # evaluation reads all
+
+
+@pytest.mark.parametrize("use_nsp", [True, False])
+def test_fit_learns_and_reports(config, pretraining_batch, use_nsp):
+    keras.utils.set_random_seed(0)
+    model = BertPretrainer(config, use_nsp=use_nsp, seed=0)
+    model.compile(optimizer=BertAdamW(1e-2))
+    history = model.fit(dataset(pretraining_batch, 30), epochs=2, verbose=0).history
+    assert history["masked_lm_loss"][-1] < 0.7 * history["masked_lm_loss"][0]
+    np.testing.assert_allclose(
+        history["masked_lm_perplexity"], np.exp(history["masked_lm_loss"]), rtol=1e-4
+    )
+    assert ("next_sentence_accuracy" in history) == use_nsp
+    results = model.evaluate(dataset(pretraining_batch, 1), return_dict=True, verbose=0)
+    assert results["masked_lm_accuracy"] > 0.5
+
+
+def test_without_nsp_pooler_and_head_keep_their_values(config, pretraining_batch):
+    model = BertPretrainer(config, use_nsp=False, seed=0)
+    before = [w.numpy() for w in (model.encoder.pooler.kernel, model.next_sentence.kernel)]
+    model.compile(optimizer=BertAdamW(1e-2))
+    model.fit(dataset(pretraining_batch, 3), verbose=0)
+    after = [w.numpy() for w in (model.encoder.pooler.kernel, model.next_sentence.kernel)]
+    for a, b in zip(before, after, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_saved_and_loaded_as_a_keras_file(left_to_right, pretraining_batch, tmp_path):
+    model = BertPretrainer(left_to_right, use_nsp=False, seed=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.use_nsp is False
+    np.testing.assert_array_equal(
+        loaded(pretraining_batch)["masked_lm_logits"], model(pretraining_batch)["masked_lm_logits"]
+    )
