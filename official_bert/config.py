@@ -34,8 +34,8 @@ class BertConfig:
       max_position_embeddings: longest sequence, in tokens.
       type_vocab_size: segments (sentence A, sentence B).
       initializer_range: standard deviation of the truncated normal initial weights.
-      attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1, where
-        a token attends to itself and to tokens on its left only.
+      attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1,
+        where a token attends to itself and to tokens on its left only.
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
@@ -196,9 +196,7 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
     # bool is an int to Python, and JSON writes 0.0 as 0: neither must slip through or be refused.
     expected = (int, float) if field.type is float else field.type
     if isinstance(value, bool) or not isinstance(value, expected):
-        raise UserError(
-            f"BertConfig.{field.name} must be {field.type.__name__}, not {value!r}"
-        )
+        raise UserError(f"BertConfig.{field.name} must be {field.type.__name__}, not {value!r}")
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -25,8 +25,8 @@ class Embeddings(keras.layers.Layer):
         width = config.hidden_size
 
         def table(name, rows):
-            # Rows are looked up in float32 and cast afterwards: casting whole tables would cost more
-            # than the lookup, and their gradients would be summed in half precision.
+            # Rows are looked up in float32 and cast afterwards: casting whole tables would cost
+            # more than the lookup, and their gradients would be summed in half precision.
             return self.add_weight(
                 name=name, shape=(rows, width), initializer=initializer, autocast=False
             )
@@ -144,8 +144,6 @@ def _dense(inputs, outputs, initializer, policy, name):
 
 
 def _layer_norm(config, policy, name):
-    layer = keras.layers.LayerNormalization(
-        epsilon=config.layer_norm_eps, dtype=policy, name=name
-    )
+    layer = keras.layers.LayerNormalization(epsilon=config.layer_norm_eps, dtype=policy, name=name)
     layer.build((None, None, config.hidden_size))
     return layer

@@ -100,7 +100,15 @@ class BertAdamW(keras.optimizers.Optimizer):
             from official_bert.tensorflow_kernels import adamw
 
             adamw(
-                variable, m, v, gradient, learning_rate, decay, self.beta_1, self.beta_2, self.epsilon
+                variable,
+                m,
+                v,
+                gradient,
+                learning_rate,
+                decay,
+                self.beta_1,
+                self.beta_2,
+                self.epsilon,
             )
             return
         gradient = ops.cast(gradient, variable.dtype)

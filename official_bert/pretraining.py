@@ -1,7 +1,7 @@
 """Pre-training (section 3.1): the masked language model, next sentence prediction, their sum.
 
-`BertPretrainer` also holds the objective that the paper compares with in section 5.1: a left-to-right
-language model, chosen by `config.attention_direction`.
+`BertPretrainer` also holds the objective that the paper compares with in section 5.1: a
+left-to-right language model, chosen by `config.attention_direction`.
 """
 
 import keras
@@ -96,9 +96,7 @@ class BertPretrainer(ModelWithLosses):
         encoded = self.encoder(batch, training=training, seed=seed)
         predicted = gather_positions(encoded["sequence_output"], positions)
         return {
-            "masked_lm_logits": self.masked_lm(
-                predicted, self.encoder.embeddings.word_embeddings
-            ),
+            "masked_lm_logits": self.masked_lm(predicted, self.encoder.embeddings.word_embeddings),
             "masked_lm_ids": ids,
             "masked_lm_weights": weights,
             "next_sentence_logits": self.next_sentence(encoded["pooled_output"]),

@@ -1,7 +1,7 @@
 """TensorFlow kernels behind functions that are written with `keras.ops` elsewhere.
 
-Each stands here because it was measured to pay (see benchmarks/README.md), and a test checks that it
-agrees with the plain formula.
+Each stands here because it was measured to pay (see benchmarks/README.md), and a test checks that
+it agrees with the plain formula.
 """
 
 import keras
@@ -34,8 +34,8 @@ def dropout(x, rate: float, seed):
 def adamw(variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilon) -> None:
     """AdamW without bias correction, in place, by TensorFlow's fused Adam kernel.
 
-    The kernel scales the learning rate by sqrt(1 - beta_2^t) / (1 - beta_1^t); zeros for both powers
-    make that 1. Decay comes first: both parts of the update read the old weight, and
+    The kernel scales the learning rate by sqrt(1 - beta_2^t) / (1 - beta_1^t); zeros for both
+    powers make that 1. Decay comes first: both parts of the update read the old weight, and
     (w - lr d w) - lr u = w - lr (u + d w).
 
     Args:

@@ -33,17 +33,14 @@ def numpy_encoder(encoder, inputs):
     x = array(tables.word_embeddings)[inputs["input_ids"]]
     x = x + array(tables.token_type_embeddings)[inputs["segment_ids"]]
     x = norm(x + array(tables.position_embeddings)[:length], tables.norm)
-    allowed = np.broadcast_to(
-        inputs["input_mask"][:, None, None, :] > 0, (len(x), 1, length, length)
-    )
+    allowed = inputs["input_mask"][:, None, None, :] > 0
     if config.attention_direction == "left_to_right":
         allowed = allowed & np.tril(np.ones((length, length), bool))
     states = [x]
     for block in encoder.blocks:
         attention = block.attention
-        q, k, v = (
-            heads(dense(x, part)) for part in (attention.query, attention.key, attention.value)
-        )
+        parts = (attention.query, attention.key, attention.value)
+        q, k, v = (heads(dense(x, part)) for part in parts)
         scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
         context = softmax(np.where(allowed, scores, -np.inf), axis=-1) @ v
         context = context.transpose(0, 2, 1, 3).reshape(x.shape)

@@ -48,7 +48,7 @@ def random_steps(steps):
 def test_twenty_steps_equal_the_formula(method, clip):
     weights, gradients = random_steps(20)
     variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
-    # The fused kernel computes 1 - beta in float32, which makes updates differ by 6e-6 of their size.
+    # The fused kernel computes 1 - beta in float32: updates differ by 6e-6 of their size.
     optimizer = BertAdamW(WarmupLinearDecay(1e-3, 5, 25), clip_norm=clip)
     for step in gradients:
         values = [tf.constant(step[name]) for name in variables]
