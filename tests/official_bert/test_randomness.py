@@ -1,4 +1,4 @@
-"""Dropout masks: functions of the seed that differ by layer, step and replica, at the right rate."""
+"""Dropout masks: functions of the seed that differ by layer, step and replica."""
 
 import numpy as np
 import pytest
