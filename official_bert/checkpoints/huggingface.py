@@ -1,0 +1,349 @@
+"""Hugging Face model folders in and out: `config.json`, `model.safetensors`, tokenizer files.
+
+Neither `transformers` nor PyTorch is needed, but for folders that hold only a `pytorch_model.bin`,
+a pickle, which PyTorch reads.
+"""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from official_bert.checkpoints import huggingface_tokenizer, model_folder, transfer
+from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.files import atomic_folder
+
+_LEFT_OUT = (
+    (r"position_ids$", "a constant"),
+    (r"^cls\.predictions\.decoder\.", "a copy of tied weights"),
+)
+# The class in config.json's "architectures" -> our head.
+_HEADS = {
+    "BertModel": "none",
+    "BertForPreTraining": "pretraining",
+    "BertForMaskedLM": "pretraining",
+    "BertLMHeadModel": "pretraining",
+    "BertForSequenceClassification": "classification",
+    "BertForTokenClassification": "tagging",
+    "BertForQuestionAnswering": "span",
+    "BertForMultipleChoice": "multiple_choice",
+}
+# hidden_act there -> (hidden_act, gelu_form) here.
+_ACTIVATIONS = {
+    "gelu": ("gelu", "erf"),
+    "gelu_python": ("gelu", "erf"),
+    "gelu_new": ("gelu", "tanh"),
+    "gelu_fast": ("gelu", "tanh"),
+    "gelu_pytorch_tanh": ("gelu", "tanh"),
+    "relu": ("relu", "erf"),
+    "tanh": ("tanh", "erf"),
+    "linear": ("linear", "erf"),
+}
+_PROBLEMS = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
+# Fields with the same name and meaning in config.json and in bert_config.json.
+_SAME_FIELDS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+    "layer_norm_eps",
+)
+
+
+def import_huggingface(
+    folder: str | os.PathLike,
+    head: str | None = None,
+    gelu_form: str | None = None,
+    vocab: str | os.PathLike | None = None,
+    do_lower_case: bool | None = None,
+    **encoder_options,
+) -> LoadedModel:
+    """Reads the folder of a BERT model of `transformers`.
+
+    Args:
+      folder: with `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
+      head: "none" to take the encoder alone, "pretraining" for both pre-training heads; None for
+        the head of the class that `config.json` names.
+      gelu_form: None for what `hidden_act` says: "gelu" is erf, "gelu_new" tanh.
+      vocab, do_lower_case: by default as the tokenizer files say.
+      **encoder_options: passed to `BertEncoder`.
+
+    Raises:
+      UserError: a file is missing or damaged, the model is no BERT, or a tensor is missing or
+        mis-shaped.
+    """
+    folder = Path(folder)
+    fields = _read_config(folder / "config.json")
+    config = _our_config(fields, folder / "config.json", gelu_form)
+    with contextlib.ExitStack() as stack:
+        shapes, read = _open_tensors(folder, stack)
+        stored = _table_names(shapes)
+        settings = _settings(fields, shapes, stored, head, folder)
+        tokenizer = huggingface_tokenizer.read(folder, vocab, do_lower_case)
+        if tokenizer is not None:
+            model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
+        encoder, model = model_folder.build(config, settings, **encoder_options)
+        source = transfer.TensorSource(str(folder), "huggingface", stored, read)
+        _check_tied(source)
+        report = transfer.fill(model, settings["head"], source, _LEFT_OUT)
+    settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
+    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
+
+
+def export_huggingface(
+    folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
+) -> list[str]:
+    """Writes a folder that `transformers` loads with no missing and no unexpected tensor.
+
+    Args:
+      folder: where to.
+      model: an encoder, a pre-trainer or a model of `official_bert.heads`.
+      tokenizer: its `BertTokenizer`, or None to write no tokenizer files.
+      settings: fields of `model.json` that the format has a place for: labels, max_seq_length.
+      overwrite: replace a folder that exists.
+
+    Returns:
+      remarks on what the format cannot hold.
+
+    Raises:
+      UserError: `transformers` has no class that would compute the same; the folder exists.
+    """
+    from safetensors.numpy import save_file
+
+    head, own = model_folder.describe(model)
+    settings = {**(settings or {}), **own}
+    config = getattr(model, "encoder", model).config
+    architecture = _architecture(head, settings, config)
+    tensors, _ = transfer.extract(model, head, "huggingface")
+    left_out = _drop_absent_parts(tensors, architecture)
+    notes = []
+    if left_out:
+        notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
+    if config.attention_direction == "left_to_right":
+        notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
+    with atomic_folder(folder, overwrite=overwrite) as temporary:
+        text = json.dumps(_their_config(config, head, settings, architecture), indent=2)
+        (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
+        # transformers refuses files that do not say which framework wrote them.
+        save_file(tensors, temporary / "model.safetensors", metadata={"format": "pt"})
+        if tokenizer is not None:
+            length = settings.get("max_seq_length") or config.max_position_embeddings
+            huggingface_tokenizer.write(temporary, tokenizer, length)
+    return notes
+
+
+def is_huggingface_folder(folder: str | os.PathLike) -> bool:
+    """Whether `folder` holds a `config.json` of `transformers`."""
+    try:
+        return "model_type" in json.loads((Path(folder) / "config.json").read_text("utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def _read_config(path: Path) -> dict:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from error
+    if not isinstance(fields, dict) or fields.get("model_type", "bert") != "bert":
+        kind = fields.get("model_type") if isinstance(fields, dict) else fields
+        raise UserError(f"{path}: model_type is {kind!r}; only bert is read")
+    return fields
+
+
+def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
+    kind = fields.get("position_embedding_type", "absolute")
+    if kind != "absolute":
+        raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
+    if fields.get("add_cross_attention"):
+        raise UserError(f"{path}: add_cross_attention is set; BERT's encoder has none")
+    if fields.get("hidden_act", "gelu") not in _ACTIVATIONS:
+        names = ", ".join(_ACTIVATIONS)
+        raise UserError(f"{path}: hidden_act {fields['hidden_act']!r} is none of {names}")
+    act, form = _ACTIVATIONS[fields.get("hidden_act", "gelu")]
+    ours = {name: fields[name] for name in _SAME_FIELDS if name in fields}
+    direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
+    ours |= {"hidden_act": act, "gelu_form": gelu_form or form, "attention_direction": direction}
+    return BertConfig.from_dict(ours, source=str(path))
+
+
+def _their_config(config: BertConfig, head: str, settings: dict, architecture: str) -> dict:
+    names = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items()) if ours[0] == "gelu"}
+    act = names.get((config.hidden_act, config.gelu_form), config.hidden_act)
+    decoder = config.attention_direction == "left_to_right"
+    fields = {
+        "architectures": [architecture],
+        "model_type": "bert",
+        **{name: getattr(config, name) for name in _SAME_FIELDS},
+        "hidden_act": act,
+        "is_decoder": decoder,
+        "pad_token_id": 0,
+        "position_embedding_type": "absolute",
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+    }
+    if head in ("classification", "tagging"):
+        count = settings["num_labels"]
+        labels = settings.get("labels") or [f"LABEL_{i}" for i in range(count)]
+        fields["id2label"] = {str(i): str(label) for i, label in enumerate(labels)}
+        fields["label2id"] = {str(label): i for i, label in enumerate(labels)}
+    if head == "classification":
+        fields["problem_type"] = _PROBLEMS[settings["problem"]]
+    return fields
+
+
+def _architecture(head: str, settings: dict, config: BertConfig) -> str:
+    if settings.get("bilstm"):
+        raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
+    if config.attention_direction == "left_to_right":
+        if head not in ("none", "pretraining"):
+            raise UserError(
+                f"transformers reads a {head} from the first token, which in a left-to-right model "
+                "has seen only itself; export the encoder alone"
+            )
+        return "BertModel" if head == "none" else "BertLMHeadModel"
+    if head == "pretraining":
+        return "BertForPreTraining" if settings["use_nsp"] else "BertForMaskedLM"
+    return {ours: theirs for theirs, ours in _HEADS.items()}[head]
+
+
+def _drop_absent_parts(tensors: dict[str, np.ndarray], architecture: str) -> list[str]:
+    # Those classes are built without a pooler.
+    absent = ()
+    if architecture in ("BertForMaskedLM", "BertLMHeadModel"):
+        absent = ("bert.pooler.", "cls.seq_relationship.")
+    elif architecture in ("BertForTokenClassification", "BertForQuestionAnswering"):
+        absent = ("bert.pooler.",)
+    left_out = [name for name in tensors if name.startswith(absent)] if absent else []
+    for name in left_out:
+        del tensors[name]
+    if architecture == "BertModel":
+        for name in list(tensors):
+            tensors[name.removeprefix("bert.")] = tensors.pop(name)
+    return left_out
+
+
+def _open_tensors(folder: Path, stack: contextlib.ExitStack):
+    """({name: shape}, function that reads a name), from whichever weights file is there."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").is_file():
+        return _open_safetensors([folder / "model.safetensors"], stack)
+    if index.is_file():
+        try:
+            shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        except (ValueError, KeyError, AttributeError) as error:
+            raise UserError(f"{index}: not a valid index ({error})") from error
+        return _open_safetensors([folder / shard for shard in shards], stack)
+    if (folder / "pytorch_model.bin").is_file():
+        return _open_pickle(folder / "pytorch_model.bin")
+    raise UserError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there")
+
+
+def _open_safetensors(paths: list[Path], stack: contextlib.ExitStack):
+    import safetensors
+
+    shapes, files = {}, {}
+    for path in paths:
+        try:
+            file = stack.enter_context(safetensors.safe_open(path, framework="np"))
+        except (safetensors.SafetensorError, OSError) as error:
+            raise UserError(f"{path}: cannot be read ({error})") from error
+        for name in file.keys():  # noqa: SIM118 (not a dictionary)
+            shapes[name], files[name] = tuple(file.get_slice(name).get_shape()), file
+
+    return shapes, lambda name: files[name].get_tensor(name)
+
+
+def _open_pickle(path: Path):
+    try:
+        import torch
+    except ImportError as error:
+        raise UserError(
+            f"{path}: a pickle, which PyTorch reads; pip install torch, or use model.safetensors"
+        ) from error
+    try:
+        # weights_only: a pickle from a stranger must not run code.
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return shapes, lambda name: tensors[name].to(torch.float32).numpy()
+
+
+def _table_names(shapes: dict) -> dict[str, str]:
+    # BertModel alone writes its tensors without the "bert." that every other class puts before
+    # them; the oldest files call the parameters of LayerNorm gamma and beta.
+    prefix = "" if any(name.startswith("bert.") for name in shapes) else "bert."
+    names = {}
+    for name in shapes:
+        table_name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        table_name = table_name.replace("LayerNorm.beta", "LayerNorm.bias")
+        if name.startswith(("embeddings.", "encoder.", "pooler.")):
+            table_name = prefix + table_name
+        names[table_name] = name
+    return names
+
+
+def _check_tied(source: transfer.TensorSource) -> None:
+    for copy, original in (
+        ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
+        ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+    ):
+        if copy not in source.stored_names:
+            continue
+        if original not in source.stored_names:
+            # Some writers keep only one name of a tied tensor.
+            source.stored_names[original] = source.stored_names.pop(copy)
+        elif not np.array_equal(
+            source.read(source.stored_names[copy]), source.read(source.stored_names[original])
+        ):
+            raise UserError(
+                f"{source.where}: tensor {copy} differs from {original}; BERT ties them, and this "
+                "model does too"
+            )
+
+
+def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> dict:
+    architecture = (fields.get("architectures") or ["BertModel"])[0]
+    if head is None:
+        if architecture not in _HEADS:
+            names = ", ".join(_HEADS)
+            raise UserError(
+                f"{folder / 'config.json'}: architectures names {architecture}, none of {names}; "
+                "pass head='none' to take the encoder alone"
+            )
+        head = _HEADS[architecture]
+    elif head not in ("none", "pretraining"):
+        raise UserError(f"head must be none or pretraining, not {head!r}")
+    settings = {"head": head}
+    if head == "pretraining":
+        settings["use_nsp"] = "cls.seq_relationship.weight" in stored
+    if head in ("classification", "tagging"):
+        if "classifier.weight" not in stored:
+            raise UserError(f"{folder}: tensor classifier.weight is missing ({architecture})")
+        settings["num_labels"] = int(shapes[stored["classifier.weight"]][0])
+        labels = fields.get("id2label") or {}
+        if len(labels) == settings["num_labels"]:
+            settings["labels"] = [labels[key] for key in sorted(labels, key=int)]
+    if head == "classification":
+        ours = {theirs: name for name, theirs in _PROBLEMS.items()}
+        # What transformers assumes where the field is empty.
+        default = "regression" if settings["num_labels"] == 1 else "single_label"
+        settings["problem"] = ours.get(fields.get("problem_type"), default)
+    return settings

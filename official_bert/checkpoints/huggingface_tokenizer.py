@@ -1,0 +1,138 @@
+"""The tokenizer files of a Hugging Face folder: `vocab.txt`, or the newer `tokenizer.json`."""
+
+import json
+import os
+from pathlib import Path
+
+from official_bert.checkpoints.google import find_tokenizer, is_lower_case
+from official_bert.errors import UserError
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
+
+# Words longer than this become [UNK] in the original; transformers' own default is 100.
+_MAX_CHARS_PER_WORD = 200
+
+
+def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bool | None = None):
+    """The folder's `BertTokenizer`, or None where it has neither file.
+
+    Raises:
+      UserError: a file is damaged, or the tokenizer is no WordPiece tokenizer.
+    """
+    if do_lower_case is None:
+        do_lower_case = _lower_case_of(folder)
+    if vocab or (folder / "vocab.txt").is_file():
+        return find_tokenizer(vocab, folder, do_lower_case)
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return None
+    pieces = _pieces(_read_json(path), path)
+    if do_lower_case is None:
+        do_lower_case = is_lower_case(pieces)
+    return BertTokenizer(pieces, do_lower_case=do_lower_case)
+
+
+def write(folder: Path, tokenizer: BertTokenizer, max_length: int) -> None:
+    """Writes `vocab.txt`, `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`."""
+    special = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
+    write_vocab(folder / "vocab.txt", tokenizer.vocab)
+    _write_json(folder / "special_tokens_map.json", special)
+    _write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "BertTokenizer",
+            "do_lower_case": tokenizer.do_lower_case,
+            "strip_accents": None,
+            "tokenize_chinese_chars": True,
+            "model_max_length": max_length,
+            **special,
+        },
+    )
+    _write_json(folder / "tokenizer.json", _fast_tokenizer(tokenizer))
+
+
+def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:
+    """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
+    id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+
+    def token(name, segment):
+        return {"SpecialToken": {"id": name, "type_id": segment}}
+
+    def text(name, segment):
+        return {"Sequence": {"id": name, "type_id": segment}}
+
+    single = [token("[CLS]", 0), text("A", 0), token("[SEP]", 0)]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": id_of[name], "content": name, **flags, "special": True}
+            for name in sorted(SPECIAL_TOKENS, key=id_of.get)
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": tokenizer.do_lower_case,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": [*single, text("B", 1), token("[SEP]", 1)],
+            "special_tokens": {
+                name: {"id": name, "ids": [id_of[name]], "tokens": [name]}
+                for name in ("[CLS]", "[SEP]")
+            },
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": _MAX_CHARS_PER_WORD,
+            "vocab": id_of,
+        },
+    }
+
+
+def _lower_case_of(folder: Path) -> bool | None:
+    for name, keys in (
+        ("tokenizer_config.json", ("do_lower_case",)),
+        ("tokenizer.json", ("normalizer", "lowercase")),
+    ):
+        if (folder / name).is_file():
+            value = _read_json(folder / name)
+            for key in keys:
+                value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, bool):
+                return value
+    return None
+
+
+def _pieces(contents, path: Path) -> list[str]:
+    try:
+        model = contents["model"]
+        if model.get("type", "WordPiece") != "WordPiece":
+            raise UserError(f"{path}: a {model['type']} tokenizer; BERT's is WordPiece")
+        id_of = dict(model["vocab"])
+        id_of |= {token["content"]: token["id"] for token in contents.get("added_tokens") or []}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: not a tokenizer of the library tokenizers ({error})") from error
+    if sorted(id_of.values()) != list(range(len(id_of))):
+        raise UserError(f"{path}: the ids are not 0 to {len(id_of) - 1}, each once")
+    return sorted(id_of, key=id_of.get)
+
+
+def _read_json(path: Path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error})") from error
+
+
+def _write_json(path: Path, contents) -> None:
+    text = json.dumps(contents, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")

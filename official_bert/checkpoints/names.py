@@ -1,0 +1,199 @@
+"""What each variable is called in every format, and how it lies there: one table.
+
+The first column is the variable's path below the model in this project; `{i}` is the number of the
+block. The others are its names in Google's checkpoints, in Hugging Face's and in KerasHub's
+backbone; None where the format has no place for it. All agree on what is computed (kernels multiply
+from the right, x @ W + b), so only layouts differ:
+
+- Google's are ours, but for the matrices called `output_weights`, which are [outputs, inputs].
+- PyTorch stores every dense kernel as [outputs, inputs].
+- KerasHub splits the attention kernels by head: [H, A, D] for query, key and value, [A, D, H] for
+  the output; the numbers lie in memory in the same order as ours, so a reshape converts.
+"""
+
+import dataclasses
+
+import numpy as np
+
+FORMATS = ("google", "huggingface", "keras_hub")
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """One variable: the part of the model it belongs to, and its name in every format."""
+
+    part: str
+    ours: str
+    google: str | None
+    huggingface: str | None
+    keras_hub: str | None
+
+    def in_format(self, name: str) -> str | None:
+        return getattr(self, name)
+
+
+def _rows(part: str, *rows: tuple[str | None, ...]) -> list[Names]:
+    return [Names(part, *row) for row in rows]
+
+
+# fmt: off
+_EMBEDDINGS = _rows(
+    "encoder",
+    ("embeddings/word_embeddings", "bert/embeddings/word_embeddings",
+     "bert.embeddings.word_embeddings.weight", "token_embedding/embeddings"),
+    ("embeddings/token_type_embeddings", "bert/embeddings/token_type_embeddings",
+     "bert.embeddings.token_type_embeddings.weight", "segment_embedding/embeddings"),
+    ("embeddings/position_embeddings", "bert/embeddings/position_embeddings",
+     "bert.embeddings.position_embeddings.weight", "position_embedding/embeddings"),
+    ("embeddings/norm/gamma", "bert/embeddings/LayerNorm/gamma",
+     "bert.embeddings.LayerNorm.weight", "embeddings_layer_norm/gamma"),
+    ("embeddings/norm/beta", "bert/embeddings/LayerNorm/beta",
+     "bert.embeddings.LayerNorm.bias", "embeddings_layer_norm/beta"),
+)
+
+# Layers of a block, without the last component of the name.
+_BLOCK_LAYERS = (
+    ("attention/query", "attention/self/query", "attention.self.query",
+     "self_attention_layer/query"),
+    ("attention/key", "attention/self/key", "attention.self.key", "self_attention_layer/key"),
+    ("attention/value", "attention/self/value", "attention.self.value",
+     "self_attention_layer/value"),
+    ("attention/output", "attention/output/dense", "attention.output.dense",
+     "self_attention_layer/attention_output"),
+    ("attention_norm", "attention/output/LayerNorm", "attention.output.LayerNorm",
+     "self_attention_layer_norm"),
+    ("intermediate", "intermediate/dense", "intermediate.dense", "feedforward_intermediate_dense"),
+    ("output", "output/dense", "output.dense", "feedforward_output_dense"),
+    ("output_norm", "output/LayerNorm", "output.LayerNorm", "feedforward_layer_norm"),
+)
+
+_POOLER = _rows(
+    "pooler",
+    ("pooler/kernel", "bert/pooler/dense/kernel", "bert.pooler.dense.weight",
+     "pooled_dense/kernel"),
+    ("pooler/bias", "bert/pooler/dense/bias", "bert.pooler.dense.bias", "pooled_dense/bias"),
+)
+
+_MASKED_LM = _rows(
+    "masked_lm",
+    ("masked_lm/transform/kernel", "cls/predictions/transform/dense/kernel",
+     "cls.predictions.transform.dense.weight", None),
+    ("masked_lm/transform/bias", "cls/predictions/transform/dense/bias",
+     "cls.predictions.transform.dense.bias", None),
+    ("masked_lm/norm/gamma", "cls/predictions/transform/LayerNorm/gamma",
+     "cls.predictions.transform.LayerNorm.weight", None),
+    ("masked_lm/norm/beta", "cls/predictions/transform/LayerNorm/beta",
+     "cls.predictions.transform.LayerNorm.bias", None),
+    ("masked_lm/bias", "cls/predictions/output_bias", "cls.predictions.bias", None),
+)
+
+_NEXT_SENTENCE = _rows(
+    "next_sentence",
+    ("next_sentence/kernel", "cls/seq_relationship/output_weights",
+     "cls.seq_relationship.weight", None),
+    ("next_sentence/bias", "cls/seq_relationship/output_bias", "cls.seq_relationship.bias", None),
+)
+
+_FINE_TUNED = {
+    "classification": _rows(
+        "classification",
+        ("head/kernel", "output_weights", "classifier.weight", None),
+        ("head/bias", "output_bias", "classifier.bias", None),
+    ),
+    "span": _rows(
+        "span",
+        ("head/kernel", "cls/squad/output_weights", "qa_outputs.weight", None),
+        ("head/bias", "cls/squad/output_bias", "qa_outputs.bias", None),
+    ),
+    "multiple_choice": _rows(
+        "multiple_choice",
+        ("head/kernel", None, "classifier.weight", None),
+        ("head/bias", None, "classifier.bias", None),
+    ),
+    "tagging": _rows(
+        "tagging",
+        ("head/kernel", None, "classifier.weight", None),
+        ("head/bias", None, "classifier.bias", None),
+    ),
+}
+# fmt: on
+
+
+def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
+    """The rows of the table for a model of this depth with this head (see `model_folder.HEADS`)."""
+    blocks = [row for i in range(num_hidden_layers) for row in _block(i)]
+    rows = [*_EMBEDDINGS, *blocks, *_POOLER]
+    if head == "pretraining":
+        return rows + _MASKED_LM + _NEXT_SENTENCE
+    return rows + _FINE_TUNED.get(head, [])
+
+
+def named_variables(model) -> dict:
+    """The Keras variables of a model by their path below the encoder or the model."""
+    encoder = getattr(model, "encoder", model)
+    named = {_below(encoder, variable): variable for variable in encoder.weights}
+    if encoder is not model:
+        inner = {id(variable) for variable in encoder.weights}
+        named |= {_below(model, v): v for v in model.weights if id(v) not in inner}
+    return named
+
+
+def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndarray:
+    """Lays a tensor of another format out as our variable of `shape`; float32.
+
+    Raises:
+      ValueError: its shape cannot be that variable's.
+    """
+    array = np.asarray(array)
+    expected = shape_in(format_name, names, shape)
+    if format_name == "keras_hub":  # its split by heads is not known here, the size must do
+        if array.size != np.prod(shape):
+            raise ValueError(f"has shape {list(array.shape)}, expected {list(shape)}")
+        array = array.reshape(shape)
+    elif list(array.shape) != expected:
+        raise ValueError(f"has shape {list(array.shape)}, expected {expected}")
+    elif _is_transposed(format_name, names):
+        array = array.T
+    return np.ascontiguousarray(array.astype(np.float32))
+
+
+def from_ours(format_name: str, names: Names, array: np.ndarray) -> np.ndarray:
+    """Lays our variable out as the other format has it (KerasHub: before the split by heads)."""
+    return np.ascontiguousarray(array.T if _is_transposed(format_name, names) else array)
+
+
+def shape_in(format_name: str, names: Names, shape) -> list[int]:
+    """The shape that our variable of `shape` has in the other format."""
+    return list(reversed(shape)) if _is_transposed(format_name, names) else list(shape)
+
+
+def _is_transposed(format_name: str, names: Names) -> bool:
+    if format_name == "google":
+        return names.google.endswith("output_weights")
+    return format_name == "huggingface" and names.ours.endswith("/kernel")
+
+
+def _block(i: int) -> list[Names]:
+    rows = []
+    for ours, google, huggingface, keras_hub in _BLOCK_LAYERS:
+        is_norm = ours.endswith("norm")
+        for ending, torch_ending in (
+            (("gamma", "weight"), ("beta", "bias"))
+            if is_norm
+            else (("kernel", "weight"), ("bias", "bias"))
+        ):
+            rows.append(
+                Names(
+                    "encoder",
+                    f"layer_{i}/{ours}/{ending}",
+                    f"bert/encoder/layer_{i}/{google}/{ending}",
+                    f"bert.encoder.layer.{i}.{huggingface}.{torch_ending}",
+                    f"transformer_layer_{i}/{keras_hub}/{ending}",
+                )
+            )
+    return rows
+
+
+def _below(owner, variable) -> str:
+    # "encoder/layer_0/..." -> "layer_0/...", also where the model was made inside a name scope.
+    return variable.path.split(f"{owner.name}/", 1)[-1]

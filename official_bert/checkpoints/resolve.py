@@ -1,0 +1,68 @@
+"""Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's."""
+
+import os
+from pathlib import Path
+
+from official_bert.checkpoints import google, huggingface, keras_hub, model_folder
+from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.errors import UserError
+
+
+def load_any(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
+    """Loads a model from a folder of any known kind or from a KerasHub preset's name.
+
+    The GELU form is what the format implies (see the importers); to choose another, import with
+    `experiments.convert` first.
+
+    Args:
+      path_or_preset: a model folder, the folder (or prefix) of a Google checkpoint, a Hugging Face
+        folder, a KerasHub preset's folder, or a preset's name such as "bert_tiny_en_uncased".
+      **encoder_options: passed to `BertEncoder`, for example `remat=True`.
+
+    Raises:
+      UserError: nothing that can be read is there.
+    """
+    kind = kind_of(path_or_preset)
+    if kind == "model_folder":
+        return model_folder.load(path_or_preset, **encoder_options)
+    return IMPORTERS[kind](path_or_preset, **encoder_options)
+
+
+def kind_of(path_or_preset: str | os.PathLike) -> str:
+    """ "model_folder", "google", "huggingface" or "keras_hub".
+
+    Raises:
+      UserError: it is none of them.
+    """
+    path = Path(path_or_preset)
+    if model_folder.is_model_folder(path):
+        return "model_folder"
+    if google.is_google_checkpoint(path):
+        return "google"
+    if keras_hub.is_preset_folder(path):
+        return "keras_hub"
+    if huggingface.is_huggingface_folder(path):
+        return "huggingface"
+    if path.is_dir():
+        raise UserError(
+            f"{path}: no model in this folder; expected {model_folder.MODEL_FILE} (a model "
+            "folder), bert_config.json with *.ckpt.index (Google), config.json with "
+            "model.safetensors (Hugging Face), or a KerasHub preset"
+        )
+    if keras_hub.is_preset_name(str(path_or_preset)):
+        return "keras_hub"
+    raise UserError(
+        f"{path_or_preset}: no such folder, and KerasHub has no BERT preset of that name"
+    )
+
+
+IMPORTERS = {
+    "google": google.import_google,
+    "huggingface": huggingface.import_huggingface,
+    "keras_hub": keras_hub.import_keras_hub,
+}
+EXPORTERS = {
+    "google": google.export_google,
+    "huggingface": huggingface.export_huggingface,
+    "keras_hub": keras_hub.export_keras_hub,
+}

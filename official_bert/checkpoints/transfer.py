@@ -1,0 +1,157 @@
+"""Moves tensors between a foreign checkpoint and a model, and says what happened to each.
+
+No tensor is dropped or made up in silence: an import ends with an `ImportReport`, and a tensor that
+is missing, has another shape, or belongs to an encoder of another depth is an error that names it.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from official_bert.checkpoints.names import (
+    from_ours,
+    named_variables,
+    to_ours,
+    variable_names,
+)
+from official_bert.errors import UserError
+
+
+@dataclasses.dataclass
+class TensorSource:
+    """A foreign checkpoint.
+
+    Attributes:
+      where: its path, for messages.
+      format_name: "google", "huggingface" or "keras_hub".
+      stored_names: name in the table of `names` -> name in the file (equal but for prefixes).
+      read: gives the array of a stored name.
+    """
+
+    where: str
+    format_name: str
+    stored_names: Mapping[str, str]
+    read: Callable[[str], np.ndarray]
+
+
+@dataclasses.dataclass
+class ImportReport:
+    """What an import did.
+
+    Attributes:
+      source: where the tensors came from.
+      loaded: (our variable, their tensor) pairs.
+      left_out: (their tensor, reason) pairs.
+      initial: our variables that the source does not have: they keep their random initial values.
+      notes: further remarks, such as an assumed GELU form.
+    """
+
+    source: str
+    loaded: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    left_out: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    initial: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{self.source}: {len(self.loaded)} tensors loaded"]
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.left_out:
+            reasons.setdefault(reason, []).append(name)
+        for reason, names in reasons.items():
+            lines.append(f"left out, {reason}: {_list(names)}")
+        if self.initial:
+            lines.append(f"not in the source, initial values kept: {_list(self.initial)}")
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+
+
+def fill(
+    model, head: str, source: TensorSource, reasons: Iterable[tuple[str, str]] = ()
+) -> ImportReport:
+    """Assigns every variable of `model` that the source has.
+
+    The encoder must be there whole. Another part (pooler, masked-LM head, ...) may be absent as a
+    whole and then keeps its initial values; present in part is an error.
+
+    Args:
+      model: the model to fill.
+      head: its head, as in `model_folder.HEADS`.
+      source: the tensors.
+      reasons: (regular expression of table names, why such tensors are left out) pairs.
+
+    Raises:
+      UserError: a tensor is missing, mis-shaped, or belongs to more layers than the model has.
+    """
+    encoder = getattr(model, "encoder", model)
+    variables = named_variables(model)
+    table = variable_names(encoder.config.num_hidden_layers, head)
+    report = ImportReport(source.where)
+    present_parts = {row.part for row in table if _stored(source, row)}
+    for row in table:
+        stored = _stored(source, row)
+        if stored is None:
+            if row.part == "encoder" or row.part in present_parts:
+                name = row.in_format(source.format_name)
+                raise UserError(
+                    f"{source.where}: tensor {name} is missing (for {row.ours}); the checkpoint "
+                    f"has {len(source.stored_names)} tensors; does the configuration beside it "
+                    "describe it?"
+                )
+            continue
+        variable = variables[row.ours]
+        try:
+            array = to_ours(source.format_name, row, source.read(stored), tuple(variable.shape))
+        except ValueError as error:
+            raise UserError(f"{source.where}: tensor {stored} {error} (for {row.ours})") from None
+        variable.assign(array)
+        report.loaded.append((row.ours, stored))
+    filled = {ours for ours, _ in report.loaded}
+    report.initial = [name for name in variables if name not in filled]
+    used = {stored for _, stored in report.loaded}
+    for name, stored in source.stored_names.items():
+        if stored not in used:
+            report.left_out.append((stored, _reason(name, source, reasons)))
+    return report
+
+
+def extract(model, head: str, format_name: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The model's tensors under the names and in the layouts of another format.
+
+    Returns:
+      ({name: array}, names of our variables that the format has no place for)
+    """
+    import keras
+
+    encoder = getattr(model, "encoder", model)
+    variables = named_variables(model)
+    tensors, written = {}, set()
+    for row in variable_names(encoder.config.num_hidden_layers, head):
+        name = row.in_format(format_name)
+        if name is not None:
+            array = keras.ops.convert_to_numpy(variables[row.ours])
+            tensors[name] = from_ours(format_name, row, array)
+            written.add(row.ours)
+    return tensors, [name for name in variables if name not in written]
+
+
+def _stored(source: TensorSource, row) -> str | None:
+    return source.stored_names.get(row.in_format(source.format_name))
+
+
+def _reason(name: str, source: TensorSource, reasons) -> str:
+    for pattern, reason in reasons:
+        if re.search(pattern, name):
+            return reason
+    layer = re.search(r"layer[._](\d+)\b", name)
+    if layer:
+        raise UserError(
+            f"{source.where}: tensor {name} belongs to no variable of this model; is "
+            "num_hidden_layers in the configuration beside it right?"
+        )
+    return "no part of this model"
+
+
+def _list(names: list[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
