@@ -1,0 +1,287 @@
+"""Makes pre-training records from text: section 3.1, "Pre-training data", and appendix A.2.
+
+    python -m data_prep.create_pretraining_data --input='corpus/*.txt' --vocab=vocab.txt \\
+        --output=records --max_seq_length=128
+
+Input: one sentence a line, a blank line between documents (see data_prep.sentences and
+data_prep.wikipedia). Output: a folder of shuffled TFRecord shards with the original's features,
+`manifest.json` (options, counts, checksums) and `vocab.txt`; with --held_out, a folder `heldout`
+of the same kind inside. The same options give the same bytes, whatever --num_workers. A run that
+was interrupted continues; a finished one is left alone; other options need --overwrite.
+
+The work goes through a token store (data_prep.token_store), then rows, then shards
+(data_prep.shards): memory does not grow with the corpus.
+"""
+
+import dataclasses
+import os
+from dataclasses import dataclass
+
+from absl import flags
+
+from official_bert import commands
+from official_bert.errors import UserError
+
+_SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What decides the content of the records; the original's names and defaults where it has them.
+
+    Attributes:
+      max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
+      max_predictions_per_seq: slots for masked tokens. About max_seq_length * masked_lm_prob: 20 at
+        128, 77 at 512.
+      masked_lm_prob: share of a row's tokens to predict.
+      short_seq_prob: share of documents cut into shorter rows, against a mismatch between
+        pre-training and fine-tuning.
+      dupe_factor: how many times the corpus is passed over, with other pairs and masks each time.
+      do_whole_word_mask: masks all pieces of a word or none.
+      random_seed: of pairs, masks and order.
+      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
+      dynamic_masking: leaves rows unmasked; `pretraining_dataset` masks them anew in every epoch.
+      compression: "" or "GZIP".
+      examples_per_shard: about how many examples a file holds.
+      num_shards: number of files; 0 follows from examples_per_shard.
+      do_lower_case: of the tokeniser; must suit the vocabulary.
+      held_out: share of documents whose records go to the folder `heldout` instead.
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    do_whole_word_mask: bool = False
+    random_seed: int = 12345
+    mask_rate: float = 0.8
+    same_rate: float = 0.1
+    random_rate: float = 0.1
+    dynamic_masking: bool = False
+    compression: str = ""
+    examples_per_shard: int = 32768
+    num_shards: int = 0
+    do_lower_case: bool = True
+    held_out: float = 0.0
+
+    def __post_init__(self):
+        from data_prep.masking import MaskingRates
+
+        for name, low, high in (
+            ("max_seq_length", 5, 4096),
+            ("max_predictions_per_seq", 1, 4096),
+            ("masked_lm_prob", 0, 1),
+            ("short_seq_prob", 0, 1),
+            ("dupe_factor", 1, 65535),
+            ("examples_per_shard", 1, 1 << 31),
+            ("num_shards", 0, 99_999),
+            ("held_out", 0, 0.5),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise UserError(f"{name}={value}: must be from {low} to {high}")
+        if self.compression not in ("", "GZIP"):
+            raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
+        MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
+
+
+def create(
+    inputs: str | list[str],
+    vocab_path: str,
+    output: str,
+    *,
+    num_workers: int = 0,
+    overwrite: bool = False,
+    token_store: str = "",
+    keep_work: bool = False,
+    progress: bool = True,
+    workers=None,
+    **options,
+) -> dict:
+    """Makes records; continues an interrupted run; returns at once where it is all done.
+
+    Args:
+      inputs: files or glob patterns.
+      vocab_path: the vocabulary, one entry a line.
+      output: folder to make; local, or remote when workers can reach it.
+      num_workers: processes; 0 for one a core, fewer for small inputs. Records do not depend on it.
+      overwrite: replaces records (or a token store) that were made with other options.
+      token_store: where the tokenised corpus is kept for other options and lengths; "" keeps it
+        in `output` while the run lasts.
+      keep_work: leaves the intermediate files in `output`/work.
+      progress: bars on stderr.
+      workers: what runs the tasks in place of local processes (see data_prep.beam).
+      **options: fields of `RecordOptions`.
+
+    Returns:
+      The manifest of the training records: "options", "max_seq_length", "max_predictions_per_seq",
+      "vocab_size", "vocab_sha256", "dynamic_masking", "compression", "seed", "counts" and "shards".
+
+    Raises:
+      UserError: wrong options or input, or an `output` made with other options (the message lists
+        them).
+    """
+    from data_prep import storage, token_store as token_stores, workers as local_workers
+    from data_prep.documents import expand_inputs
+    from official_bert.tokenization import load_vocab
+
+    chosen = _record_options(options)
+    inputs = expand_inputs(inputs)
+    load_vocab(vocab_path)  # says what is wrong with it before any work
+    store_options = token_stores.store_options(
+        inputs, vocab_path, chosen.do_lower_case, chosen.held_out
+    )
+    options = store_options | dataclasses.asdict(chosen)
+    token_stores.claim_folder(output, options, overwrite, "set of records")
+    manifest_path = os.path.join(output, "manifest.json")
+    if storage.exists(manifest_path):
+        return storage.read_json(manifest_path)
+
+    if workers is None:
+        workers = _local_workers(local_workers, num_workers, store_options["inputs"], progress)
+    work = os.path.join(output, "work")
+    storage.make_folder(work)
+    with workers:
+        store = token_stores.build(
+            store_options,
+            inputs,
+            vocab_path,
+            token_store or os.path.join(work, "token_store"),
+            workers,
+            overwrite,
+        )
+        manifest = None
+        for split in ("heldout", "train"):  # the manifest of the training records comes last
+            if store.blocks(split):
+                folder = output if split == "train" else os.path.join(output, "heldout")
+                manifest = _write_split(store, split, options, vocab_path, work, folder, workers)
+    if not keep_work:
+        storage.remove(work)
+    return manifest
+
+
+def _write_split(store, split, options, vocab_path, work, folder, workers) -> dict:
+    from data_prep import shards, storage
+
+    vocab_size = store.manifest["vocab_size"]
+    tasks = shards.rows_tasks(store, split, options, vocab_path, work)
+    counts = workers.run(shards.make_rows, tasks, f"{split}: pairs and masks")
+    storage.make_folder(folder)
+    files = workers.run(
+        shards.write_shard,
+        shards.shard_tasks(tasks, counts, split, options, vocab_size, folder),
+        f"{split}: shuffled shards",
+    )
+    manifest = {
+        "format": "official_bert pre-training records, version 1",
+        "split": split,
+        "options": options,
+        "max_seq_length": options["max_seq_length"],
+        "max_predictions_per_seq": options["max_predictions_per_seq"],
+        "vocab_size": vocab_size,
+        "vocab_sha256": options["vocab_sha256"],
+        "dynamic_masking": options["dynamic_masking"],
+        "compression": options["compression"],
+        "seed": options["random_seed"],
+        "counts": {
+            "examples": sum(count["rows"] for count in counts),
+            "random_next": sum(count["random_next"] for count in counts),
+            "tokens": sum(count["tokens"] for count in counts),
+            "predictions": sum(count["predictions"] for count in counts),
+        }
+        | {
+            f"corpus_{name}": sum(block[name] for block in store.blocks(split))
+            for name in ("documents", "sentences", "tokens")
+        },
+        "shards": files,
+    }
+    with storage.writing(os.path.join(folder, "vocab.txt")) as file:
+        file.write(storage.read_bytes(vocab_path))
+    storage.write_json(os.path.join(folder, "manifest.json"), manifest)
+    return manifest
+
+
+def _record_options(options) -> RecordOptions:
+    known = [field.name for field in dataclasses.fields(RecordOptions)]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise UserError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
+    return RecordOptions(**options)
+
+
+def _local_workers(local_workers, num_workers, files, progress):
+    if not num_workers:
+        size = sum(file["bytes"] for file in files)
+        num_workers = min(local_workers.available_cores(), max(1, size // _SMALL_INPUT))
+    return local_workers.LocalWorkers(num_workers, progress)
+
+
+def _define_flags():
+    flags.DEFINE_list("input", None, "Text files or glob patterns, separated by commas.")
+    flags.DEFINE_string("vocab", None, "Vocabulary file (data_prep.vocab makes one).")
+    flags.DEFINE_string("output", None, "Folder for the records.")
+    defaults = RecordOptions()
+    texts = {
+        "max_seq_length": "Tokens of a row, with [CLS], two [SEP] and padding.",
+        "max_predictions_per_seq": "Most masked tokens of a row; 20 at length 128, 77 at 512.",
+        "masked_lm_prob": "Share of a row's tokens that is predicted.",
+        "short_seq_prob": "Share of documents that is cut into shorter rows.",
+        "dupe_factor": "Passes over the corpus, with other pairs and masks each time.",
+        "do_whole_word_mask": "Mask all pieces of a word or none.",
+        "random_seed": "Seed of pairs, masks and order.",
+        "mask_rate": "Share of predicted tokens that becomes [MASK] (Table 8).",
+        "same_rate": "Share of predicted tokens that stays.",
+        "random_rate": "Share of predicted tokens that becomes a random token.",
+        "dynamic_masking": "Leave rows unmasked: training masks them anew in every epoch.",
+        "compression": "'' or GZIP.",
+        "examples_per_shard": "About how many examples a file holds.",
+        "num_shards": "Number of files; 0: from --examples_per_shard.",
+        "do_lower_case": "Lower-case and strip accents, for uncased vocabularies.",
+        "held_out": "Share of documents whose records go to OUTPUT/heldout.",
+    }
+    define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+    for name, text in texts.items():
+        default = getattr(defaults, name)
+        define.get(type(default), flags.DEFINE_string)(name, default, text)
+    flags.DEFINE_integer("num_workers", 0, "Processes; 0: one a core.", lower_bound=0)
+    flags.DEFINE_bool("overwrite", False, "Replace an output that was made with other options.")
+    flags.DEFINE_string(
+        "token_store", "", "Keep the tokenised corpus in this folder, for other lengths or options."
+    )
+    flags.DEFINE_string(
+        "runner", "", "Run on Apache Beam with this runner: DirectRunner, DataflowRunner, ..."
+    )
+    flags.DEFINE_list("beam_options", [], "More Beam options: --beam_options=region=R,project=P.")
+    flags.mark_flags_as_required(["input", "vocab", "output"])
+
+
+def main(_):
+    values = flags.FLAGS
+    workers = None
+    if values.runner:
+        from data_prep.beam import BeamWorkers
+
+        workers = BeamWorkers(values.runner, values.beam_options)
+    manifest = create(
+        values.input,
+        values.vocab,
+        values.output,
+        num_workers=values.num_workers,
+        overwrite=values.overwrite,
+        token_store=values.token_store,
+        workers=workers,
+        **{field.name: values[field.name].value for field in dataclasses.fields(RecordOptions)},
+    )
+    counts = manifest["counts"]
+    print(
+        f"{counts['examples']:,} examples in {len(manifest['shards'])} shards, "
+        f"{sum(shard['bytes'] for shard in manifest['shards']) / 1e6:,.1f} MB, from "
+        f"{counts['corpus_documents']:,} documents; random next sentence in "
+        f"{counts['random_next'] / max(1, counts['examples']):.1%}: {values.output}"
+    )
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)

@@ -1,0 +1,115 @@
+"""Arrays and JSON files of the data pipeline, on a local disk or any file system of tf.io.gfile.
+
+A path with "://" ("gs://bucket/records") goes through TensorFlow's file systems, so that cluster
+workers can share a folder; local paths never import TensorFlow. Files appear whole or not at all:
+locally by renaming a temporary file, remotely because object stores publish a file when it closes.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import zlib
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+
+def is_remote(path: str) -> bool:
+    return "://" in str(path)
+
+
+def exists(path: str) -> bool:
+    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def list_folder(path: str) -> list[str]:
+    """Names in a folder, sorted; none where the folder does not exist."""
+    if not exists(path):
+        return []
+    names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
+    return sorted(name.rstrip("/") for name in names)
+
+
+def make_folder(path: str) -> None:
+    _gfile().makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
+
+
+def remove(path: str) -> None:
+    """Removes a file or a whole folder, if it is there."""
+    if is_remote(path):
+        if exists(path):
+            (_gfile().rmtree if _gfile().isdir(path) else _gfile().remove)(path)
+    elif os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+
+@contextlib.contextmanager
+def writing(path: str):
+    """A binary file that appears under `path` when the block succeeds."""
+    if is_remote(path):
+        with _gfile().GFile(path, "wb") as file:
+            yield file
+    else:
+        with atomic_write(path, "wb") as file:
+            yield file
+
+
+def read_bytes(path: str, offset: int = 0, size: int | None = None) -> bytes:
+    with _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb") as file:
+        file.seek(offset)
+        return file.read() if size is None else file.read(size)
+
+
+def write_json(path: str, content) -> None:
+    with writing(path) as file:
+        file.write((json.dumps(content, indent=1) + "\n").encode())
+
+
+def read_json(path: str):
+    return json.loads(read_bytes(path))
+
+
+def write_array(path: str, array: np.ndarray) -> int:
+    """Writes the array's raw bytes, little-endian; returns their CRC-32."""
+    data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
+    with writing(path) as file:
+        file.write(data if not is_remote(path) else bytes(data))
+    return zlib.crc32(data)
+
+
+def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
+    """The array of a file of `write_array`: memory-mapped where local, read where remote.
+
+    Raises:
+      UserError: the bytes do not have the checksum.
+    """
+    if is_remote(path):
+        array = np.frombuffer(read_bytes(path), dtype)
+    elif os.path.getsize(path) == 0:
+        array = np.zeros(0, dtype)
+    else:
+        array = np.memmap(path, dtype, "r")
+    if checksum is not None and zlib.crc32(array.view(np.uint8).data) != checksum:
+        raise UserError(
+            f"{path} is damaged (its checksum differs from the manifest's); remove the folder and "
+            f"run again"
+        )
+    return array
+
+
+def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
+    """Elements start to stop - 1 of a file of `write_array`."""
+    size = np.dtype(dtype).itemsize
+    return np.frombuffer(read_bytes(path, start * size, (stop - start) * size), dtype)
+
+
+def _gfile():
+    import tensorflow as tf
+
+    return tf.io.gfile

@@ -1,0 +1,88 @@
+"""Runs the pipeline's tasks: here, in local processes, or (data_prep.beam) on a cluster.
+
+A task is a function of one dictionary that writes files and, last of all, a small JSON summary at
+task["summary"]. The summary is the sign that the task is done: a run that was killed goes on with
+the tasks that have none. Tasks never depend on one another or on the order of work, so the results
+have the same bytes whatever runs them.
+"""
+
+import concurrent.futures
+import multiprocessing
+import os
+from collections.abc import Callable
+
+from data_prep import storage
+from official_bert.errors import UserError
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class LocalWorkers:
+    """Runs tasks in this process (one worker) or in spawned processes.
+
+    Args:
+      num_workers: 0 for as many as there are cores.
+      progress: shows a bar on stderr.
+    """
+
+    def __init__(self, num_workers: int = 0, progress: bool = True):
+        self.num_workers = num_workers or available_cores()
+        self.progress = progress
+        self._pool = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def run(self, function: Callable[[dict], dict], tasks: list[dict], title: str) -> list[dict]:
+        """Runs the tasks that have no summary yet; returns the summaries of all, in their order.
+
+        Raises:
+          UserError: from a task, or when a worker process died.
+        """
+        missing = [task for task in tasks if not storage.exists(task["summary"])]
+        with self._bar(title, len(tasks), len(tasks) - len(missing)) as bar:
+            if self.num_workers == 1 or len(missing) < 2:
+                for task in missing:
+                    _run_one(function, task)
+                    bar.update()
+            else:
+                self._run_parallel(function, missing, bar)
+        return [storage.read_json(task["summary"]) for task in tasks]
+
+    def _run_parallel(self, function, tasks, bar):
+        if self._pool is None:
+            # Spawned, not forked: the caller may have TensorFlow's threads running.
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                self.num_workers, mp_context=multiprocessing.get_context("spawn")
+            )
+        futures = [self._pool.submit(_run_one, function, task) for task in tasks]
+        try:
+            for future in concurrent.futures.as_completed(futures):
+                future.result()
+                bar.update()
+        except concurrent.futures.process.BrokenProcessPool:
+            raise UserError(
+                "a worker process died (out of memory?); run the same command again to continue, "
+                "perhaps with a smaller --num_workers"
+            ) from None
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _bar(self, title, total, initial):
+        from tqdm import tqdm
+
+        return tqdm(desc=title, total=total, initial=initial, disable=not self.progress)
+
+
+def _run_one(function, task):
+    storage.write_json(task["summary"], function(task))
