@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from official_bert.tokenization import decoding, offsets, reference, vocabulary
+from official_bert.tokenization import decoding, fast, offsets, reference, vocabulary
 
 
 class BertTokenizer:
@@ -44,6 +44,7 @@ class BertTokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._id_of[token] for token in vocabulary.SPECIAL_TOKENS
         )
+        self._fast = None  # made when first needed
 
     @property
     def vocab_size(self) -> int:
@@ -77,12 +78,16 @@ class BertTokenizer:
         return decoding.pieces_to_text(self.vocab[index] for index in ids)
 
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of many texts.
+        """The ids of many texts, tens of megabytes a second (see `fast.py`).
 
         Returns:
           ids: int32 [sum of lengths], the texts one after another.
           offsets: int64 [len(texts) + 1]; text i has ids[offsets[i]:offsets[i + 1]].
         """
-        encoded = [self.encode(text) for text in texts]
-        ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-        return np.array([i for ids in encoded for i in ids], np.int32), ends
+        if self._fast is None:
+            self._fast = fast.FastEncoder(self._id_of, self.do_lower_case)
+        return self._fast.encode(texts)
+
+    def __getstate__(self):
+        # A worker process builds its own cache of words rather than receiving ours.
+        return self.__dict__ | {"_fast": None}

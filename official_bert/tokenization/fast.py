@@ -1,0 +1,282 @@
+"""The reference algorithm's ids for many texts at once, some fifty times faster.
+
+Nothing about the algorithm is approximated. Three observations make it fast:
+
+1. Every step of the basic tokeniser but two works on single characters, so for each character its
+   replacement (removed, a blank, itself between blanks, its letters without accents) is worked out
+   once, by the reference functions. The exceptions are the capital sigma, whose lower case depends
+   on its neighbours, and a few spacing marks that decomposition may reorder: texts that hold one
+   (`_depends_on_neighbours`) go through the reference.
+2. In the UTF-8 bytes that result, only ASCII blanks and punctuation separate words, so numpy finds
+   all words of a block of texts at once.
+3. Text repeats its words. Words of up to 16 bytes are looked up as two 64-bit numbers in a hash
+   table of numpy arrays, all at once; longer ones in a dict. Keys are compared in full. Only words
+   that were never seen go through WordPiece.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from official_bert.tokenization import reference
+
+_BLOCK_CHARACTERS = 1 << 18  # numpy's temporary arrays of one block stay in the second-level cache
+_MAX_CACHED_WORDS = 1 << 19  # about 100 MB; then the cache starts anew, so memory stays flat
+_SLOT_BITS = 18
+_PROBES = 2  # slots to look at before the dict is asked
+
+# Values of a byte: what separates words, what belongs to them, what is a word alone.
+_BLANK, _LETTER, _PUNCTUATION = 0, 1, 2
+_KIND_OF_BYTE = bytes(
+    _BLANK
+    if char in "\0\t\n\r "
+    else _PUNCTUATION
+    if char < "\x80" and reference.is_punctuation(char)
+    else _LETTER
+    for char in map(chr, range(256))
+)
+_REMOVED_BYTES = bytes(i for i in range(1, 128) if reference.is_removed(chr(i)))
+_SEPARATOR = "\0"  # between texts; the tokeniser removes it from texts
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
+class FastEncoder:
+    """Encodes lists of texts, remembering the words it met. Safe to share between threads."""
+
+    def __init__(self, id_of: dict[str, int], do_lower_case: bool):
+        """Args:
+        id_of: the vocabulary, from pieces to ids.
+        do_lower_case: as in `reference.tokenize`.
+        """
+        self._id_of = id_of
+        self._do_lower_case = do_lower_case
+        self._replacements = _Replacements(do_lower_case)
+        self._translation = bytes(range(256)).lower() if do_lower_case else None
+        self._lock = threading.Lock()
+        self._words = _WordCache(id_of)
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns ids, int32 [total], and offsets, int64 [len(texts) + 1]."""
+        ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
+        for block in _blocks(texts):
+            with self._lock:
+                block_ids, block_lengths = self._encode_block(block)
+            ids.append(block_ids)
+            lengths.append(block_lengths)
+        return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
+
+    def _encode_block(self, texts):
+        """Returns the ids of a few texts and the number of ids of each."""
+        data = self._normalize(texts)
+        starts, ends = _find_words(data)
+        word_ends, ids = self._words.encode(data, starts, ends)
+        # A text ends at its separator: count the words, then the ids, that begin before it.
+        separators = np.flatnonzero(np.frombuffer(data, np.uint8)[: -_WordCache.PADDING] == 0)
+        words_before = np.searchsorted(starts, separators)
+        ids_before = np.concatenate([[0], word_ends])[words_before]
+        return ids, np.diff(ids_before, prepend=0)
+
+    def _normalize(self, texts) -> bytes:
+        """The basic tokeniser but for splitting: UTF-8, a zero byte after each text, padding."""
+        texts = [text if text.isascii() else self._replace(text) for text in texts]
+        joined = _SEPARATOR.join(texts)
+        if joined.count(_SEPARATOR) != len(texts) - 1:
+            joined = _SEPARATOR.join([text.replace(_SEPARATOR, "") for text in texts])
+        data = joined.encode("utf-8", "surrogatepass")
+        data = data.translate(self._translation, _REMOVED_BYTES)
+        return data + bytes(1 + _WordCache.PADDING)
+
+    def _replace(self, text):
+        """Applies the basic tokeniser to the characters outside ASCII."""
+        replacements = self._replacements
+        replaced = _NOT_ASCII.sub(lambda match: match.group().translate(replacements), text)
+        if _SEPARATOR in replaced:
+            return " ".join(reference.basic_tokenize(text, self._do_lower_case))
+        return replaced
+
+
+class _Replacements(dict):
+    """From a code point to what the basic tokeniser makes of it, worked out when first met."""
+
+    def __init__(self, do_lower_case: bool):
+        super().__init__()
+        self._do_lower_case = do_lower_case
+
+    def __missing__(self, code_point: int) -> str:
+        char = chr(code_point)
+        words = reference.basic_tokenize(char, self._do_lower_case)
+        if self._do_lower_case and _depends_on_neighbours(char):
+            replacement = _SEPARATOR  # a mark that `FastEncoder._replace` finds
+        elif char.isspace() or reference.is_blank(char) or any(map(_is_alone, words)):
+            replacement = f" {' '.join(words)} "
+        else:
+            replacement = "".join(words)
+        self[code_point] = replacement
+        return replacement
+
+
+def _depends_on_neighbours(char: str) -> bool:
+    """Whether a character's lower-cased, decomposed form depends on what stands beside it."""
+    # Decomposition sorts the marks after a letter by combining class. Non-spacing marks are dropped
+    # afterwards, so their order does not matter; that of the few others does.
+    return char == "Σ" or any(
+        unicodedata.combining(part) and unicodedata.category(part) != "Mn"
+        for part in unicodedata.normalize("NFD", char)
+    )
+
+
+def _is_alone(word: str) -> bool:
+    return reference.is_ideograph(word[0]) or reference.is_punctuation(word[0])
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Consecutive texts, each group about _BLOCK_CHARACTERS long."""
+    first, size = 0, 0
+    for index, text in enumerate(texts):
+        size += len(text)
+        if size >= _BLOCK_CHARACTERS:
+            yield texts[first : index + 1]
+            first, size = index + 1, 0
+    if first < len(texts):
+        yield texts[first:]
+
+
+def _find_words(data: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """The places [start, end) of all words and punctuation marks; data ends with a blank."""
+    kind = np.frombuffer(data.translate(_KIND_OF_BYTE), np.uint8)
+    letter = kind == _LETTER
+    joined = letter[:-1] & letter[1:]  # byte i and byte i + 1 are in one word
+    filled = kind != _BLANK
+    starts = filled.copy()
+    starts[1:] &= ~joined
+    filled[:-1] &= ~joined
+    return np.flatnonzero(starts), np.flatnonzero(filled) + 1
+
+
+class _WordCache:
+    """From words to ids.
+
+    A word's number ("entry", from 1) leads to its ids: ids[first[entry]:first[entry + 1]].
+    """
+
+    PADDING = 16  # bytes after the data that may be read
+
+    def __init__(self, id_of: dict[str, int]):
+        self._id_of = id_of
+        # [0..8] masks that keep the first n bytes of a little-endian 64-bit number.
+        self._keep = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+        self._clear()
+
+    def _clear(self):
+        self._entry_of = {}
+        self._first = _Growing(np.int64)
+        self._ids = _Growing(np.int32)
+        self._first.extend([0, 0])  # entry 0 means "not found"
+        # The hash table: the two halves of the word in each slot and its entry.
+        self._low = np.zeros(1 << _SLOT_BITS, np.uint64)
+        self._high = np.zeros(1 << _SLOT_BITS, np.uint64)
+        self._entry = np.zeros(1 << _SLOT_BITS, np.int32)
+
+    def encode(self, data: bytes, starts: np.ndarray, ends: np.ndarray):
+        """Encodes the words data[start:end].
+
+        Returns:
+          word_ends: int64 [words], where the ids of each word end.
+          ids: int32 [total].
+        """
+        if len(self._entry_of) > _MAX_CACHED_WORDS:
+            self._clear()
+        entries = self._find_entries(data, starts, ends)
+        first = self._first.values
+        begin = first[entries]
+        length = first[entries + 1] - begin
+        word_ends = np.cumsum(length)
+        total = int(word_ends[-1]) if len(word_ends) else 0
+        # From a place in the output to the place in the cache: a shift that is constant in a word.
+        source = np.repeat(begin - (word_ends - length), length)
+        source += np.arange(total)
+        return word_ends, self._ids.values[source]
+
+    def _find_entries(self, data, starts, ends):
+        low, high, short = self._keys(data, starts, ends - starts)
+        slots = self._hash(low, high)
+        entries = np.where(
+            (self._low[slots] == low) & (self._high[slots] == high) & short, self._entry[slots], 0
+        )
+        for probe in range(1, _PROBES):
+            rest = np.flatnonzero((entries == 0) & short)
+            slot = slots[rest] ^ probe
+            hit = (self._low[slot] == low[rest]) & (self._high[slot] == high[rest])
+            entries[rest] = np.where(hit, self._entry[slot], 0)
+        rest = np.flatnonzero(entries == 0)
+        places = zip(starts[rest].tolist(), ends[rest].tolist(), strict=True)
+        entries[rest] = self._entries_in_dict([data[start:end] for start, end in places])
+        rest = rest[short[rest]]
+        self._store(slots[rest], low[rest], high[rest], entries[rest])
+        return entries
+
+    def _keys(self, data, starts, lengths):
+        """The words' bytes as two numbers each, and whether these hold all of the word."""
+        # A view of the 8 bytes that begin at each byte.
+        eight = np.ndarray(len(data) - 7, "<u8", buffer=data, strides=(1,))
+        low = eight[starts] & self._keep[np.minimum(lengths, 8)]
+        high = np.zeros_like(low)
+        longer = np.flatnonzero(lengths > 8)
+        high[longer] = eight[starts[longer] + 8] & self._keep[np.minimum(lengths[longer] - 8, 8)]
+        return low, high, lengths <= 16
+
+    def _hash(self, low, high):
+        # Multiplicative hashing (Knuth 6.4): the upper bits of a product with an odd number.
+        mixed = low * np.uint64(0x9E3779B97F4A7C15) ^ high * np.uint64(0xC2B2AE3D27D4EB4F)
+        return (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
+
+    def _store(self, slots, low, high, entries):
+        """Puts words into slots that are free; who finds none stays in the dict alone."""
+        for probe in range(_PROBES):
+            free = np.flatnonzero(self._entry[slots ^ probe] == 0)
+            slot, chosen = np.unique(slots[free] ^ probe, return_index=True)
+            chosen = free[chosen]
+            self._low[slot], self._high[slot] = low[chosen], high[chosen]
+            self._entry[slot] = entries[chosen]
+            stored = np.isin(entries, entries[chosen])
+            slots, low, high, entries = (x[~stored] for x in (slots, low, high, entries))
+
+    def _entries_in_dict(self, words: list[bytes]) -> list[int]:
+        entries = []
+        next_entry, end = len(self._first.values) - 1, len(self._ids.values)
+        new_first, new_ids = [], []
+        for word in words:
+            entry = self._entry_of.get(word)
+            if entry is None:
+                text = word.decode("utf-8", "surrogatepass")
+                pieces = reference.wordpiece_tokenize(text, self._id_of)
+                new_ids.extend([self._id_of[piece] for piece in pieces])
+                new_first.append(end + len(new_ids))
+                entry = self._entry_of[word] = next_entry
+                next_entry += 1
+            entries.append(entry)
+        self._ids.extend(new_ids)
+        self._first.extend(new_first)
+        return entries
+
+
+class _Growing:
+    """A numpy array that grows at its end, doubling the memory behind it."""
+
+    def __init__(self, dtype):
+        self._memory = np.empty(1024, dtype)
+        self._length = 0
+
+    @property
+    def values(self) -> np.ndarray:
+        return self._memory[: self._length]
+
+    def extend(self, values: list[int]) -> None:
+        needed = self._length + len(values)
+        if needed > len(self._memory):
+            self._memory = np.concatenate([self._memory, np.empty(needed, self._memory.dtype)])
+        self._memory[self._length : needed] = values
+        self._length = needed
