@@ -5,6 +5,8 @@ Every layer creates its weights when it is constructed, since all widths are kno
 attention heads and D = H / A the width of a head.
 """
 
+import functools
+
 import keras
 from keras import ops
 
@@ -35,7 +37,7 @@ class Embeddings(keras.layers.Layer):
         self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
-            self.norm = _layer_norm(config, self.dtype_policy, "norm")
+            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
         self.built = True
 
     def call(self, input_ids, segment_ids, seed=None):
@@ -97,10 +99,10 @@ class TransformerBlock(keras.layers.Layer):
         policy = self.dtype_policy
         with keras.name_scope(self.name):
             self.attention = SelfAttention(config, initializer, dtype=policy, name="attention")
-            self.attention_norm = _layer_norm(config, policy, "attention_norm")
+            self.attention_norm = LayerNorm(config, dtype=policy, name="attention_norm")
             self.intermediate = _dense(width, inner, initializer, policy, "intermediate")
             self.output_dense = _dense(inner, width, initializer, policy, "output")
-            self.output_norm = _layer_norm(config, policy, "output_norm")
+            self.output_norm = LayerNorm(config, dtype=policy, name="output_norm")
         self.built = True
 
     def call(self, x, attention_bias, seed=None):
@@ -109,6 +111,30 @@ class TransformerBlock(keras.layers.Layer):
         x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
         return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
+
+
+class LayerNorm(keras.layers.Layer):
+    """Layer normalisation over the last axis, in float32 whatever the compute dtype."""
+
+    def __init__(self, config: BertConfig, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = config.layer_norm_eps
+        shape = (config.hidden_size,)
+        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones", autocast=False)
+        self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
+        self.built = True
+
+    def call(self, x):
+        """[..., H] -> [..., H]."""
+        if keras.backend.backend() == "tensorflow":
+            from official_bert.tensorflow_kernels import layer_norm
+
+            return layer_norm(x, self.gamma, self.beta, self.epsilon)
+        dtype, x = x.dtype, ops.cast(x, "float32")
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        normal = centred * ops.rsqrt(variance + self.epsilon)
+        return ops.cast(normal * self.gamma + self.beta, dtype)
 
 
 def attention_bias(input_mask, attention_direction: str, dtype: str):
@@ -131,19 +157,16 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 
 def activation(config: BertConfig):
     """The function that `hidden_act` and `gelu_form` name."""
-    if config.hidden_act == "gelu":
-        approximate = config.gelu_form == "tanh"
-        return lambda x: ops.gelu(x, approximate=approximate)
-    return keras.activations.get(config.hidden_act)
+    if config.hidden_act != "gelu":
+        return keras.activations.get(config.hidden_act)
+    if config.gelu_form == "erf" and keras.backend.backend() == "tensorflow":
+        from official_bert.tensorflow_kernels import gelu
+
+        return gelu
+    return functools.partial(ops.gelu, approximate=config.gelu_form == "tanh")
 
 
 def _dense(inputs, outputs, initializer, policy, name):
     layer = keras.layers.Dense(outputs, kernel_initializer=initializer, dtype=policy, name=name)
     layer.build((None, inputs))
-    return layer
-
-
-def _layer_norm(config, policy, name):
-    layer = keras.layers.LayerNormalization(epsilon=config.layer_norm_eps, dtype=policy, name=name)
-    layer.build((None, None, config.hidden_size))
     return layer

@@ -9,7 +9,7 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, gather_positions
-from official_bert.layers import activation
+from official_bert.layers import LayerNorm, activation
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import fold_in, next_seed, uniform
 
@@ -178,10 +178,7 @@ class MaskedLMHead(keras.layers.Layer):
                 name="transform",
             )
             self.transform.build((None, None, config.hidden_size))
-            self.norm = keras.layers.LayerNormalization(
-                epsilon=config.layer_norm_eps, dtype=self.dtype_policy, name="norm"
-            )
-            self.norm.build((None, None, config.hidden_size))
+            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
         self.bias = self.add_weight(name="bias", shape=(config.vocab_size,), initializer="zeros")
         self.built = True
 

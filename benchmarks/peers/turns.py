@@ -1,0 +1,53 @@
+"""The contestant's side of `benchmarks/pretraining.py`: run steps when asked, answer in JSON."""
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+
+def arguments():
+    """(layers, width, heads, batch, length, predictions), mode, precision."""
+    return tuple(json.loads(sys.argv[1])), sys.argv[2], sys.argv[3]
+
+
+def random_batch(batch, length, predictions, vocabulary=30522):
+    """A batch under the original's field names; int32 but for the weights."""
+    rng = np.random.default_rng(0)
+
+    def ids(*shape):
+        return rng.integers(1000, vocabulary, shape, dtype="int32")
+
+    positions = np.argsort(rng.random((batch, length - 2)), axis=1)[:, :predictions] + 1
+    return {
+        "input_ids": ids(batch, length),
+        "input_mask": np.ones((batch, length), "int32"),
+        "segment_ids": np.zeros((batch, length), "int32"),
+        "masked_lm_positions": np.sort(positions, axis=1).astype("int32"),
+        "masked_lm_ids": ids(batch, predictions),
+        "masked_lm_weights": np.ones((batch, predictions), "float32"),
+        "next_sentence_labels": rng.integers(0, 2, (batch, 1), dtype="int32"),
+    }
+
+
+def take_turns(step):
+    """Runs `step()` (which returns the loss as a float) as often as stdin asks; 0 ends."""
+    start = time.perf_counter()
+    step()
+    print(json.dumps({"first_step_s": time.perf_counter() - start}), flush=True)
+    step()
+    for line in sys.stdin:
+        count = int(line)
+        if count == 0:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(json.dumps({"peak_gib": peak}), flush=True)
+            return
+        seconds = []
+        for _ in range(count):
+            start = time.perf_counter()
+            loss = step()
+            seconds.append(time.perf_counter() - start)
+            assert np.isfinite(loss)
+        print(json.dumps({"step_s": seconds}), flush=True)

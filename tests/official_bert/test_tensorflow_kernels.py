@@ -1,0 +1,58 @@
+"""The TensorFlow kernels agree with the plain formulas, forward and backward."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert import tensorflow_kernels
+
+X = tf.constant(np.random.default_rng(0).normal(0, 3, (4, 5, 16)), tf.float32)
+
+
+def value_and_gradients(function, *inputs):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = function(*inputs)
+        loss = tf.reduce_sum(tf.sin(tf.cast(outputs, tf.float32)))
+    return [outputs, *tape.gradient(loss, inputs)]
+
+
+def plain_gelu(x):
+    return 0.5 * x * (1 + tf.math.erf(x / np.sqrt(2)))
+
+
+def plain_layer_norm(x, gamma, beta):
+    mean, variance = tf.nn.moments(x, axes=[-1], keepdims=True)
+    return (x - mean) / tf.sqrt(variance + 1e-12) * gamma + beta
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_gelu(wrap):
+    ours = value_and_gradients(wrap(tensorflow_kernels.gelu), X)
+    for a, b in zip(ours, value_and_gradients(plain_gelu, X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_layer_norm(wrap):
+    rng = np.random.default_rng(1)
+    gamma, beta = (tf.constant(rng.normal(size=16), tf.float32) for _ in range(2))
+    ours = wrap(lambda x, g, b: tensorflow_kernels.layer_norm(x, g, b, 1e-12))
+    results = value_and_gradients(ours, X, gamma, beta)
+    for a, b in zip(results, value_and_gradients(plain_layer_norm, X, gamma, beta), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        tensorflow_kernels.gelu,
+        lambda x: tensorflow_kernels.layer_norm(x, tf.ones(16), tf.zeros(16), 1e-12),
+    ],
+)
+def test_bfloat16_stays_near_float32(function):
+    exact = value_and_gradients(function, X)
+    half = value_and_gradients(function, tf.cast(X, tf.bfloat16))
+    assert half[0].dtype == half[1].dtype == tf.bfloat16
+    for a, b in zip(half, exact, strict=True):
+        np.testing.assert_allclose(tf.cast(a, tf.float32), b, atol=0.1, rtol=0.05)
