@@ -1,0 +1,154 @@
+"""Examples to features, on all cores where that pays, and kept on disk.
+
+The key is a hash of the examples themselves (so of the files' content, wherever they came from),
+the task's options, the vocabulary, the length, and the source code of this package and the
+tokeniser: a cache that could be stale is never read.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import multiprocessing
+import os
+import pathlib
+import sys
+
+from data_prep.tasks.feature_set import FeatureSet
+from data_prep.tasks.task import Task
+from official_bert import tokenization
+from official_bert.errors import UserError
+
+_CHUNK = 512  # examples a unit of work
+# Starting a process costs about half a second; below this many examples one process is faster.
+_PARALLEL_FROM = 20_000
+
+
+def featurize(
+    task: Task,
+    examples: list,
+    tokenizer,
+    max_seq_length: int,
+    cache_dir: str | os.PathLike | None = None,
+    num_processes: int | None = None,
+) -> FeatureSet:
+    """The features of all examples, in their order; the same for any number of processes.
+
+    Args:
+      cache_dir: where to keep the result and to look for it first; None: nowhere.
+      num_processes: 1 computes here; None: all cores where there are many examples.
+
+    Raises:
+      UserError: there are no examples, or `max_seq_length` is too small.
+    """
+    if not examples:
+        raise UserError(f"task {task.name}: no examples")
+    path = None
+    if cache_dir is not None:
+        key = cache_key(task, examples, tokenizer, max_seq_length)
+        path = pathlib.Path(cache_dir, f"{task.name}-{key[:32]}.npz")
+        if path.exists():
+            cached = FeatureSet.load(path)
+            if cached is not None:
+                return cached
+    features = FeatureSet.concatenate(
+        list(_chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes)),
+        len(examples),
+        max_seq_length,
+    )
+    if path is not None:
+        features.save(path)
+    return features
+
+
+def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:
+    """The hash of everything that decides the features."""
+    digest = hashlib.sha256()
+    options = [task.name, task.settings(), tokenizer.do_lower_case, max_seq_length]
+    for part in (json.dumps(options, sort_keys=True), "\n".join(tokenizer.vocab), _code_hash()):
+        digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    for example in examples:
+        digest.update(repr(example).encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()
+
+
+class _EncodedBefore:
+    """A tokenizer that knows the ids of some texts already: one call encodes a chunk's texts, by
+    the fast path, and tasks go on asking for one text at a time."""
+
+    def __init__(self, tokenizer, texts: list[str]):
+        self._tokenizer = tokenizer
+        texts = list(dict.fromkeys(texts))
+        ids, offsets = tokenizer.encode_batch(texts)
+        ids = ids.tolist()
+        self._ids = {text: ids[offsets[i] : offsets[i + 1]] for i, text in enumerate(texts)}
+
+    def encode(self, text: str) -> list[int]:
+        known = self._ids.get(text)
+        return self._tokenizer.encode(text) if known is None else known
+
+    def __getattr__(self, name: str):
+        return getattr(self._tokenizer, name)
+
+
+def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes):
+    chunks = [
+        (start, examples[start : start + _CHUNK]) for start in range(0, len(examples), _CHUNK)
+    ]
+    if num_processes is None:
+        num_processes = os.cpu_count() or 1 if len(examples) >= _PARALLEL_FROM else 1
+    num_processes = min(num_processes, len(chunks))
+    vocab, lower = list(tokenizer.vocab), tokenizer.do_lower_case
+    done = 0
+    if num_processes > 1:
+        task.head  # noqa: B018  labels are found once, here, not in every worker
+        # Spawned, not forked: the caller has usually started TensorFlow's threads.
+        pool = concurrent.futures.ProcessPoolExecutor(
+            num_processes,
+            multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(task, vocab, lower, max_seq_length),
+        )
+        try:
+            with pool:
+                for features in pool.map(_work, chunks):
+                    yield features
+                    done += 1
+        except concurrent.futures.process.BrokenProcessPool:
+            # A main script that cannot be imported again (a notebook cell, standard input).
+            print("featurising in one process: workers could not start", file=sys.stderr)
+    for start, chunk in chunks[done:]:
+        yield _features_of_chunk(task, start, chunk, tokenizer, max_seq_length)
+
+
+def _features_of_chunk(task, start: int, examples: list, tokenizer, max_seq_length) -> FeatureSet:
+    texts = getattr(task, "texts", None)
+    if texts is not None:
+        tokenizer = _EncodedBefore(tokenizer, [text for e in examples for text in texts(e)])
+    features = []
+    for index, example in enumerate(examples, start):
+        for feature in task.features(example, tokenizer, max_seq_length):
+            feature["example_index"] = index
+            features.append(feature)
+    return FeatureSet.of(features, len(examples), max_seq_length)
+
+
+_worker: tuple = ()
+
+
+def _start_worker(task, vocab, do_lower_case, max_seq_length) -> None:
+    global _worker
+    _worker = (task, tokenization.BertTokenizer(vocab, do_lower_case), max_seq_length)
+
+
+def _work(chunk) -> FeatureSet:
+    task, tokenizer, max_seq_length = _worker
+    start, examples = chunk
+    return _features_of_chunk(task, start, examples, tokenizer, max_seq_length)
+
+
+def _code_hash() -> str:
+    digest = hashlib.sha256()
+    folders = (pathlib.Path(__file__).parent, pathlib.Path(tokenization.__file__).parent)
+    for path in sorted(path for folder in folders for path in folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

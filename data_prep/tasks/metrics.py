@@ -1,0 +1,118 @@
+"""The scores of section 4, from scikit-learn, scipy and seqeval; all on a scale of 0 to 1 (or -1
+to 1).
+
+The libraries are imported when a score is asked for: scikit-learn alone costs a second.
+"""
+
+import numpy as np
+
+
+def classification_scores(gold: list, predicted: list, labels: list) -> dict[str, float]:
+    """accuracy, f1 (of the second of two labels, the positive one), macro_f1, matthews.
+
+    `f1` is there for two labels only. A class that is never predicted has precision and F1 zero.
+    """
+    from sklearn import metrics
+
+    scores = {
+        "accuracy": metrics.accuracy_score(gold, predicted),
+        "macro_f1": metrics.f1_score(
+            gold, predicted, labels=labels, average="macro", zero_division=0
+        ),
+        "matthews": _matthews(gold, predicted),
+    }
+    if len(labels) == 2:
+        scores["f1"] = metrics.f1_score(
+            gold, predicted, labels=labels, pos_label=labels[1], average="binary", zero_division=0
+        )
+    return _floats(scores)
+
+
+def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, float]:
+    """pearson, spearman (0 where one side is constant) and mean_squared_error."""
+    from scipy import stats
+
+    gold, predicted = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
+    constant = len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(predicted) == 0
+    return _floats(
+        {
+            "pearson": 0.0 if constant else stats.pearsonr(gold, predicted).statistic,
+            "spearman": 0.0 if constant else stats.spearmanr(gold, predicted).statistic,
+            "mean_squared_error": np.mean((gold - predicted) ** 2),
+        }
+    )
+
+
+def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels]."""
+    from sklearn import metrics
+
+    return _floats(
+        {
+            "micro_f1": metrics.f1_score(gold, predicted, average="micro", zero_division=0),
+            "macro_f1": metrics.f1_score(gold, predicted, average="macro", zero_division=0),
+            "exact_match": np.mean(np.all(gold == predicted, axis=1)),
+        }
+    )
+
+
+def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
+    """Entity-level f1, precision and recall (micro), and token accuracy, of IOB tag sequences.
+
+    seqeval's default mode reads tags as conlleval does: an I- after O or after another type begins
+    an entity too.
+    """
+    import warnings
+
+    from seqeval import metrics
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no entity predicted: the scores are 0, which says it
+        return _floats(
+            {
+                "f1": metrics.f1_score(gold, predicted, zero_division=0),
+                "precision": metrics.precision_score(gold, predicted, zero_division=0),
+                "recall": metrics.recall_score(gold, predicted, zero_division=0),
+                "accuracy": metrics.accuracy_score(gold, predicted),
+            }
+        )
+
+
+def confusion(gold: list, predicted: list, labels: list) -> dict:
+    """{"labels", "counts": rows of gold labels, columns of predicted ones}."""
+    from sklearn import metrics
+
+    counts = metrics.confusion_matrix(gold, predicted, labels=labels)
+    return {"labels": [str(label) for label in labels], "counts": counts.tolist()}
+
+
+def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
+    """{label: {"precision", "recall", "f1", "support"}}; for multi-label, of two 0/1 arrays."""
+    from sklearn import metrics
+
+    which = range(len(labels)) if isinstance(gold, np.ndarray) and gold.ndim == 2 else labels
+    values = metrics.precision_recall_fscore_support(
+        gold, predicted, labels=list(which), zero_division=0
+    )
+    return {
+        str(label): {
+            "precision": float(precision),
+            "recall": float(recall),
+            "f1": float(f1),
+            "support": int(support),
+        }
+        for label, precision, recall, f1, support in zip(labels, *values, strict=True)
+    }
+
+
+def _matthews(gold: list, predicted: list) -> float:
+    from sklearn import metrics
+
+    # One class only on either side: the coefficient's denominator is 0 and it is taken as 0.
+    if len(set(gold)) < 2 or len(set(predicted)) < 2:
+        return 0.0
+    return metrics.matthews_corrcoef(gold, predicted)
+
+
+def _floats(scores: dict) -> dict[str, float]:
+    return {name: float(value) for name, value in scores.items()}

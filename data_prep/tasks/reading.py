@@ -1,0 +1,137 @@
+"""Tables and lines from disk, with errors that name file and line.
+
+TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`); CSV files with
+the usual quoting; JSONL files hold one object a line. `.gz` is unpacked on the way.
+"""
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+
+from official_bert.errors import UserError
+
+
+def read_lines(path: str) -> Iterator[tuple[int, str]]:
+    """(line number from 1, line without its end) of a UTF-8 file; a byte order mark is dropped.
+
+    Raises:
+      UserError: the file does not exist, is empty, or a line is not UTF-8.
+    """
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: no such file")
+    empty = True
+    try:
+        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                empty = False
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise UserError(
+                        f"{path} line {number}: byte {line[error.start]:#04x} at column "
+                        f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
+                    ) from None
+                yield number, text.rstrip("\r\n")
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}: not a complete gzip file ({error})") from None
+    if empty:
+        raise UserError(f"{path} is empty")
+
+
+def read_table(
+    path: str, columns: tuple[str, ...] = (), header: bool = True, what_to_do: str = ""
+) -> Iterator[tuple[int, dict]]:
+    """(line number, {column name: value}) of a .tsv, .csv or .jsonl file, also gzipped.
+
+    Args:
+      columns: names that must be there; with `header=False`, the names of all columns in order.
+      header: whether the first line names the columns. JSONL names them itself.
+      what_to_do: appended to the message about a missing column.
+
+    Raises:
+      UserError: a column is missing, a line has another number of columns than the first, or there
+        is no row at all.
+    """
+    plain = path.removesuffix(".gz")
+    if plain.endswith((".jsonl", ".json")):
+        rows = _json_rows(path)
+    else:
+        rows = _delimited_rows(path, columns, header, is_csv=plain.endswith(".csv"))
+    count = 0
+    for number, row in rows:
+        missing = [name for name in columns if name not in row]
+        if missing:
+            raise UserError(
+                f"{path} line {number}: no column {', '.join(missing)}; "
+                f"the columns are {', '.join(map(str, row))}" + what_to_do
+            )
+        count += 1
+        yield number, row
+    if not count:
+        raise UserError(f"{path} has no rows" + (" below its header" if header else ""))
+
+
+def column_names(path: str) -> list[str]:
+    """The names in the first line of a table (of a JSONL file: of the first object)."""
+    for _, row in read_table(path):
+        return list(row)
+    return []
+
+
+def is_held_out(key: str, fraction: float) -> bool:
+    """Whether a row belongs to the held-out part: a function of its text alone, so equal texts stay
+    together and neither order nor number of rows moves one."""
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") < fraction * 2**64
+
+
+def _delimited_rows(path: str, columns, header: bool, is_csv: bool):
+    names = None if header else list(columns)
+    for number, values in _csv_values(path) if is_csv else _tsv_values(path):
+        if names is None:
+            names = values
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise UserError(f"{path} line 1: the column {', '.join(repeated)} is there twice")
+            continue
+        if values in ([], [""]) and len(names) > 1:
+            continue  # a blank line, usually the last
+        if len(values) != len(names):
+            raise UserError(
+                f"{path} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "
+                f"expected {len(names)} ({', '.join(names)})"
+            )
+        yield number, dict(zip(names, values, strict=True))
+
+
+def _tsv_values(path: str):
+    for number, line in read_lines(path):
+        yield number, line.split("\t")
+
+
+def _csv_values(path: str):
+    # The csv module joins quoted fields over lines, so it needs the line ends back.
+    reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    try:
+        for values in reader:
+            yield reader.line_num, values
+    except csv.Error as error:
+        raise UserError(f"{path} line {reader.line_num}: not valid CSV ({error})") from None
+
+
+def _json_rows(path: str):
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{path} line {number}: not valid JSON ({error.msg})") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{path} line {number}: expected a JSON object, got {line[:40]!r}")
+        yield number, row

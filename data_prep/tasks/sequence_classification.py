@@ -1,0 +1,208 @@
+"""One label, several labels or a number for one or two texts: what GLUE and own data share.
+
+Section 4.1 of the paper: the final vector of [CLS] feeds one new layer. Subclasses read the files;
+everything from features to scores is here.
+"""
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from data_prep.tasks import metrics, sequences
+from data_prep.tasks.task import Task
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+PROBLEMS = {
+    "single_label": ("accuracy", "macro_f1"),
+    "multi_label": ("micro_f1", "macro_f1", "exact_match"),
+    "regression": ("pearson", "spearman", "mean_squared_error"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TextExample:
+    """One or two texts. `label`: a str, a tuple of str (multi-label), a float, or None
+    (unknown).
+    """
+
+    id: str
+    text_a: str
+    text_b: str | None = None
+    label: str | tuple[str, ...] | float | None = None
+
+
+class SequenceClassification(Task):
+    """Features, predictions and scores; a subclass gives `labels`, `examples` and `settings`."""
+
+    problem = "single_label"
+    truncation = "head"
+
+    @property
+    def labels(self) -> list[str]:
+        """The class labels in the order of the model's outputs; empty for regression."""
+        raise NotImplementedError
+
+    @property
+    def head(self) -> dict:
+        regression = self.problem == "regression"
+        labels = [] if regression else list(self.labels)
+        return {
+            "head": "classification",
+            "num_labels": 1 if regression else len(labels),
+            "labels": labels,
+            "problem": self.problem,
+        }
+
+    def example(self, fields: dict) -> TextExample:
+        text_a, *text_b = (fields[name] for name in self.input_fields)
+        return TextExample(str(fields.get("id", "")), text_a, text_b[0] if text_b else None)
+
+    def texts(self, example: TextExample) -> list[str]:
+        """What `features` will tokenise; `featurize` tokenises many at once."""
+        return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
+
+    def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
+        first, *second = (tokenizer.encode(text) for text in self.texts(example))
+        feature = sequences.pack(
+            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
+        )
+        if example.label is not None:
+            feature["label_ids"] = self._label_ids(example.label)
+        return [feature]
+
+    def predictions(self, examples, features, outputs) -> list[dict]:
+        """`label` and `probabilities` (of each label), or `labels` (multi-label), or `value`."""
+        logits = np.asarray(outputs["logits"], np.float64)
+        if len(logits) != len(examples):
+            raise ValueError(f"{len(logits)} rows of logits for {len(examples)} examples")
+        if self.problem == "regression":
+            values = logits.reshape(len(examples))
+            return [
+                {"id": example.id, "value": float(value)}
+                for example, value in zip(examples, values, strict=True)
+            ]
+        labels, found = self.labels, []
+        single = self.problem == "single_label"
+        probabilities = softmax(logits) if single else 1 / (1 + np.exp(-logits))
+        for example, row in zip(examples, probabilities, strict=True):
+            if single:
+                answer = {"label": labels[int(np.argmax(row))]}
+            else:
+                answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
+            found.append({"id": example.id, **answer, "probabilities": [float(p) for p in row]})
+        return found
+
+    def score(self, examples, predictions) -> dict[str, float]:
+        gold, predicted = self._gold_and_predicted(examples, predictions)
+        if self.problem == "regression":
+            scores = metrics.regression_scores(gold, predicted)
+        elif self.problem == "multi_label":
+            scores = metrics.multi_label_scores(gold, predicted)
+        else:
+            scores = metrics.classification_scores(gold, predicted, list(self.labels))
+        return {name: scores[name] for name in self.metrics}
+
+    def baseline(self, train_examples, examples) -> dict[str, float]:
+        """The most frequent training label; the training mean; for several labels, those that more
+        than half of the training examples have (or the most frequent one)."""
+        golds = [example.label for example in train_examples if example.label is not None]
+        if self.problem == "regression":
+            answer = {"value": float(np.mean(golds))}
+        elif self.problem == "multi_label":
+            counts = collections.Counter(label for labels in golds for label in labels)
+            often = [label for label in self.labels if counts[label] * 2 > len(golds)]
+            answer = {"labels": often or [max(self.labels, key=lambda label: counts[label])]}
+        else:
+            counts = collections.Counter(golds)
+            answer = {"label": max(self.labels, key=lambda label: counts[label])}
+        return self.score(examples, [answer] * len(examples))
+
+    def write(self, path, predictions) -> list[str]:
+        """A TSV with the columns id, then label(s) and one probability a label, or the value."""
+        path = self._output_path(path)
+        labels = [] if self.problem == "regression" else list(self.labels)
+        kind = {"regression": "value", "multi_label": "labels"}.get(self.problem, "label")
+        with atomic_write(path) as file:
+            names = [f"probability_{_one_field(label)}" for label in labels]
+            file.write("\t".join(["id", kind, *names]) + "\n")
+            for prediction in predictions:
+                answer = prediction[kind]
+                answer = ",".join(answer) if kind == "labels" else str(answer)
+                values = [f"{p:.6g}" for p in prediction.get("probabilities", [])]
+                file.write("\t".join([prediction["id"], _one_field(answer), *values]) + "\n")
+        return [path]
+
+    def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
+        """{"confusion" (single label), "per_class", "mistakes": most confident (or largest)
+        first}.
+        """
+        gold, predicted = self._gold_and_predicted(examples, predictions)
+        found = {"mistakes": self._mistakes(examples, predictions, mistakes)}
+        if self.problem == "single_label":
+            found["confusion"] = metrics.confusion(gold, predicted, list(self.labels))
+        if self.problem != "regression":
+            found["per_class"] = metrics.per_class(gold, predicted, list(self.labels))
+        return found
+
+    def _mistakes(self, examples, predictions, number: int) -> list[dict]:
+        ranked = []
+        for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
+            if self.problem == "regression":
+                answer, size = prediction["value"], abs(prediction["value"] - example.label)
+            elif self.problem == "multi_label":
+                # The label it is most wrongly sure about.
+                truth = self._label_ids(example.label)
+                gaps = np.abs(np.subtract(prediction["probabilities"], truth))
+                answer, size = prediction["labels"], float(np.max(gaps))
+                if set(answer) == set(example.label):
+                    continue
+            else:
+                answer, size = prediction["label"], max(prediction["probabilities"])
+                if answer == example.label:
+                    continue
+            ranked.append((-size, index, answer))
+        kept = sorted(ranked, key=lambda entry: entry[:2])[:number]
+        return [
+            {
+                "id": examples[index].id,
+                "text": "\n".join(self.texts(examples[index])),
+                "gold": examples[index].label,
+                "predicted": answer,
+                ("error" if self.problem == "regression" else "confidence"): -negative,
+            }
+            for negative, index, answer in kept
+        ]
+
+    def _label_ids(self, label):
+        if self.problem == "regression":
+            return float(label)
+        if self.problem == "multi_label":
+            return [float(name in label) for name in self.labels]
+        return self._label_index[label]
+
+    @property
+    def _label_index(self) -> dict[str, int]:
+        return {label: index for index, label in enumerate(self.labels)}
+
+    def _gold_and_predicted(self, examples, predictions):
+        if any(example.label is None for example in examples):
+            raise UserError(f"task {self.name}: these examples have no labels to score against")
+        gold = [example.label for example in examples]
+        if self.problem == "regression":
+            return gold, [prediction["value"] for prediction in predictions]
+        if self.problem == "multi_label":
+            rows = [self._label_ids(prediction["labels"]) for prediction in predictions]
+            return np.array([self._label_ids(g) for g in gold], int), np.array(rows, int)
+        return gold, [prediction["label"] for prediction in predictions]
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Over the last axis."""
+    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponents / exponents.sum(axis=-1, keepdims=True)
+
+
+def _one_field(text: str) -> str:
+    return text.replace("\t", " ").replace("\n", " ")

@@ -1,0 +1,117 @@
+"""What a fine-tuning task is (section 4 of the paper): one small class with a fixed protocol.
+
+A trainer never asks which benchmark it runs. It reads `head` to build the model, calls `examples`
+and `features` to get data, feeds batches, and hands the outputs back to `predictions` and `score`.
+"""
+
+import os
+import pathlib
+
+from official_bert.errors import UserError
+
+
+class Task:
+    """One benchmark, or own data. A new task is a subclass in its own file and a registry line.
+
+    Attributes every task has:
+      name: registry name.
+      splits: names that `examples` accepts; not every folder holds every one of them.
+      metrics: names of the scores, the main one first.
+      input_fields: what `example(fields)` needs to make an example of a user's text.
+      prediction_file: usual name of the file that `write` makes.
+      head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
+        the training data the first time, where the labels are those found there.
+      notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
+    """
+
+    name = ""
+    splits = ("train", "dev", "test")
+    metrics: tuple[str, ...] = ()
+    input_fields: tuple[str, ...] = ("text",)
+    prediction_file = "predictions.tsv"
+
+    def __init__(self, data_dir: str = ""):
+        self.data_dir = os.fspath(data_dir)
+        self.notes: dict[str, dict[str, int]] = {}
+
+    @property
+    def head(self) -> dict:
+        raise NotImplementedError
+
+    def settings(self) -> dict:
+        """The options, as plain data, that make this task again without its data files."""
+        raise NotImplementedError
+
+    def examples(self, split: str) -> list:
+        """All examples of a split, in the order of the file. The label is None where there is
+        none.
+        """
+        raise NotImplementedError
+
+    def example(self, fields: dict):
+        """One example without label from `{input field: text}`, for prediction on a user's file."""
+        raise NotImplementedError
+
+    def features(self, example, tokenizer, max_seq_length: int) -> list[dict]:
+        """One or more (windows) dicts of unpadded lists of ints and of numbers.
+
+        Every dict has `input_ids`, `segment_ids` and `truncated` (1 where text was cut off), the
+        labels of the head where the example has them, and what `predictions` needs to find the way
+        back to the text. `featurize` adds `example_index`.
+        """
+        raise NotImplementedError
+
+    def predictions(self, examples: list, features, outputs: dict) -> list[dict]:
+        """One plain dict an example.
+
+        Args:
+          features: `FeatureSet` or list of feature dicts, several of which may belong to an
+          example.
+          outputs: {output name of the model: array or list with one row a feature}; rows may be
+            longer than the feature (padding), never shorter.
+        """
+        raise NotImplementedError
+
+    def score(self, examples: list, predictions: list[dict]) -> dict[str, float]:
+        """The official metrics, on a scale of 0 to 1 (correlations: -1 to 1)."""
+        raise NotImplementedError
+
+    def baseline(self, train_examples: list, examples: list) -> dict[str, float]:
+        """The same metrics for an answer that needs no model: what a score has to beat."""
+        raise NotImplementedError
+
+    def write(self, path, predictions: list[dict]) -> list[str]:
+        """Writes the predictions in the benchmark's own format; returns the paths written.
+
+        `path` is the file to write, or an existing folder, where it gets its usual name. Formats of
+        several files put the others beside it.
+        """
+        raise NotImplementedError
+
+    def analysis(self, examples: list, predictions: list[dict], mistakes: int = 20) -> dict:
+        """Confusion matrix, per-class scores and most confident mistakes, as plain data."""
+        return {}
+
+    def _check_split(self, split: str) -> None:
+        if split not in self.splits:
+            raise UserError(
+                f"task {self.name} has no split {split!r}; its splits are {', '.join(self.splits)}"
+            )
+
+    def _output_path(self, path) -> str:
+        if os.path.isdir(path):
+            return os.path.join(path, self.prediction_file)
+        return os.fspath(path)
+
+
+def find_file(data_dir: str, names, what: str) -> str:
+    """The first of `names` (relative to `data_dir`) that exists.
+
+    Raises:
+      UserError: none exists; the message lists what was looked for.
+    """
+    tried = [str(pathlib.Path(data_dir, name)) for name in names]
+    for path in tried:
+        if os.path.isfile(path):
+            return path
+    raise UserError(f"no file for {what}: looked for {', '.join(tried)}")

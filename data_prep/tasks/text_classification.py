@@ -1,0 +1,217 @@
+"""The user's own texts: one or two text columns of a TSV, CSV or JSONL file, and a label column.
+
+The label is a class, several classes (`problem="multi_label"`) or a number
+(`problem="regression"`).
+"""
+
+import os
+
+from data_prep.tasks import reading, sequences
+from data_prep.tasks.sequence_classification import PROBLEMS, SequenceClassification, TextExample
+from data_prep.tasks.task import find_file
+from official_bert.errors import UserError
+
+# Column names that say by themselves what the texts are, tried in this order.
+_USUAL_COLUMNS = (
+    ("text",),
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text_a", "text_b"),
+    ("sentence",),
+)
+
+
+class TextClassification(SequenceClassification):
+    """Named columns in, labels out."""
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        train_file: str = "",
+        dev_file: str = "",
+        test_file: str = "",
+        text_column: str = "",
+        text_b_column: str = "",
+        label_column: str = "label",
+        labels: list[str] | tuple[str, ...] = (),
+        problem: str = "single_label",
+        label_separator: str = ",",
+        truncation: str = "head",
+        dev_fraction: float = 0.0,
+    ):
+        """Options of a task on own data.
+
+        Args:
+          data_dir: folder of train, dev and test files (.tsv, .csv or .jsonl, also .gz), or one
+            file,
+            which is then the training file.
+          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
+          text_column, text_b_column: names of the text columns; by default the usual names ("text",
+            "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
+          label_column: name of the label column. The test file may lack it.
+          labels: the classes, in order; empty: those found in the training file, sorted.
+          problem: "single_label", "multi_label" or "regression".
+          label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
+          truncation: what is kept of a text too long: "head", "tail" or "head+tail".
+          dev_fraction: where there is no dev file, hold out this part of the training file. A row
+            belongs there by its first text alone, so rows that share it stay together.
+        """
+        super().__init__(data_dir)
+        if problem not in PROBLEMS:
+            raise UserError(f"problem={problem!r}; it is one of {', '.join(PROBLEMS)}")
+        if truncation not in sequences.TRUNCATIONS:
+            raise UserError(
+                f"truncation={truncation!r}; it is one of {', '.join(sequences.TRUNCATIONS)}"
+            )
+        if not 0 <= dev_fraction < 1:
+            raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
+        if text_b_column and not text_column:
+            raise UserError("text_b_column is set but text_column is not")
+        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
+        self.label_column, self.label_separator = label_column, label_separator
+        self.problem, self.truncation, self.dev_fraction = problem, truncation, dev_fraction
+        self.metrics = PROBLEMS[problem]
+        self._labels = [str(label) for label in labels]
+        self._labels_were_listed = bool(labels)
+
+    @property
+    def labels(self) -> list[str]:
+        if not self._labels and self.problem != "regression":
+            self._labels = self._find_labels()
+        return self._labels
+
+    @property
+    def input_fields(self) -> tuple[str, ...]:
+        return self.text_columns or self._find_text_columns(self._file("train"))
+
+    def settings(self) -> dict:
+        columns = (*self.input_fields, "")
+        return {
+            "text_column": columns[0],
+            "text_b_column": columns[1],
+            "label_column": self.label_column,
+            "labels": list(self.labels),
+            "problem": self.problem,
+            "label_separator": self.label_separator,
+            "truncation": self.truncation,
+        }
+
+    def examples(self, split: str) -> list[TextExample]:
+        """Reads a split; see `Task.examples`.
+
+        Raises:
+          UserError: no file, a missing column, a wrong number of columns, a label that training
+            does
+            not have, a number that is none; with file and line.
+        """
+        self._check_split(split)
+        path, part = self._source(split)
+        columns = self.text_columns or self._find_text_columns(path)
+        known = None if self.problem == "regression" else set(self.labels)
+        examples, has_labels = (
+            [],
+            split != "test" or self.label_column in reading.column_names(path),
+        )
+        for index, (line, row) in enumerate(self._rows(path, columns, has_labels)):
+            texts = [self._text(row, column, path, line) for column in columns]
+            if part is not None and reading.is_held_out(texts[0], self.dev_fraction) != part:
+                continue
+            label = self._label(row, path, line) if has_labels else None
+            if known is not None and label is not None:
+                self._check_label(label, known, path, line)
+            examples.append(
+                TextExample(str(row.get("id", index)), texts[0], *texts[1:], label=label)
+            )
+        if not examples:
+            raise UserError(
+                f"{path}: no row is left for {split} at dev_fraction={self.dev_fraction}"
+            )
+        return examples
+
+    def _rows(self, path: str, columns, has_labels: bool):
+        needed = (*columns, self.label_column) if has_labels else columns
+        return reading.read_table(
+            path, needed, what_to_do=" (set text_column, text_b_column or label_column)"
+        )
+
+    def _file(self, split: str) -> str:
+        if os.path.isfile(self.data_dir):
+            if self.files[split]:
+                return find_file(os.path.dirname(self.data_dir), [self.files[split]], split)
+            if split == "train":
+                return self.data_dir
+            raise UserError(
+                f"{self.data_dir} is one file, the training file; set {split}_file"
+                + (" or dev_fraction" if split == "dev" else "")
+            )
+        if self.files[split]:
+            return find_file(self.data_dir, [self.files[split]], split)
+        kinds = [kind + end for kind in (".tsv", ".csv", ".jsonl") for end in ("", ".gz")]
+        names = ["dev", "validation", "val"] if split == "dev" else [split]
+        return find_file(self.data_dir, [name + kind for name in names for kind in kinds], split)
+
+    def _source(self, split: str) -> tuple[str, bool | None]:
+        """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
+        if self.dev_fraction and not self.files["dev"] and split in ("train", "dev"):
+            return self._file("train"), split == "dev"
+        return self._file(split), None
+
+    def _find_text_columns(self, path: str) -> tuple[str, ...]:
+        there = reading.column_names(path)
+        for columns in _USUAL_COLUMNS:
+            if set(columns) <= set(there):
+                return columns
+        raise UserError(
+            f"{path}: which column is the text? Set text_column (and text_b_column for pairs); "
+            f"the columns are {', '.join(there)}"
+        )
+
+    def _find_labels(self) -> list[str]:
+        path, part = self._source("train")
+        columns = self.text_columns or self._find_text_columns(path)
+        found = set()
+        for line, row in self._rows(path, columns, has_labels=True):
+            if part is None or not reading.is_held_out(str(row[columns[0]]), self.dev_fraction):
+                label = self._label(row, path, line)
+                found.update(label if isinstance(label, tuple) else (label,))
+        if len(found) < 2 and self.problem == "single_label":
+            raise UserError(
+                f"{path}: the column {self.label_column} holds {len(found)} different labels; "
+                "classification needs two or more"
+            )
+        return sorted(found)
+
+    def _text(self, row: dict, column: str, path: str, line: int) -> str:
+        if not isinstance(row[column], str):
+            raise UserError(f"{path} line {line}: {column} is {row[column]!r}, expected a text")
+        return row[column]
+
+    def _label(self, row: dict, path: str, line: int):
+        value = row[self.label_column]
+        if self.problem == "regression":
+            try:
+                return float(value)
+            except (TypeError, ValueError):
+                raise UserError(
+                    f"{path} line {line}: {self.label_column} is {value!r}, expected a number"
+                ) from None
+        if self.problem == "multi_label":
+            parts = value if isinstance(value, list) else str(value).split(self.label_separator)
+            return tuple(str(part).strip() for part in parts if str(part).strip())
+        label = str(value).strip()
+        if not label:
+            raise UserError(f"{path} line {line}: {self.label_column} is empty")
+        return label
+
+    def _check_label(self, label, known: set[str], path: str, line: int) -> None:
+        for name in label if isinstance(label, tuple) else (label,):
+            if name not in known:
+                where = "the listed labels" if self._labels_were_listed else "the training labels"
+                raise UserError(
+                    f"{path} line {line}: label {name!r} is not among {where} "
+                    f"({', '.join(map(str, self.labels[:20]))})"
+                )
