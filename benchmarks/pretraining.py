@@ -3,8 +3,8 @@
     python benchmarks/pretraining.py --shapes=base,mini --rounds=5 --output=benchmarks/results
 
 Each contestant is a process of its own that builds its model, waits, and runs a few steps whenever
-it is its turn; turns go round, so that a machine whose speed drifts slows everybody alike. A step is
-forward, backward, clipping and update on random token ids, with dropout 0.1 and 20 masked positions
+it is its turn; turns go round, so that a machine whose speed drifts slows everybody alike. A step
+is forward, backward, clipping and update on random ids, with dropout 0.1 and 20 masked positions
 a row: what differs between contestants is said in their names. FLOPs are counted from the shapes
 (multiplications and additions of the matrix products, backward twice forward), so that "useful"
 FLOP/s are comparable: whoever computes more for the same result gets no credit for it.
