@@ -1,0 +1,38 @@
+"""The embedded sample: a small corpus and three small tasks, so that everything runs offline.
+
+What it holds, how it was made and under which licences: README.md and LICENSES.md beside this file.
+"""
+
+from pathlib import Path
+
+from official_bert.errors import UserError
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def corpus_files() -> list[str]:
+    """The corpus (8.9 MB of text): gzip files, one sentence a line, blank lines between documents.
+
+    Holds no passage of the tasks' dev sets.
+    """
+    return [str(path) for path in sorted((_FOLDER / "corpus").glob("*.txt.gz"))]
+
+
+def task_names() -> list[str]:
+    """The tasks that `task_dir` knows."""
+    return sorted(path.name for path in (_FOLDER / "tasks").iterdir() if path.is_dir())
+
+
+def task_dir(name: str) -> str:
+    """The folder with a task's training and dev examples.
+
+    "sms_spam": train.tsv and dev.tsv with the columns text, label (ham, spam);
+    "snli": train.tsv and dev.tsv with premise, hypothesis, label (entailment, neutral,
+    contradiction); "squad": train-v1.1.json and dev-v1.1.json in SQuAD's format.
+
+    Raises:
+      UserError: there is no such task.
+    """
+    if name not in task_names():
+        raise UserError(f"the sample has no task {name!r}; it has {', '.join(task_names())}")
+    return str(_FOLDER / "tasks" / name)

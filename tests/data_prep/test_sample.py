@@ -1,0 +1,95 @@
+"""The embedded sample: complete, small, in the documented formats, and free of leaks."""
+
+import csv
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from data_prep import sample
+from data_prep.documents import documents
+from official_bert.errors import UserError
+
+
+def read_tsv(task, split):
+    with open(Path(sample.task_dir(task)) / f"{split}.tsv", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def read_squad(split):
+    text = (Path(sample.task_dir("squad")) / f"{split}-v1.1.json").read_text("utf-8")
+    return [
+        paragraph for article in json.loads(text)["data"] for paragraph in article["paragraphs"]
+    ]
+
+
+def words_in_a_row(text, count=8):
+    words = re.findall(r"\w+", text.lower())
+    return {" ".join(words[i : i + count]) for i in range(len(words) - count + 1)}
+
+
+def test_the_corpus_is_as_its_readme_says():
+    corpus = list(documents(sample.corpus_files()))
+    assert len(corpus) == 710
+    assert sum(len(document) for document in corpus) > 75_000
+    assert min(len(document) for document in corpus) >= 10
+    # Sentences, not paragraphs: few are longer than a training sequence of 128 pieces.
+    lengths = [len(sentence.split()) for document in corpus for sentence in document]
+    assert 12 < sum(lengths) / len(lengths) < 25
+    assert sum(length > 100 for length in lengths) < 0.003 * len(lengths)
+
+
+def test_no_evaluation_text_is_in_the_corpus():
+    corpus = " ".join(s for document in documents(sample.corpus_files()) for s in document)
+    known = words_in_a_row(corpus)
+    # The novels' first words are found, so the search works.
+    assert words_in_a_row(next(documents(sample.corpus_files()))[0]) & known
+    for paragraph in read_squad("dev"):
+        assert not words_in_a_row(paragraph["context"]) & known
+    train = {paragraph["context"] for paragraph in read_squad("train")}
+    assert not train & {paragraph["context"] for paragraph in read_squad("dev")}
+
+
+def test_squad_answers_are_where_they_say():
+    counts = {}
+    for split in ("train", "dev"):
+        paragraphs = read_squad(split)
+        counts[split] = sum(len(paragraph["qas"]) for paragraph in paragraphs)
+        for paragraph in paragraphs:
+            for question in paragraph["qas"]:
+                assert question["answers"]
+                for answer in question["answers"]:
+                    start = answer["answer_start"]
+                    end = start + len(answer["text"])
+                    assert paragraph["context"][start:end] == answer["text"]
+    assert counts == {"train": 3000, "dev": 400}
+
+
+def test_snli_and_spam():
+    snli = {split: read_tsv("snli", split) for split in ("train", "dev")}
+    assert (len(snli["train"]), len(snli["dev"])) == (6001, 1000)
+    labels = Counter(row["label"] for row in snli["dev"])
+    assert set(labels) == {"entailment", "neutral", "contradiction"}
+    assert max(labels.values()) < 350
+    premises = {split: {row["premise"] for row in rows} for split, rows in snli.items()}
+    assert not premises["train"] & premises["dev"]
+    spam = {split: read_tsv("sms_spam", split) for split in ("train", "dev")}
+    assert Counter(row["label"] for row in spam["dev"]) == {"ham": 873, "spam": 127}
+    assert len(spam["train"]) == 3837
+    assert not {row["text"] for row in spam["train"]} & {row["text"] for row in spam["dev"]}
+
+
+def test_it_is_small_and_licensed():
+    folder = Path(sample.__file__).parent
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in str(path)
+    ]
+    assert sum(path.stat().st_size for path in files) < 6_000_000
+    licences = (folder / "LICENSES.md").read_text("utf-8")
+    for part in ["wikipedia.txt.gz", "squad_train_passages", "tasks/snli/", "tasks/sms_spam/"]:
+        assert part in licences
+    assert sample.task_names() == ["sms_spam", "snli", "squad"]
+    with pytest.raises(UserError, match=r"no task 'mnli'; it has sms_spam, snli, squad"):
+        sample.task_dir("mnli")
