@@ -122,7 +122,9 @@ def create(
       UserError: wrong options or input, or an `output` made with other options (the message lists
         them).
     """
-    from data_prep import storage, token_store as token_stores, workers as local_workers
+    from data_prep import storage
+    from data_prep import token_store as token_stores
+    from data_prep import workers as local_workers
     from data_prep.documents import expand_inputs
     from official_bert.tokenization import load_vocab
 

@@ -79,7 +79,7 @@ def mask_rows(
     mask_id: int,
     masked_lm_prob: float,
     max_predictions: int,
-    rates: MaskingRates = MaskingRates(),  # noqa: B008 (frozen)
+    rates: MaskingRates = MaskingRates(),
     continues: np.ndarray | None = None,
 ) -> MaskedRows:
     """Chooses positions in every row and corrupts them.
@@ -174,6 +174,6 @@ def _choose_words(keys, candidates, continues, wanted, slots):
 
 
 def _widen(array, width):
-    """Pads the last axis with zeros to `width`: prediction slots that a short row can never fill."""
+    """Pads the last axis with zeros to `width`: slots that a short row can never fill."""
     missing = width - array.shape[1]
     return array if missing == 0 else np.pad(array, ((0, 0), (0, missing)))

@@ -186,7 +186,7 @@ def _truncate(pairs, rows, max_tokens, stream):
 
 
 def _heads(tosses, stream):
-    """int64: the number of heads in `tosses[i]` fair coin tosses: how many tokens leave in front."""
+    """int64: how many of `tosses[i]` fair coins show heads: how many tokens leave in front."""
     heads = np.zeros(len(tosses), np.int64)
     rows = np.flatnonzero(tosses)
     if not len(rows):

@@ -1,8 +1,8 @@
-"""Random numbers for the data: from (seed, purpose, block, duplication), never from the order of work.
+"""Random numbers for the data, from (seed, purpose, block, duplication) alone.
 
-Only the raw 64-bit output of the Philox generator is used, which is fixed by its definition;
-numpy's own ways to draw floats, integers and permutations may change between versions. So the same
-seed gives the same records on every machine, with any number of workers.
+Never from the order of work or the number of workers. Only the raw 64-bit output of the Philox
+generator is used, which is fixed by its definition; numpy's own ways to draw floats, integers and
+permutations may change between versions. So a seed gives the same records on every machine.
 """
 
 import numpy as np

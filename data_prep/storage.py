@@ -6,6 +6,7 @@ locally by renaming a temporary file, remotely because object stores publish a f
 """
 
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -23,6 +24,21 @@ def is_remote(path: str) -> bool:
 
 def exists(path: str) -> bool:
     return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+
+
+def is_directory(path: str) -> bool:
+    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+
+
+def size(path: str) -> int:
+    return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+
+
+def matches(pattern: str) -> list[str]:
+    """Files that a glob pattern names, sorted."""
+    if is_remote(pattern):
+        return sorted(_gfile().glob(pattern))
+    return sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
 
 
 def list_folder(path: str) -> list[str]:
@@ -60,10 +76,15 @@ def writing(path: str):
             yield file
 
 
-def read_bytes(path: str, offset: int = 0, size: int | None = None) -> bytes:
-    with _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb") as file:
+def reading(path: str):
+    """Opens a binary file for reading."""
+    return _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
+
+
+def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
+    with reading(path) as file:
         file.seek(offset)
-        return file.read() if size is None else file.read(size)
+        return file.read() if count is None else file.read(count)
 
 
 def write_json(path: str, content) -> None:

@@ -5,7 +5,8 @@ parallel and resumable:
 
 1. *Chunks.* Input files are tokenised; a document's key is a hash of its tokens. A chunk holds its
    documents in the order of their keys.
-2. *Blocks.* Key ranges of about BLOCK_TOKENS tokens. A block collects its documents from all chunks.
+2. *Blocks.* Key ranges of about BLOCK_TOKENS tokens. A block collects its documents from every
+   chunk.
 
 So a block is a random sample of some thousand documents of the whole corpus, the same one however
 the corpus is cut into files and whoever tokenised it. The documents of the lowest keys can be held
