@@ -87,7 +87,7 @@ def train_batches(features, batch_size: int, epoch: int, seed: int, buckets: int
 def eval_batches(
     features, batch_size: int, buckets: int | None = 32
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-    """(feature indices, batch) over all features, the longest first: memory runs out at once or not.
+    """(feature indices, batch) over all features, the longest first.
 
     A batch has `batch_size` rows, of which the first len(indices) are real. `OutputCollector` puts
     the outputs back in order.

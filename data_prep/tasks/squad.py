@@ -1,0 +1,327 @@
+"""SQuAD 1.1 and 2.0 (sections 4.2 and 4.3): find the answer to a question in a paragraph.
+
+Question and paragraph are one sequence; a paragraph too long for it is cut into overlapping
+windows. Characters are followed through tokenisation, so an answer is always a piece of the
+original text.
+"""
+
+import collections
+import json
+import os
+import sys
+
+import numpy as np
+
+from data_prep.tasks import squad_answers, squad_metrics
+from data_prep.tasks.squad_examples import SquadExample, find_answer, read
+from data_prep.tasks.task import Task, find_file
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+
+class Squad(Task):
+    """Reading comprehension by one start and one end score a token."""
+
+    input_fields = ("question", "context")
+    prediction_file = "predictions.json"
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        version: str = "1.1",
+        train_file: str | list[str] = "",
+        dev_file: str = "",
+        test_file: str = "",
+        doc_stride: int = 128,
+        max_query_length: int = 64,
+        n_best_size: int = 20,
+        max_answer_length: int = 30,
+        null_score_diff_threshold: float = 0.0,
+    ):
+        """
+        Args:
+          data_dir: folder of the official JSON files.
+          train_file, dev_file, test_file: names there, where they are not the official ones.
+            Several
+            training files are a list, or names with commas between.
+          doc_stride: tokens from the start of one window to the start of the next.
+          max_query_length: longer questions are cut off.
+          null_score_diff_threshold: version 2.0 gives no answer where [CLS] outscores the best span
+            by more than this; `best_threshold` finds it on dev.
+        """
+        super().__init__(data_dir)
+        if version not in ("1.1", "2.0"):
+            raise UserError(f"version={version!r}; SQuAD has versions 1.1 and 2.0")
+        if doc_stride < 1 or n_best_size < 1 or max_answer_length < 1 or max_query_length < 0:
+            raise UserError("doc_stride, n_best_size and max_answer_length must be at least 1")
+        self.version = version
+        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.doc_stride, self.max_query_length = doc_stride, max_query_length
+        self.n_best_size, self.max_answer_length = n_best_size, max_answer_length
+        self.null_score_diff_threshold = null_score_diff_threshold
+        self._last_context: tuple = (None, None, None)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        if self.version == "1.1":
+            return ("f1", "exact_match")
+        return ("best_f1", "best_exact_match", "f1", "exact_match")
+
+    @property
+    def head(self) -> dict:
+        return {"head": "span", "num_labels": 2, "labels": [], "problem": "span"}
+
+    def settings(self) -> dict:
+        names = ("doc_stride", "max_query_length", "n_best_size", "max_answer_length")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"null_score_diff_threshold": self.null_score_diff_threshold}
+
+    def examples(self, split: str) -> list[SquadExample]:
+        """Reads the JSON; training questions whose answer is not in the paragraph are left out."""
+        self._check_split(split)
+        examples = [example for path in self._paths(split) for example in read(path)]
+        notes = {"questions": len(examples)}
+        if split == "train":
+            if self.version == "1.1":
+                answerable = [example for example in examples if example.answers]
+                notes["unanswerable_left_out"] = len(examples) - len(answerable)
+                examples = answerable
+            kept = [e for e in examples if not e.answers or find_answer(e) is not None]
+            notes["answers_not_found"] = len(examples) - len(kept)
+            examples = kept
+            if notes["answers_not_found"]:
+                print(
+                    f"{self.name}: {notes['answers_not_found']} training questions left out, whose "
+                    "answer is not in the paragraph",
+                    file=sys.stderr,
+                )
+        self.notes[split] = notes
+        if not examples:
+            raise UserError(f"{', '.join(self._paths(split))}: no question with an answer")
+        return examples
+
+    def example(self, fields: dict) -> SquadExample:
+        return SquadExample(str(fields.get("id", "")), fields["question"], fields["context"])
+
+    def features(self, example: SquadExample, tokenizer, max_seq_length: int) -> list[dict]:
+        """`[CLS] question [SEP] window [SEP]` for each window.
+
+        Beside the model's fields: `context_start` (position of the window's first token) and, for
+        each token of the window, `token_starts`, `token_ends` (characters) and `is_max_context`.
+        A window without the whole answer, and a question without one, point at [CLS].
+        """
+        question = tokenizer.encode(example.question)
+        cut = question[: self.max_query_length]
+        room = max_seq_length - len(cut) - 3
+        if room < 1:
+            raise UserError(
+                f"max_seq_length={max_seq_length} leaves no room for the paragraph beside a "
+                f"question of {len(cut)} tokens; raise it or lower max_query_length"
+            )
+        ids, starts, ends = self._encode_context(example.context, tokenizer)
+        windows = window_starts(len(ids), room, self.doc_stride)
+        owner = max_context_window(len(ids), windows, room)
+        span = _token_span(example, starts, ends) if example.answers else None
+        features = []
+        for index, begin in enumerate(windows):
+            window = slice(begin, min(begin + room, len(ids)))
+            count, context_start = window.stop - begin, len(cut) + 2
+            segments = [0] * context_start + [1] * (count + 1)
+            feature = {
+                "input_ids": [
+                    tokenizer.cls_id,
+                    *cut,
+                    tokenizer.sep_id,
+                    *ids[window],
+                    tokenizer.sep_id,
+                ],
+                "segment_ids": segments,
+                "context_start": context_start,
+                "token_starts": starts[window].tolist(),
+                "token_ends": ends[window].tolist(),
+                "is_max_context": (owner[window] == index).astype(int).tolist(),
+                "truncated": int(len(cut) < len(question)),
+            }
+            if example.answers is not None:
+                inside = span is not None and begin <= span[0] and span[1] < window.stop
+                offset = context_start - begin
+                feature["start_positions"] = span[0] + offset if inside else 0
+                feature["end_positions"] = span[1] + offset if inside else 0
+            features.append(feature)
+        return features
+
+    def predictions(self, examples, features, outputs) -> list[dict]:
+        """See `squad_answers.answer`."""
+        windows = collections.defaultdict(list)
+        rows = zip(features, outputs["start_logits"], outputs["end_logits"], strict=True)
+        for feature, start_logits, end_logits in rows:
+            windows[feature["example_index"]].append(
+                (feature, np.asarray(start_logits), np.asarray(end_logits))
+            )
+        return [
+            squad_answers.answer(
+                example.id,
+                example.context,
+                windows[index],
+                self.n_best_size,
+                self.max_answer_length,
+                may_be_null=self.version == "2.0",
+                threshold=self.null_score_diff_threshold,
+            )
+            for index, example in enumerate(examples)
+        ]
+
+    def score(self, examples, predictions) -> dict[str, float]:
+        """The official metrics. Version 2.0: also by kind of question, and the best over
+        thresholds.
+
+        Questions without a prediction are wrong in 1.1 and left out, with a message, in 2.0.
+        """
+        golds = _golds(self.name, examples)
+        texts = {prediction["id"]: prediction["text"] for prediction in predictions}
+        if self.version == "1.1":
+            return squad_metrics.evaluate_v1(texts, golds)
+        missing = [id for id in golds if id not in texts]
+        if missing:
+            print(
+                f"{self.name}: {len(missing)} questions have no prediction and are left out "
+                f"({', '.join(missing[:3])}, ...)",
+                file=sys.stderr,
+            )
+        scores = squad_metrics.evaluate_v2(texts, golds)
+        if all("null_odds" in prediction for prediction in predictions):
+            for metric in ("f1", "exact_match"):
+                best, threshold = self.best_threshold(examples, predictions, metric)
+                scores |= {f"best_{metric}": best, f"best_{metric}_threshold": threshold}
+        return scores
+
+    def best_threshold(self, examples, predictions, metric: str = "f1") -> tuple[float, float]:
+        """(score, `null_score_diff_threshold`) that is best on these examples (version 2.0)."""
+        return squad_metrics.best_threshold(
+            {prediction["id"]: prediction["best_text"] for prediction in predictions},
+            {prediction["id"]: prediction["null_odds"] for prediction in predictions},
+            _golds(self.name, examples),
+            metric,
+        )
+
+    def baseline(self, train_examples, examples) -> dict[str, float]:
+        """The first words of the paragraph, as many as are best here; in 2.0, or no answer at
+        all.
+        """
+        lengths = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
+        candidates = [
+            [" ".join(example.context.split()[:length]) for example in examples]
+            for length in lengths
+        ]
+        if self.version == "2.0":
+            candidates.append([""] * len(examples))
+        results = []
+        for texts in candidates:
+            scores = self.score(
+                examples, [{"id": e.id, "text": t} for e, t in zip(examples, texts, strict=True)]
+            )
+            # One answer for all questions leaves a threshold nothing to choose.
+            names = {name: scores[name.removeprefix("best_")] for name in self.metrics}
+            results.append(names)
+        return max(results, key=lambda scores: scores[self.metrics[0]])
+
+    def write(self, path, predictions) -> list[str]:
+        """The original's three files: predictions, n-best and (2.0) null odds, by question id."""
+        path = self._output_path(path)
+        folder, name = os.path.split(path)
+        contents = {
+            name: {p["id"]: p["text"] for p in predictions},
+            f"nbest_{name}": {p["id"]: p["nbest"] for p in predictions},
+        }
+        if self.version == "2.0":
+            odds = "null_odds.json" if name == self.prediction_file else f"null_odds_{name}"
+            contents[odds] = {p["id"]: p["null_odds"] for p in predictions}
+        paths = []
+        for file_name, content in contents.items():
+            paths.append(os.path.join(folder, file_name))
+            with atomic_write(paths[-1]) as file:
+                json.dump(content, file, indent=4, ensure_ascii=False)
+                file.write("\n")
+        return paths
+
+    def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
+        """{"mistakes": the wrong answers of highest probability, with question and golds}."""
+        texts = {p["id"]: p["text"] for p in predictions}
+        scores = squad_metrics.question_scores(texts, _golds(self.name, examples))
+        wrong = [
+            (example, prediction)
+            for example, prediction in zip(examples, predictions, strict=True)
+            if scores[example.id][0] == 0
+        ]
+        wrong.sort(key=lambda pair: -pair[1]["probability"])
+        return {
+            "mistakes": [
+                {
+                    "id": example.id,
+                    "text": f"{example.question}\n{example.context}",
+                    "gold": list(dict.fromkeys(example.answers)) or [""],
+                    "predicted": prediction["text"],
+                    "confidence": prediction["probability"],
+                    "f1": scores[example.id][1],
+                }
+                for example, prediction in wrong[:mistakes]
+            ]
+        }
+
+    def _paths(self, split: str) -> list[str]:
+        named = self.files[split]
+        if named:
+            names = named.split(",") if isinstance(named, str) else list(named)
+            return [find_file(self.data_dir, [name.strip()], split) for name in names]
+        if os.path.isfile(self.data_dir):
+            return [self.data_dir]
+        return [find_file(self.data_dir, [f"{split}-v{self.version}.json", f"{split}.json"], split)]
+
+    def _encode_context(self, context: str, tokenizer):
+        # The questions of a paragraph follow each other: one paragraph remembered is enough.
+        if self._last_context[0] != (context, id(tokenizer)):
+            ids, offsets = tokenizer.encode_with_offsets(context)
+            places = np.array(offsets, np.int64).reshape(-1, 2)
+            self._last_context = ((context, id(tokenizer)), list(ids), places)
+        _, ids, places = self._last_context
+        return ids, places[:, 0], places[:, 1]
+
+
+def window_starts(length: int, room: int, stride: int) -> list[int]:
+    """First tokens of windows of `room` tokens, `stride` apart, up to the one that reaches the
+    end.
+    """
+    starts = [0]
+    while starts[-1] + room < length:
+        starts.append(starts[-1] + min(room, stride))
+    return starts
+
+
+def max_context_window(length: int, starts: list[int], room: int) -> np.ndarray:
+    """For each token, the window where it has most context, int [length].
+
+    That is the largest minimum of its left and right context, a longer window winning by a
+    hundredth of its length, and the earlier at a tie.
+    """
+    position = np.arange(length)
+    scores = np.full((len(starts), length), -1.0)
+    for index, start in enumerate(starts):
+        end = min(start + room, length)
+        inside = position[start:end]
+        context = np.minimum(inside - start, end - 1 - inside)
+        scores[index, start:end] = context + 0.01 * (end - start)
+    return np.argmax(scores, axis=0)
+
+
+def _token_span(example: SquadExample, starts, ends) -> tuple[int, int] | None:
+    """First and last token of the answer: those that share a character with it."""
+    begin, stop = find_answer(example) or (0, 0)
+    touched = np.flatnonzero((ends > begin) & (starts < stop))
+    return (int(touched[0]), int(touched[-1])) if len(touched) else None
+
+
+def _golds(name: str, examples) -> dict[str, list[str]]:
+    if any(example.answers is None for example in examples):
+        raise UserError(f"task {name}: these questions have no answers to score against")
+    return {example.id: list(example.answers) for example in examples}

@@ -1,0 +1,119 @@
+"""From start and end scores to answers: the n best spans of a question, and when to say nothing.
+
+The rules of the paper (section 4.2, 4.3) and the original `run_squad`: a span starts where its
+token has most context, is at most `max_answer_length` tokens long, and scores start + end; the
+spans of all windows compete. For version 2.0 the empty answer scores start + end at [CLS], the
+lowest over the windows, and wins where it exceeds the best span by more than the threshold.
+"""
+
+import collections
+import math
+
+import numpy as np
+
+from data_prep.tasks.sequence_classification import softmax
+
+Span = collections.namedtuple("Span", "start_logit end_logit text start_char end_char")
+
+
+def n_best(
+    context: str, windows: list[tuple[dict, np.ndarray, np.ndarray]], n: int, max_answer_length: int
+) -> list[Span]:
+    """The best spans with different texts, the best first.
+
+    Args:
+      windows: (feature, start_logits, end_logits) of each window of the question.
+    """
+    candidates = []
+    for feature, start_logits, end_logits in windows:
+        first, count = feature["context_start"], len(feature["token_starts"])
+        starts, ends = start_logits[first : first + count], end_logits[first : first + count]
+        # The original looks at the n best starts and ends of the whole window, question included.
+        best_starts = _best(start_logits[: first + count + 1], n) - first
+        best_ends = _best(end_logits[: first + count + 1], n) - first
+        for start in best_starts:
+            if not 0 <= start < count or not feature["is_max_context"][start]:
+                continue
+            for end in best_ends:
+                if start <= end < min(count, start + max_answer_length):
+                    candidates.append(
+                        (float(starts[start]), float(ends[end]), feature, int(start), int(end))
+                    )
+    candidates.sort(key=lambda candidate: -(candidate[0] + candidate[1]))
+    spans, seen = [], set()
+    for start_logit, end_logit, feature, start, end in candidates:
+        begin, stop = int(feature["token_starts"][start]), int(feature["token_ends"][end])
+        text = " ".join(context[begin:stop].split())
+        if text not in seen:
+            seen.add(text)
+            spans.append(Span(start_logit, end_logit, text, begin, stop))
+        if len(spans) == n:
+            break
+    return spans
+
+
+def answer(
+    id: str,
+    context: str,
+    windows: list[tuple[dict, np.ndarray, np.ndarray]],
+    n: int,
+    max_answer_length: int,
+    may_be_null: bool,
+    threshold: float,
+) -> dict:
+    """The prediction for one question.
+
+    Returns:
+      {"id", "text", "start", "end" (characters; -1 without an answer), "probability", "nbest":
+      list of {"text", "probability", "start_logit", "end_logit"}}, and for version 2.0 "null_odds"
+      and "best_text", the best non-empty answer.
+    """
+    spans = n_best(context, windows, n, max_answer_length)
+    best = spans[0] if spans else None
+    entries = list(spans)
+    null = None
+    if may_be_null:
+        starts_and_ends = [(float(start[0]), float(end[0])) for _, start, end in windows]
+        null = Span(*min(starts_and_ends, key=sum), "", -1, -1)
+        entries.append(null)
+        entries.sort(key=lambda span: -(span.start_logit + span.end_logit))
+        entries = [span for span in entries if span is null or span.text]
+    if not spans:
+        # Like the original, never an empty list: a span that stands for "nothing found".
+        entries.insert(0, Span(0.0, 0.0, "empty", -1, -1))
+    totals = np.array([span.start_logit + span.end_logit for span in entries], np.float64)
+    probabilities = softmax(totals)
+    chosen = best or entries[0]
+    prediction = {"id": id}
+    if may_be_null:
+        odds = _null_odds(null, best)
+        prediction |= {"null_odds": odds, "best_text": best.text if best else ""}
+        if odds > threshold:
+            chosen = null
+    index = next(i for i, span in enumerate(entries) if span is chosen)
+    return prediction | {
+        "text": chosen.text,
+        "start": chosen.start_char,
+        "end": chosen.end_char,
+        "probability": float(probabilities[index]),
+        "nbest": [
+            {
+                "text": span.text,
+                "probability": float(probability),
+                "start_logit": span.start_logit,
+                "end_logit": span.end_logit,
+            }
+            for span, probability in zip(entries, probabilities, strict=True)
+        ],
+    }
+
+
+def _null_odds(null: Span, best: Span | None) -> float:
+    if best is None:
+        return math.inf
+    return null.start_logit + null.end_logit - best.start_logit - best.end_logit
+
+
+def _best(logits: np.ndarray, n: int) -> np.ndarray:
+    """Indices of the n highest, the highest first, the earlier first at a tie."""
+    return np.argsort(-np.asarray(logits), kind="stable")[:n]
