@@ -1,9 +1,9 @@
 """What an ablation is, as data: corpus, pre-trained variants, rows, columns and claims of a table.
 
 A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
-made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names the
-variant that it fine-tunes and the fields that it changes. `experiments.plan` turns it into cells,
-`experiments.grid` runs them, `experiments.report` makes the table.
+made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names
+the variant that it fine-tunes and the fields that it changes. `experiments.plan` turns it into
+cells, `experiments.grid` runs them, `experiments.report` makes the table.
 """
 
 import dataclasses

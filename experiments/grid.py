@@ -4,11 +4,12 @@ A cell is one piece of work with one result: a vocabulary, a set of records, a p
 fine-tuning. Its configuration may refer to a file of another cell as "@NAME/file"; such a cell
 waits for the other. A cell's folder is named by a key made from what determines its result: the
 configuration and the keys of the cells and the fingerprints of the files that it reads. Paths,
-devices and bookkeeping do not enter, so a result is found again wherever the same question is asked.
+devices and bookkeeping do not enter, so a result is found again wherever the same question is
+asked.
 
-Cells run in worker processes (`experiments.worker`), each of which runs many cells in turn, so that
-TensorFlow starts once a worker and compiled steps are used again. A worker that dies marks its cell
-as failed and is replaced.
+Cells run in worker processes (`experiments.worker`), each of which runs many cells in turn, so
+that TensorFlow starts once a worker and compiled steps are used again. A worker that dies marks its
+cell as failed and is replaced.
 """
 
 import contextlib
@@ -130,8 +131,10 @@ class Grid:
         for need in self.cells[name].needs:
             other = self.status(need)
             if other.state == FAILED:
-                reason = other.reason if other.reason.startswith("needs ") else (
-                    f"needs {need}, which failed: {other.reason}"
+                reason = (
+                    other.reason
+                    if other.reason.startswith("needs ")
+                    else (f"needs {need}, which failed: {other.reason}")
                 )
                 return Status(FAILED, reason)
         return Status(RUNNING if _is_locked(folder) else PENDING)

@@ -40,9 +40,7 @@ def _table(name, title, section, split, columns, rows) -> PaperTable:
     for label, numbers in rows.items():
         if len(numbers) != len(columns):
             raise ValueError(f"{name}, row {label}: {len(numbers)} numbers, {len(columns)} columns")
-        named[label] = {
-            c: float(n) for c, n in zip(columns, numbers, strict=True) if n is not None
-        }
+        named[label] = {c: float(n) for c, n in zip(columns, numbers, strict=True) if n is not None}
     return PaperTable(name, title, section, split, tuple(columns), named)
 
 

@@ -1,8 +1,8 @@
 """A worker process of `experiments.grid`: runs one cell after another.
 
-Reads one JSON object a line from its input: name, kind, folder, config. Leaves the cell's output in
-`folder/log.txt` and its end in `folder/cell.json`. When its input is closed (its parent ended or was
-killed) it exits at once, in the middle of a cell if need be: the cell's checkpoints remain.
+Reads one JSON object a line from its input: name, kind, folder, config. Leaves the cell's output
+in `folder/log.txt` and its end in `folder/cell.json`. When its input is closed (its parent ended or
+was killed) it exits at once, in the middle of a cell if need be: the cell's checkpoints remain.
 """
 
 import contextlib

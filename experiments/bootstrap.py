@@ -1,0 +1,199 @@
+"""Intervals for differences between models: a paired bootstrap over seeds and examples.
+
+Two models fine-tuned with the same seeds and scored on the same examples share much of their luck,
+so both are drawn together: a draw takes pre-training seeds, fine-tuning seeds and evaluation
+examples with replacement, the same for both models, and looks at the difference of the means.
+
+With n seeds a plain bootstrap shows only (n - 1) / n of the variance between seeds; the part of
+each draw that comes from seeds is therefore stretched by sqrt(n / (n - 1)). A single seed shows
+none of it; the effect carries the numbers of seeds, so that a reader is told.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+DRAWS = 2000
+INTERVAL = 0.95
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+    """One fine-tuned (or pre-trained) model's score.
+
+    Attributes:
+      value: the metric in printed units (points of 100, or a loss).
+      statistics: float64 [examples, k], sums of which give the metric; None where unknown.
+      measure: key of MEASURES that turns the sums into the metric.
+    """
+
+    pretrain_seed: int
+    finetune_seed: int
+    value: float
+    statistics: np.ndarray | None = None
+    measure: str = "mean"
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        return self.pretrain_seed, self.finetune_seed
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """A difference of two models (or of a model and a constant) with its interval.
+
+    Attributes:
+      mean: the difference of the means over the seeds that both have.
+      low, high: the 95 % interval; None where nothing was known to draw from.
+      pretrain_seeds, finetune_seeds: how many seeds both models share.
+      examples: how many evaluation examples were drawn from; 0 for none.
+      by_pretrain_seed: the difference for each shared pre-training seed.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    pretrain_seeds: int
+    finetune_seeds: int
+    examples: int
+    by_pretrain_seed: tuple[float, ...]
+
+
+# Sums over examples [..., k] -> metric [...], in points of 100.
+MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    # k = 2: score, 1
+    "mean": lambda s: 100 * s[..., 0] / s[..., 1],
+    # k = 3: true positives, false positives, false negatives
+    "f1": lambda s: 200 * s[..., 0] / np.maximum(2 * s[..., 0] + s[..., 1] + s[..., 2], 1e-12),
+    # k = 4: true positives, true negatives, false positives, false negatives
+    "matthews": lambda s: 100 * _matthews(*np.moveaxis(s, -1, 0)),
+    # k = 6: 1, x, y, xx, yy, xy
+    "pearson": lambda s: 100 * _pearson(*np.moveaxis(s, -1, 0)),
+}
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation (n - 1); None for a single value."""
+    values = np.asarray(values, np.float64)
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None
+
+
+def paired_effect(
+    first: Sequence[Run], second: Sequence[Run] | float, draws: int = DRAWS, seed: int = 0
+) -> Effect | None:
+    """The effect "first minus second" in printed units, or None where they share no seed.
+
+    Args:
+      first: runs of one model.
+      second: runs of another, or a constant such as the trivial baseline.
+      draws: bootstrap draws.
+      seed: of the draws; equal arguments give equal intervals.
+    """
+    ones = {run.seeds: run for run in first}
+    if isinstance(second, (int, float)):
+        twos = {key: Run(*key, float(second)) for key in ones}
+    else:
+        twos = {run.seeds: run for run in second}
+    shared = sorted(set(ones) & set(twos))
+    if not shared:
+        return None
+    pretrain_seeds = sorted({p for p, _ in shared})
+    constant = isinstance(second, (int, float))
+    pairs = [(ones[key], twos[key]) for key in shared]
+    differences = {key: ones[key].value - twos[key].value for key in shared}
+    by_seed = tuple(
+        float(np.mean([d for (p, _), d in differences.items() if p == s])) for s in pretrain_seeds
+    )
+    # Every pre-training counts the same, also where one of them lost a fine-tuning run.
+    mean = float(np.mean(by_seed))
+    examples = _drawable_examples(pairs, constant)
+    finetune_seeds = len({s for _, s in shared})
+    low = high = None
+    if examples or len(shared) > 1:
+        rng = np.random.default_rng(seed)
+        deviation = _draw(
+            shared, pairs, differences, pretrain_seeds, constant, examples, draws, rng
+        )
+        tail = 50 * (1 - INTERVAL)
+        low, high = (float(mean + q) for q in np.percentile(deviation, [tail, 100 - tail]))
+    return Effect(mean, low, high, len(pretrain_seeds), finetune_seeds, examples, by_seed)
+
+
+def _drawable_examples(pairs, constant) -> int:
+    """Number of examples that all runs were scored on, 0 where one is unknown or they differ."""
+    sizes = set()
+    for one, two in pairs:
+        for run in (one,) if constant else (one, two):
+            sizes.add(0 if run.statistics is None else len(run.statistics))
+    return sizes.pop() if len(sizes) == 1 else 0
+
+
+def _draw(shared, pairs, differences, pretrain_seeds, constant, examples, draws, rng):
+    """Draws of the mean difference, as deviations from its observed value, float64 [draws]."""
+    values = np.array([differences[key] for key in shared])  # [runs]
+    if examples:
+        weights = _example_weights(examples, draws, int(rng.integers(2**31)))
+        drawn = np.stack(
+            [
+                _resampled(one, weights) - (two.value if constant else _resampled(two, weights))
+                for one, two in pairs
+            ]
+        )  # [runs, draws]
+    else:
+        drawn = np.repeat(values[:, None], draws, axis=1)
+    flat = _seed_weights(shared, pretrain_seeds, None, draws, rng)  # [runs, draws]
+    seeds = _seed_weights(shared, pretrain_seeds, rng, draws, rng)
+    base = np.sum(flat * drawn, axis=0)
+    levels = len(pretrain_seeds) if len(pretrain_seeds) > 1 else len(shared)
+    stretch = math.sqrt(levels / (levels - 1)) if levels > 1 else 0.0
+    observed = np.sum(flat[:, 0] * values)
+    return base - observed + stretch * (np.sum(seeds * drawn, axis=0) - base)
+
+
+def _seed_weights(shared, pretrain_seeds, resample, draws, rng) -> np.ndarray:
+    """Weight of each run in each draw, [runs, draws]: pre-training seeds, then runs within one."""
+    weights = np.zeros((len(shared), draws))
+    groups = [[i for i, (p, _) in enumerate(shared) if p == s] for s in pretrain_seeds]
+    n = len(groups)
+    if resample is None:
+        for group in groups:
+            weights[group] = 1 / (n * len(group))
+        return weights
+    counts = rng.multinomial(n, np.full(n, 1 / n), size=draws)  # [draws, groups]
+    for g, group in enumerate(groups):
+        inner = rng.multinomial(len(group), np.full(len(group), 1 / len(group)), size=draws)
+        weights[group] = (counts[:, g] / n)[None, :] * inner.T / len(group)
+    return weights
+
+
+@functools.lru_cache(maxsize=4)
+def _example_weights(examples: int, draws: int, seed: int) -> np.ndarray:
+    """How often each example is drawn, uint8 [draws, examples]."""
+    rng = np.random.default_rng(seed)
+    weights = np.empty((draws, examples), np.uint8)
+    for draw in range(draws):
+        weights[draw] = np.bincount(rng.integers(examples, size=examples), minlength=examples)
+    return weights
+
+
+def _resampled(run: Run, weights: np.ndarray) -> np.ndarray:
+    """The run's metric under each draw of examples, shifted so that it is centred on its value."""
+    measure = MEASURES[run.measure]
+    sums = np.concatenate(
+        [block.astype(np.float64) @ run.statistics for block in np.array_split(weights, 20)]
+    )
+    return run.value + measure(sums) - measure(run.statistics.sum(axis=0))
+
+
+def _matthews(tp, tn, fp, fn):
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return (tp * tn - fp * fn) / np.sqrt(np.maximum(product, 1e-12))
+
+
+def _pearson(n, x, y, xx, yy, xy):
+    covariance = xy - x * y / n
+    spread = (xx - x * x / n) * (yy - y * y / n)
+    return covariance / np.sqrt(np.maximum(spread, 1e-12))
