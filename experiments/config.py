@@ -47,16 +47,18 @@ class PretrainConfig:
     """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
 
     bert: BertConfig | str = "base"
-    vocab: str = ""
+    vocab: str = ""  # "": the vocabulary beside the records
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
     use_nsp: bool = True
+    # Left-to-right models: share of the positions whose next token is predicted in a step.
+    left_to_right_fraction: float = 1.0
     seed: int = 12345
-    init_from: str = ""  # a model folder, an imported checkpoint or a preset: continue from it
-    dynamic_masking: bool = False  # draw new masks each epoch instead of the records' own
+    init_from: str = ""  # model folder, imported checkpoint or preset to go on from; bert="": its
+    left_to_right_fraction: float = 1.0  # left-to-right models: share of positions predicted
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999
@@ -74,6 +76,7 @@ class PretrainConfig:
     save_every: int = _bookkeeping(1000)  # steps between checkpoints
     keep_checkpoints: int = _bookkeeping(2)  # the newest N stay, and the best one
     log_every: int = _bookkeeping(100)
+    snapshots: tuple[int, ...] = _bookkeeping(())  # steps whose model is kept in snapshots/
 
     def __post_init__(self):
         _check_choice(self, "distribute", DISTRIBUTE)
@@ -132,6 +135,7 @@ class FinetuneConfig:
     keep_checkpoints: int = _bookkeeping(1)
     log_every: int = _bookkeeping(50)
     save_model: bool = _bookkeeping(True)
+    predict_test: bool = _bookkeeping(False)  # also write predictions for the test split
 
     def __post_init__(self):
         _check_choice(self, "distribute", DISTRIBUTE)
@@ -194,6 +198,26 @@ def to_dict(config):
         return {str(key): to_dict(value) for key, value in config.items()}
     if isinstance(config, (list, tuple)):
         return [to_dict(value) for value in config]
+    return config
+
+
+def from_dict(kind, values):
+    """The configuration that `to_dict` was made of.
+
+    Args:
+      kind: the dataclass, for example PretrainConfig.
+      values: JSON values; fields that are missing have their defaults.
+
+    Raises:
+      UserError: an unknown field.
+    """
+    config = kind()
+    for name, value in values.items():
+        if name == "bert" and isinstance(value, dict):
+            value = BertConfig.from_dict(value)
+        if name == "phases":
+            value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
+        config = _replace(config, [name], value, name)
     return config
 
 

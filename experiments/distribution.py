@@ -13,7 +13,7 @@ import tensorflow as tf
 from official_bert.errors import UserError
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def get_strategy(name):
     """The strategy of a `distribute` field; made once a process, since most can only be once.
 
@@ -185,7 +185,9 @@ def _is_multi_worker(strategy):
 
 def _check_tf_config():
     text = os.environ.get("TF_CONFIG", "")
-    example = '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, "task": {"type": "worker", "index": 0}}'
+    example = (
+        '{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 0}}'
+    )
     try:
         config = json.loads(text)
         config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]

@@ -78,10 +78,13 @@ class Progress:
 
         if self._writer is None:
             self._writer = tf.summary.create_file_writer(str(self._run.path / "events"))
+        # What tf.summary.scalar writes; that function needs the tensorboard package, which reading
+        # the events needs and writing them does not.
+        plugin = tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+        scalar = tf.compat.v1.SummaryMetadata(plugin_data=plugin, data_class="DATA_CLASS_SCALAR")
         with self._writer.as_default(step=step):
             for name, value in values.items():
-                if isinstance(value, (int, float)):
-                    tf.summary.scalar(name, value)
+                tf.summary.write(name, tf.constant(value, tf.float32), metadata=scalar)
 
 
 class _Speed:

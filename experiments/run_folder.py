@@ -1,7 +1,7 @@
 """A run's folder: the resolved configuration, versions, metrics, results, and what may continue.
 
-    config.json      versions.json    metrics.jsonl    events/    checkpoints/
-    results.json     predictions/     model/
+config.json      versions.json    metrics.jsonl    events/    checkpoints/
+results.json     predictions/     model/
 """
 
 import importlib.metadata
@@ -15,8 +15,8 @@ from experiments.config import differences, result_dict, to_dict
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
-_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json")
-_FOLDERS = ("events", "checkpoints", "predictions", "model")
+_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json")
+_FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
 _PACKAGES = ("tensorflow", "keras", "numpy", "keras-hub", "tensorflow-text")
 
 

@@ -117,21 +117,26 @@ class BertAdamW(keras.optimizers.Optimizer):
         update = m / (ops.sqrt(v) + self.epsilon) + decay * variable
         self.assign_sub(variable, learning_rate * update)
 
-    def apply_reduced(self, gradients, variables) -> None:
+    def apply_reduced(self, gradients, variables):
         """One step with gradients that are already summed over replicas and micro-batches.
 
         They are clipped once, by the global norm of the whole, so that any number of replicas takes
         the step that one device would take.
+
+        Returns: the global norm before clipping, a float32 scalar.
         """
         if not self.built:
             self.build(variables)
         # Weights that the loss does not reach (the pooler, without NSP) stay as they are.
         pairs = [(g, v) for g, v in zip(gradients, variables, strict=True) if g is not None]
-        clipped = self._clip_gradients([gradient for gradient, _ in pairs])
+        norm = ops.sqrt(sum(_sum_of_squares(gradient) for gradient, _ in pairs))
         learning_rate = self.learning_rate
-        for gradient, (_, variable) in zip(clipped, pairs, strict=True):
+        for gradient, variable in pairs:
+            if self.clip_norm:
+                gradient = gradient * (self.clip_norm / ops.maximum(norm, self.clip_norm))
             self.update_step(gradient, variable, learning_rate)
         self.iterations.assign_add(1)
+        return norm
 
     def get_config(self):
         config = super().get_config()
@@ -148,3 +153,11 @@ class BertAdamW(keras.optimizers.Optimizer):
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
+
+
+def _sum_of_squares(gradient):
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return 2 * tf.nn.l2_loss(tf.cast(gradient, "float32"))  # reads it once, keeps nothing
+    return ops.sum(ops.square(ops.cast(gradient, "float32")))

@@ -94,7 +94,10 @@ def adamw(variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilo
     dtype = variable.dtype
     gradient = tf.cast(tf.convert_to_tensor(gradient), dtype)
     if decay:
-        variable.assign(variable * (1 - learning_rate * tf.cast(decay, dtype)))
+        # Through the handle, which under tf.distribute is that of the replica's own copy; a
+        # mirrored variable's `assign` would want to know how to combine the replicas' values.
+        decayed = variable * (1 - learning_rate * tf.cast(decay, dtype))
+        tf.raw_ops.AssignVariableOp(resource=variable.handle, value=decayed)
     zero = tf.zeros([], dtype)
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,

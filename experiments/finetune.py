@@ -1,0 +1,146 @@
+"""Fine-tunes a model on a task (section 4 of the paper).
+
+    python -m experiments.finetune --config=glue --config.task=mrpc --config.model=MODEL \\
+        --config.data_dir=glue_data/MRPC --workdir=runs/mrpc
+
+leaves in the work folder: results.json, predictions in the task's official format, analysis.json
+(confusion matrix, scores of each class, the most confident mistakes), metrics.jsonl, TensorBoard
+events, and model/, a model folder. The same command continues an interrupted run.
+
+A search over hyper-parameters is one flag; every combination is a run of its own, so an
+interrupted search continues, and the table of all is printed and kept in search.json:
+
+    --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from experiments.config import (
+    FinetuneConfig,
+    config_from_flags,
+    define_flags,
+    show_in_help,
+)
+from experiments.run_folder import RunFolder
+from official_bert import commands
+from official_bert.errors import UserError
+
+
+def run(config, workdir, progress=True, overwrite=False):
+    """One fine-tuning run; continues an interrupted one, returns the results of a finished one.
+
+    Args:
+      config: FinetuneConfig.
+      workdir: the run's folder.
+      progress: show a progress line on stderr.
+      overwrite: discard an earlier run in `workdir`.
+
+    Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
+      "steps", "train_examples", "dev_examples", "seconds", "predictions_file", ...
+    Raises:
+      UserError: wrong configuration, data or model, or `workdir` holds another run.
+    """
+    _check(config)
+    folder = RunFolder(workdir, config, overwrite, _is_chief(config))
+    finished = folder.results()
+    if finished:
+        if progress:
+            print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
+        return finished
+    from experiments import finetune_run
+
+    return finetune_run.run(config, folder, progress)
+
+
+def search(config, workdir, grid, progress=True, overwrite=False):
+    """Runs every combination of `grid`; see the module's docstring.
+
+    Args:
+      config: FinetuneConfig that the combinations change.
+      workdir: folder with one run's folder a combination, and search.json.
+      grid: dict of field -> list of values. Runs that differ in `seed` only are averaged.
+
+    Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.
+    """
+    from experiments import search as grid_search
+
+    return grid_search.run(run, config, workdir, grid, progress, overwrite)
+
+
+def main(_):
+    from absl import flags
+
+    config = config_from_flags()
+    if not isinstance(config, FinetuneConfig):
+        raise UserError(f"--config gives a {type(config).__name__}; finetune needs FinetuneConfig")
+    if not flags.FLAGS.workdir:
+        raise UserError("--workdir is missing; give a folder for the run")
+    if flags.FLAGS.search:
+        from experiments import search as grid_search
+
+        grid = grid_search.parse(flags.FLAGS.search, config)
+        table = search(config, flags.FLAGS.workdir, grid, True, flags.FLAGS.overwrite)
+        print(grid_search.text(table))
+        return
+    results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite)
+    print(summary(results))
+
+
+def summary(results):
+    """A few lines for a reader."""
+    lines = [
+        f"{results['task']}: {results['train_examples']} training examples, "
+        f"{results['steps']} steps, {results['seconds']:.0f} s"
+    ]
+    for name, value in results["dev"].items():
+        baseline = results["baseline"].get(name)
+        beside = f"   (without a model {baseline:.4f})" if baseline is not None else ""
+        lines.append(f"  dev {name:<24} {value:.4f}{beside}")
+    for what, path in results["files"].items():
+        lines.append(f"  {what}: {path}")
+    return "\n".join(lines)
+
+
+def _check(config):
+    if not config.task:
+        from data_prep.tasks import TASKS
+
+        raise UserError(f"configuration: task is empty; choose one of {', '.join(TASKS)}")
+    if not config.model and not config.vocab:
+        raise UserError(
+            "configuration: give model (a model folder, an imported checkpoint or a preset), "
+            "or vocab for a model with random weights of the size bert"
+        )
+    if config.keep_best and not config.eval_every:
+        raise UserError("configuration: keep_best needs eval_every, the steps between evaluations")
+
+
+def _is_chief(config):
+    if config.distribute != "multi_worker":
+        return True
+    from experiments import distribution
+
+    return distribution.is_chief(config.distribute)
+
+
+def feature_cache():
+    """Folder of featurised data, shared by all runs of a user."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("OFFICIAL_BERT_CACHE") or Path(base) / "official_bert" / "features")
+
+
+def _define_flags():
+    from absl import flags
+
+    define_flags()
+    flags.DEFINE_string(
+        "search", "", "values to try, 'FIELD=V,V;FIELD=V,V'; prints one table, the best first"
+    )
+    show_in_help("search")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)

@@ -1,0 +1,295 @@
+"""What a fine-tuning run does, step by step; imports TensorFlow (`finetune` is its light front).
+
+The trainer knows a task by its protocol only (`data_prep.tasks.task`): head, examples, features,
+predictions, score.
+"""
+
+import collections
+import dataclasses
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.tasks import get_task
+from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches
+from data_prep.tasks.featurize import cache_key, featurize
+from experiments import distribution, loop
+from experiments.checkpointing import Checkpoints
+from experiments.finetune import feature_cache
+from experiments.progress import Progress, training_flops
+from experiments.training import StepOptions, get_trainer
+from official_bert import heads
+from official_bert.checkpoints import model_folder, resolve
+from official_bert.encoder import BertEncoder
+from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer
+
+_LENGTH_BUCKET = 32  # lengths are padded to multiples of this
+# The source model of the last runs, so that a search does not read it again for every cell.
+_sources = collections.OrderedDict()
+
+
+@dataclasses.dataclass
+class Source:
+    """What fine-tuning starts from."""
+
+    config: object  # BertConfig
+    tokenizer: object
+    weights: list | None  # the encoder's arrays; None for random ones
+
+
+def run(config, folder, progress):
+    """See `experiments.finetune.run`; `folder` is its RunFolder."""
+    started = time.perf_counter()
+    strategy = distribution.get_strategy(config.distribute)
+    distribution.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
+    source = load_source(config)
+    bert = _with_dropout(source.config, config.dropout)
+    if config.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"max_seq_length is {config.max_seq_length}, but the model has positions for "
+            f"{bert.max_position_embeddings} tokens"
+        )
+    task = get_task(config.task, config.data_dir, **config.task_options)
+    train, dev = (
+        Data(task, split, source.tokenizer, config, limit)
+        for split, limit in (("train", config.max_train_examples), ("dev", config.max_dev_examples))
+    )
+
+    trainer = get_trainer(
+        ("finetune", bert, tuple(sorted(_head_options(task.head).items())), config.bilstm,
+         config.remat),
+        lambda seed: build_model(bert, task.head, source.weights, config, seed),
+        strategy,
+        StepOptions(
+            weight_decay=config.weight_decay,
+            beta_2=config.adam_beta_2,
+            epsilon=config.adam_epsilon,
+            clip_norm=config.clip_norm,
+            accumulation=config.gradient_accumulation,
+            jit_compile=config.jit_compile,
+            fixed_shapes=config.distribute == "tpu",
+        ),
+        config.precision,
+        config.seed,
+    )  # fmt: skip
+    buckets = _LENGTH_BUCKET if config.length_buckets and config.distribute != "tpu" else None
+    feed = Feed(TrainBatches(train.features, config.train_batch_size, config.seed, buckets), bert)
+    num_steps = max(1, math.ceil(feed.batches.steps_per_epoch * config.num_train_epochs))
+    trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
+    folder.write_versions(config.seed, distribution.devices(strategy))
+
+    evaluator = Evaluator(trainer, task, dev, config, buckets)
+    state = _train(trainer, feed, evaluator, num_steps, config, folder, progress, train.key)
+    if config.keep_best and state.best_step not in (-1, trainer.step):
+        arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
+        trainer.load_arrays(arrays)
+    dev_predictions, scores = evaluator.evaluate(trainer.step)
+
+    results = {
+        "task": task.name,
+        "dev": scores,
+        "main_metric": task.metrics[0],
+        "baseline": task.baseline(train.examples, dev.examples),
+        "steps": num_steps,
+        "best_step": trainer.step,
+        "train_examples": len(train.examples),
+        "dev_examples": len(dev.examples),
+        "train_notes": train.notes,
+        "dev_notes": dev.notes,
+        "trained_examples": state.examples,
+        "trained_tokens": state.tokens,
+        "train_seconds": round(state.seconds, 2),
+        "files": {},
+    }
+    if folder.write:
+        _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
+        if config.predict_test:
+            test = Data(task, "test", source.tokenizer, config, 0)
+            predictions, _ = Evaluator(trainer, task, test, config, buckets).predict()
+            results["files"]["test predictions"] = _write_predictions(
+                task, folder.predictions / "test", predictions
+            )[0]
+    results["seconds"] = round(time.perf_counter() - started, 2)
+    folder.write_json("results.json", results)
+    if folder.write:
+        Checkpoints(folder.checkpoints).remove_all()
+    return results
+
+
+class Data:
+    """Examples of a split and their features."""
+
+    def __init__(self, task, split, tokenizer, config, limit):
+        self.examples = task.examples(split)
+        if limit and limit < len(self.examples):
+            # A subset is a sample, as files may be sorted; the same for every seed.
+            order = np.argsort(np.random.Philox(key=[0, 0]).random_raw(len(self.examples)))
+            self.examples = [self.examples[i] for i in sorted(order[:limit])]
+        if not self.examples:
+            raise UserError(f"task {task.name} has no {split} examples in {config.data_dir}")
+        self.features = featurize(
+            task, self.examples, tokenizer, config.max_seq_length, feature_cache()
+        )
+        self.key = cache_key(task, self.examples, tokenizer, config.max_seq_length)
+        self.notes = {**self.features.notes, **getattr(task, "notes", {}).get(split, {})}
+
+
+class Feed:
+    """Training batches in the order of their steps; see `loop.train`."""
+
+    def __init__(self, batches, bert):
+        self.batches = batches
+        self._bert = bert
+
+    def take(self, trainer, step, count):
+        tables, examples, tokens, flops = [], 0, 0, 0
+        for batch in self.batches.from_step(step, step + count):
+            tables.append(trainer.train_on(batch))
+            examples += int(batch["example_weights"].sum())
+            ids = batch["input_ids"]
+            tokens += ids.size
+            flops += training_flops(self._bert, ids.size // ids.shape[-1], ids.shape[-1])
+        return trainer.read(tables), examples, tokens, flops
+
+    def position(self, step):
+        epoch, batch = divmod(step, self.batches.steps_per_epoch)
+        return {"epoch": epoch, "batch": batch}
+
+
+class Evaluator:
+    """Predicts and scores the examples of a split."""
+
+    def __init__(self, trainer, task, data, config, buckets):
+        self._trainer, self._task, self._data, self._buckets = trainer, task, data, buckets
+        self._batch_size = config.eval_batch_size or max(32, config.train_batch_size)
+        self._last = None
+
+    def predict(self):
+        """(predictions, seconds)"""
+        started = time.perf_counter()
+        features = self._data.features
+        collector = OutputCollector(len(features))
+        for rows, batch in eval_batches(features, self._batch_size, self._buckets):
+            collector.add(rows, self._trainer.predict(batch))
+        predictions = self._task.predictions(self._data.examples, features, collector.outputs())
+        return predictions, time.perf_counter() - started
+
+    def evaluate(self, step):
+        """(predictions, scores) with the weights of `step`."""
+        if self._last is None or self._last[0] != step:
+            predictions, _ = self.predict()
+            scores = self._task.score(self._data.examples, predictions)
+            self._last = (step, predictions, {k: float(v) for k, v in scores.items()})
+        return self._last[1:]
+
+    def __call__(self, step):
+        _, scores = self.evaluate(step)
+        return scores, scores[self._task.metrics[0]]
+
+
+def _train(trainer, feed, evaluator, num_steps, config, folder, progress, data_key):
+    checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
+    state = loop.restore(trainer, checkpoints, data_key)
+    if not distribution.same_everywhere(trainer.strategy, state.step):
+        raise UserError("the processes of this run see different checkpoints; share the workdir")
+    folder.forget_metrics_after(state.step)
+    plan = loop.Plan(
+        last_step=num_steps,
+        log_every=config.log_every,
+        eval_every=config.eval_every,
+        save_every=config.save_every,
+        eval_at=(num_steps,) if config.eval_every else (),
+        steps_per_call=1 if config.distribute == "multi_worker" else 0,
+    )
+    show = progress and folder.write
+    with Progress(folder, state.step, num_steps, show, f"finetune {config.task}") as shown:
+        return loop.train(
+            trainer,
+            feed,
+            plan,
+            checkpoints,
+            shown,
+            state,
+            write=folder.write,
+            evaluate=evaluator if config.eval_every else None,
+        )
+
+
+def load_source(config):
+    """The Source that `config.model` names, or random weights of the size `config.bert`."""
+    if not config.model:
+        tokenizer = BertTokenizer(config.vocab, do_lower_case=config.do_lower_case)
+        bert = config.bert_config
+        model_folder.check_vocabulary(bert, len(tokenizer.vocab), config.vocab)
+        return Source(bert, tokenizer, None)
+    key = (config.model, _changed(config.model))
+    if key not in _sources:
+        loaded = resolve.load_any(config.model)
+        if loaded.tokenizer is None:
+            raise UserError(f"{config.model} has no vocabulary; fine-tuning needs one")
+        weights = [variable.numpy() for variable in loaded.encoder.trainable_variables]
+        _sources[key] = Source(loaded.config, loaded.tokenizer, weights)
+        while len(_sources) > 2:
+            _sources.popitem(last=False)
+    return _sources[key]
+
+
+def build_model(bert, head, weights, config, seed):
+    """The model that `head` asks for, on a new encoder with the given weights."""
+    encoder = BertEncoder(bert, remat=config.remat, seed=seed)
+    if weights is not None:
+        for variable, value in zip(encoder.trainable_variables, weights, strict=True):
+            variable.assign(value)
+    options = {"bilstm": config.bilstm, "seed": seed}
+    match head["head"]:
+        case "classification":
+            return heads.BertClassifier(encoder, head["num_labels"], head["problem"], **options)
+        case "span":
+            return heads.BertSpan(encoder, **options)
+        case "multiple_choice":
+            return heads.BertMultipleChoice(encoder, **options)
+        case "tagging":
+            return heads.BertTagger(encoder, head["num_labels"], **options)
+    raise UserError(f'no head "{head["head"]}"')
+
+
+def _write_files(folder, task, dev, predictions, trainer, source, config, results):
+    paths = _write_predictions(task, folder.predictions / "dev", predictions)
+    results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
+    analysis = task.analysis(dev.examples, predictions)
+    if analysis:
+        folder.write_json("analysis.json", analysis)
+        results["files"]["analysis"] = str(folder.path / "analysis.json")
+    if config.save_model:
+        settings = {
+            "labels": list(task.head.get("labels") or []),
+            "max_seq_length": config.max_seq_length,
+            "task": {"name": task.name, "options": task.settings()},
+        }
+        model_folder.save(folder.model, trainer.model, source.tokenizer, settings, overwrite=True)
+        results["files"]["model"] = str(folder.model)
+
+
+def _write_predictions(task, folder, predictions):
+    folder.mkdir(parents=True, exist_ok=True)
+    return [str(path) for path in task.write(folder, predictions)]
+
+
+def _head_options(head):
+    return {name: head.get(name) for name in ("head", "num_labels", "problem")}
+
+
+def _with_dropout(bert, rate):
+    if rate < 0:
+        return bert
+    return dataclasses.replace(bert, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
+
+
+def _changed(path):
+    """When the newest file of a model was written; 0 for a preset's name."""
+    path = Path(path)
+    files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else []
+    return max((file.stat().st_mtime_ns for file in files), default=0)

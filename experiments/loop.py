@@ -1,0 +1,267 @@
+"""The host's side of training: when to log, evaluate and save, how to stop and go on.
+
+Everything that is random or ordered is a function of the step, and a checkpoint holds the exact
+bits of all that training changes. So a run that was killed and continued ends with the weights of a
+run that was not, on one device to the bit.
+"""
+
+import contextlib
+import dataclasses
+import math
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+# A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
+_SECONDS_PER_CALL = 1.0
+_LARGEST_CALL = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """When things happen, in steps from the start of the run; 0 means never."""
+
+    last_step: int
+    log_every: int = 100
+    eval_every: int = 0
+    save_every: int = 0
+    stops: tuple[int, ...] = ()  # steps at which a call has to end: phases, snapshots
+    eval_at: tuple[int, ...] = ()
+    steps_per_call: int = 0  # 0: about a second
+
+
+@dataclasses.dataclass
+class State:
+    """What a checkpoint holds beside the arrays."""
+
+    step: int = 0
+    seconds: float = 0.0  # of training, evaluation and saving, over all processes of the run
+    examples: int = 0
+    tokens: int = 0
+    evaluated_step: int = 0
+    best_step: int = -1
+    best_score: float = -math.inf
+    best_metrics: dict = dataclasses.field(default_factory=dict)
+    position: dict = dataclasses.field(default_factory=dict)
+    inputs: str = ""  # fingerprint of the data; a run goes on with the data it began with
+
+
+def train(trainer, feed, plan, checkpoints, progress, state, *, write=True, evaluate=None, at=None):
+    """Trains from `state.step` to `plan.last_step`.
+
+    Args:
+      trainer: a Trainer whose arrays are those of `state`.
+      feed: has `take(trainer, step, count)`, which takes up to `count` steps from `step` on and
+        returns (metrics as dict of arrays [steps], examples, tokens, FLOPs), and `position(step)`,
+        JSON values that say where in the data a step begins.
+      plan: Plan.
+      checkpoints: Checkpoints to save to.
+      progress: Progress.
+      state: State; changed in place.
+      write: False in processes that write no files.
+      evaluate: function of the step -> (metrics, score or None); the highest score is the best.
+      at: dict of step -> function called once that step is reached.
+
+    Raises:
+      FloatingPointError: the loss or the gradient is no longer finite; names the step.
+      KeyboardInterrupt: Ctrl-C, after saving. SystemExit(143): SIGTERM, after saving.
+    """
+    saved_step = state.step
+    logged = _Means()
+    per_call = 1
+    started = time.perf_counter() - state.seconds
+
+    def save():
+        nonlocal saved_step
+        if saved_step == state.step or not write:
+            return
+        state.seconds = time.perf_counter() - started
+        state.position = feed.position(state.step)
+        checkpoints.save(
+            state.step, trainer.arrays(), dataclasses.asdict(state), best_step=state.best_step
+        )
+        saved_step = state.step
+
+    def events():
+        """What is due at the step that was reached, be it now or by the process before."""
+        due = state.step in plan.eval_at or _due(state.step, plan.eval_every)
+        if evaluate and due and state.evaluated_step < state.step:
+            with stop.interruptible():
+                _evaluate(evaluate, state, progress)
+        if at and state.step in at and not stop.requested:
+            at[state.step]()
+        is_best = state.best_step == state.step > 0
+        if stop.requested or is_best or _due(state.step, plan.save_every, plan.last_step):
+            save()
+        if stop.requested:
+            stop.leave(state.step, plan.last_step, saved_step)
+
+    with _Stop() as stop:
+        events()
+        while state.step < plan.last_step:
+            count = min(per_call, _next_event(plan, state.step) - state.step)
+            before = time.perf_counter()
+            metrics, examples, tokens, flops = feed.take(trainer, state.step, count)
+            count = len(metrics["loss"])
+            _check_finite(metrics, state.step, checkpoints)
+            seconds = time.perf_counter() - before
+            state.step += count
+            state.examples += examples
+            state.tokens += tokens
+            logged.add(metrics)
+            progress.advance(count, examples, tokens, flops, float(np.mean(metrics["loss"])))
+            per_call = plan.steps_per_call or _steps_in_a_second(count, seconds, per_call)
+            if _due(state.step, plan.log_every, plan.last_step):
+                values = {**logged.means(), "learning_rate": trainer.learning_rate(state.step)}
+                progress.log(state.step, values)
+                logged = _Means()
+            events()
+    state.seconds = time.perf_counter() - started
+    return state
+
+
+def restore(trainer, checkpoints, inputs):
+    """The State of the newest intact checkpoint, its arrays loaded; a new State without any.
+
+    Args:
+      inputs: fingerprint of the data of this run.
+
+    Raises:
+      UserError: the checkpoint is of another model or other data.
+    """
+    from official_bert.errors import UserError
+
+    found = checkpoints.load_newest()
+    if found is None:
+        return State(inputs=inputs)
+    arrays, values = found
+    state = State(**values)
+    if state.inputs != inputs:
+        raise UserError(
+            f"the training data changed since {checkpoints.folder} was written; "
+            "put the old data back, or start again with --overwrite"
+        )
+    trainer.load_arrays(arrays)
+    return state
+
+
+def _evaluate(evaluate, state, progress):
+    metrics, score = evaluate(state.step)
+    state.evaluated_step = state.step
+    progress.log(state.step, {f"dev/{name}": value for name, value in metrics.items()})
+    if score is not None and score > state.best_score:
+        state.best_score, state.best_step, state.best_metrics = score, state.step, metrics
+    summary = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    progress.say(f"step {state.step}: {summary}")
+
+
+def _next_event(plan, step):
+    """The first step after `step` at which something is due."""
+    due = [plan.last_step]
+    for every in (plan.log_every, plan.eval_every, plan.save_every):
+        if every:
+            due.append(step - step % every + every)
+    due += [s for s in (*plan.stops, *plan.eval_at) if s > step]
+    return min(due)
+
+
+def _due(step, every, last_step=-1):
+    return step > 0 and (bool(every) and step % every == 0 or step == last_step)
+
+
+def _steps_in_a_second(count, seconds, before):
+    wanted = int(count * _SECONDS_PER_CALL / max(seconds, 1e-6))
+    # At most doubled: the first calls also compile, or find the caches warm.
+    return max(1, min(wanted, 2 * before, _LARGEST_CALL))
+
+
+def _check_finite(metrics, step, checkpoints):
+    finite = np.isfinite(metrics["loss"]) & np.isfinite(metrics["gradient_norm"])
+    if finite.all():
+        return
+    first = int(np.argmin(finite))
+    steps = checkpoints.steps()
+    last_good = f"the checkpoint of step {steps[-1]} is kept" if steps else "no checkpoint yet"
+    raise FloatingPointError(
+        f"step {step + first + 1}: the loss is {metrics['loss'][first]}, the norm of the gradient "
+        f"{metrics['gradient_norm'][first]}; {last_good}. Try a lower learning rate or a longer "
+        "warm-up"
+    )
+
+
+class _Means:
+    """Means of training metrics between two log points; of metrics that are only computed at the
+    last step of a call, the last value."""
+
+    def __init__(self):
+        self._sums, self._last, self._count = {}, {}, 0
+
+    def add(self, metrics):
+        for name, values in metrics.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(np.sum(values, dtype=np.float64))
+            self._last[name] = float(values[-1])
+        self._count += len(metrics["loss"])
+
+    def means(self):
+        return {
+            name: self._last[name] if name.endswith("accuracy") else total / self._count
+            for name, total in self._sums.items()
+        }
+
+
+class _Stop:
+    """Turns SIGINT and SIGTERM into a request that the loop answers between two calls."""
+
+    def __init__(self):
+        self.requested = None
+        self._raise_at_once = False
+        self._before = {}
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @contextlib.contextmanager
+    def interruptible(self):
+        """Where a request need not wait: leaves the block, and the loop goes on to save."""
+        self._raise_at_once = True
+        try:
+            if not self.requested:
+                yield
+        except _LeaveBlock:
+            pass
+        finally:
+            self._raise_at_once = False
+
+    def leave(self, step, last_step, saved_step):
+        """Ends the process's work with one line."""
+        kept = f"saved at step {saved_step}" if saved_step == step else "not saved"
+        line = (
+            f"stopped after step {step} of {last_step}, {kept}; "
+            "the same command continues from there"
+        )
+        if self.requested == signal.SIGINT:
+            raise KeyboardInterrupt(line)
+        print(line, file=sys.stderr, flush=True)
+        raise SystemExit(128 + signal.SIGTERM)
+
+    def _handle(self, number, _frame):
+        if self.requested:  # asked twice: at once
+            raise KeyboardInterrupt("stopped at once, without saving")
+        self.requested = number
+        if self._raise_at_once:
+            self._raise_at_once = False
+            raise _LeaveBlock
+
+
+class _LeaveBlock(BaseException):
+    pass

@@ -1,0 +1,75 @@
+"""Pre-trains BERT on records of data_prep.create_pretraining_data (section 3.1, appendix A.2).
+
+    python -m experiments.pretrain --config=pretrain:mini --config.phases.0.records=DIR \\
+        --workdir=runs/mini
+
+leaves in the work folder: results.json (loss, perplexity, accuracies on held-out records),
+metrics.jsonl, TensorBoard events, checkpoints/, and model/, a model folder. Ctrl-C and SIGTERM
+save first; the same command goes on where the run stopped, also after a kill, to the same weights.
+--config.init_from=MODEL goes on from a trained model, for example on the text of one's own domain.
+"""
+
+import sys
+
+from experiments.config import PretrainConfig, config_from_flags, define_flags
+from experiments.run_folder import RunFolder
+from official_bert import commands
+from official_bert.errors import UserError
+
+
+def run(config, workdir, progress=True, overwrite=False):
+    """One pre-training run; continues an interrupted one, returns the results of a finished one.
+
+    Args:
+      config: PretrainConfig.
+      workdir: the run's folder.
+      progress: show a progress line on stderr.
+      overwrite: discard an earlier run in `workdir`.
+
+    Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
+      value} of the last phase, "model", ...
+    Raises:
+      UserError: wrong configuration or data, or `workdir` holds a run with other options.
+      FloatingPointError: the loss is no longer finite.
+    """
+    chief = True
+    if config.distribute == "multi_worker":
+        from experiments import distribution
+
+        chief = distribution.is_chief(config.distribute)
+    folder = RunFolder(workdir, config, overwrite, chief)
+    finished = folder.results()
+    if finished:
+        if progress:
+            print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
+        return finished
+    from experiments import pretrain_run
+
+    return pretrain_run.run(config, folder, progress)
+
+
+def main(_):
+    from absl import flags
+
+    config = config_from_flags()
+    if not isinstance(config, PretrainConfig):
+        raise UserError(f"--config gives a {type(config).__name__}; pretrain needs PretrainConfig")
+    if not flags.FLAGS.workdir:
+        raise UserError("--workdir is missing; give a folder for the run")
+    print(summary(run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite)))
+
+
+def summary(results):
+    """A few lines for a reader."""
+    lines = [
+        f"{results['steps']} steps, {results['examples']} sequences, {results['tokens']} tokens, "
+        f"{results['seconds']:.0f} s"
+    ]
+    lines += [f"  held-out {name:<24} {value:.4f}" for name, value in results["heldout"].items()]
+    lines.append(f"  model: {results['model']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    define_flags()
+    commands.run(main)
