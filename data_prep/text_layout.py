@@ -41,8 +41,9 @@ def chapters(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
 
     A heading ("CHAPTER IV", "Book One", "XII.", "3", "Preface", a Chinese "第三回") ends a chapter.
     Headings, the title below a heading, page numbers, lines of the table of contents and whatever
-    stands outside Project Gutenberg's START and END marks are left out, and so are chapters under 200 characters (title pages). Text
-    before the first heading is a document like the others. The book is held in memory.
+    stands outside Project Gutenberg's START and END marks are left out, and so are chapters under
+    200 characters (title pages). Text before the first heading is a document like the others. The
+    book is held in memory.
 
     Args:
       lines: the book's lines.

@@ -44,8 +44,8 @@ def test_the_corpus_is_as_its_readme_says():
 def test_no_evaluation_text_is_in_the_corpus():
     corpus = " ".join(s for document in documents(sample.corpus_files()) for s in document)
     known = words_in_a_row(corpus)
-    # The novels' first words are found, so the search works.
-    assert words_in_a_row(next(documents(sample.corpus_files()))[0]) & known
+    # A sentence of the first novel is found, so the search works.
+    assert words_in_a_row(next(documents(sample.corpus_files()))[1]) & known
     for paragraph in read_squad("dev"):
         assert not words_in_a_row(paragraph["context"]) & known
     train = {paragraph["context"] for paragraph in read_squad("train")}
