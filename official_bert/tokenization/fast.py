@@ -110,6 +110,8 @@ class _Replacements(dict):
         words = reference.basic_tokenize(char, self._do_lower_case)
         if self._do_lower_case and _depends_on_neighbours(char):
             replacement = _SEPARATOR  # a mark that `FastEncoder._replace` finds
+        elif reference.is_removed(char):  # U+0085 is that and a blank to `isspace`
+            replacement = ""
         elif char.isspace() or reference.is_blank(char) or any(map(_is_alone, words)):
             replacement = f" {' '.join(words)} "
         else:

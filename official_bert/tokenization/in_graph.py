@@ -1,0 +1,243 @@
+"""The reference tokeniser as TensorFlow operations, for tf.data and for SavedModels.
+
+The ready-made BERT tokenisers of tensorflow-text differ from the original on ligatures, eszett,
+control characters, long words and more, so this one is built of finer parts: TensorFlow decodes
+UTF-8, the tables of `code_points.py` say what happens to each character, and tensorflow-text's
+FastWordpieceTokenizer cuts the finished words into pieces. A graph with it inside runs where only
+TensorFlow and tensorflow-text are installed.
+
+The characters of all texts of a batch stand in one flat vector. Dimensions in comments:
+B texts, C characters, W words, P pieces.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from official_bert.tokenization import code_points, reference, vocabulary
+from official_bert.tokenization.code_points import BLANK, LETTER, REMOVED
+
+_SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
+_MAX_WORD_BYTES = 4 * reference.MAX_WORD_CHARACTERS  # UTF-8 takes up to 4 bytes a character
+
+
+class Pieces(NamedTuple):
+    """The WordPieces of a batch of texts: RaggedTensors int32 [B, (pieces)].
+
+    starts and ends count characters (code points) of the text, not bytes.
+    """
+
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+
+
+class _Characters(NamedTuple):
+    """Characters on their way to words, int32 [C] each."""
+
+    points: tf.Tensor  # the code point
+    rows: tf.Tensor  # the text it belongs to
+    starts: tf.Tensor  # the part [start, end) of the text that it stands for
+    ends: tf.Tensor
+
+    def take(self, indices) -> "_Characters":
+        return _Characters(*(tf.gather(values, indices) for values in self))
+
+
+class InGraphTokenizer(tf.Module):
+    """Texts to WordPiece ids, equal to those of `BertTokenizer`.
+
+        tokenizer = InGraphTokenizer(vocab, do_lower_case=True)
+        tokenizer(tf.constant(["Unaffable!"]))  # <tf.RaggedTensor [[14477, 20961, 3468, 999]]>
+
+    Bytes that are not UTF-8 are ignored, as the original ignores them. Spans can differ from
+    `encode_with_offsets` in one case, which real text does not have: an accent typed behind one of
+    the few marks that are not stripped but that decomposition reorders (U+302E, U+1D165, ...) is
+    counted to that mark here, to the letter there.
+    """
+
+    def __init__(self, vocab: list[str], do_lower_case: bool = True):
+        """Builds the tables (about a second).
+
+        Args:
+          vocab: the pieces in the order of their ids.
+          do_lower_case: as the vocabulary was made.
+
+        Raises:
+          UserError: the vocabulary lacks special tokens or holds a piece twice.
+        """
+        super().__init__(name="in_graph_tokenizer")
+        vocab = vocabulary.check_vocab(list(vocab))
+        self._do_lower_case = do_lower_case
+        self._wordpiece = tf_text.FastWordpieceTokenizer(
+            vocab,
+            token_out_type=tf.int32,
+            max_bytes_per_word=_MAX_WORD_BYTES,
+            no_pretokenization=True,
+        )
+        self._unk_id = vocab.index(vocabulary.UNK)
+        self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
+        tables = code_points.code_point_tables(do_lower_case)
+        self._kind = _PagedTable(tables.kind)
+        self._case = _PagedTable(tables.case)
+        self._order = _PagedTable(tables.order)
+        self._is_ideograph = _PagedTable(tables.is_ideograph)
+        self._replacement = _PagedTable(tables.replacement)
+        self._replacement_start = tf.constant(tables.replacement_start)
+        self._replacement_length = tf.constant(tables.replacement_length)
+        self._replacement_points = tf.constant(tables.replacement_points)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of string texts [B]: int32 [B, (pieces)]."""
+        return self._pieces(texts).ids
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """The ids of string texts [B] and the characters that each piece was made from."""
+        return self._pieces(texts)
+
+    def _pieces(self, texts):
+        characters, word_of_character, word_rows = self._split(self._normalize(texts))
+        words = tf.RaggedTensor.from_value_rowids(
+            characters.points, word_of_character, nrows=tf.size(word_rows), validate=False
+        )  # [W, (characters)]
+        pieces = self._wordpiece.tokenize(_encode_words(words))  # [W, (pieces)]
+        ids = pieces.flat_values  # [P]
+        word_of_piece = pieces.value_rowids()
+        # The pieces of a word spell it and an [UNK] stands for the whole word: either way the
+        # pieces take all the characters, in turn.
+        lengths = tf.where(
+            ids == self._unk_id,
+            tf.gather(tf.cast(words.row_lengths(), tf.int32), word_of_piece),
+            tf.gather(self._piece_length, ids),
+        )
+        piece_of_character = tf.repeat(tf.range(tf.size(ids)), lengths)  # [C]
+        starts = tf.math.segment_min(characters.starts, piece_of_character)
+        ends = tf.math.segment_max(characters.ends, piece_of_character)
+        rows = tf.gather(word_rows, word_of_piece)
+        batch = tf.size(texts)
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
+                for values in (ids, starts, ends)
+            )
+        )
+
+    def _normalize(self, texts) -> _Characters:
+        """`clean`, and for uncased vocabularies `lower` and `strip_accents`."""
+        characters = _decode(texts)
+        kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
+        characters = characters.take(kept)
+        if not self._do_lower_case:
+            return characters
+        points = tf.cond(
+            tf.reduce_any(characters.points == _SIGMA),
+            lambda: self._final_sigma(characters.points),
+            lambda: characters.points,
+        )
+        characters = self._replace(characters._replace(points=points))
+        order = self._order(characters.points)
+        return tf.cond(
+            tf.reduce_any(order > 0),
+            lambda: characters.take(_canonical_order(order)),
+            lambda: characters,
+        )
+
+    def _final_sigma(self, points):
+        """Makes each Σ that ends a word ς: cased before, not cased after, ignorable left aside."""
+        case = self._case(points)
+        relevant = tf.where(case != code_points.CASE_IGNORABLE)[:, 0]
+        cased = tf.gather(case, relevant) == code_points.CASED
+        cased_before = tf.concat([[False], cased[:-1]], 0)
+        cased_after = tf.concat([cased[1:], [False]], 0)
+        final = (tf.gather(points, relevant) == _SIGMA) & cased_before & ~cased_after
+        at = tf.boolean_mask(relevant, final)
+        return tf.tensor_scatter_nd_update(
+            points, at[:, tf.newaxis], tf.fill([tf.size(at)], _FINAL_SIGMA)
+        )
+
+    def _replace(self, characters):
+        """Lower case, decomposed, without accents: a character becomes none, one or several."""
+        replacement = self._replacement(characters.points)  # [C]
+        length = tf.gather(self._replacement_length, replacement)
+        characters = characters._replace(ends=self._ends_with_accents(characters, length))
+        source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]
+        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+        characters = characters.take(source)
+        replacement = tf.gather(replacement, source)
+        points = tf.gather(
+            self._replacement_points, tf.gather(self._replacement_start, replacement) + place
+        )
+        return characters._replace(points=tf.where(replacement == 0, characters.points, points))
+
+    def _ends_with_accents(self, characters, length):
+        """Ends that take in the accents typed behind a letter (but not behind an ideograph)."""
+        stays = tf.where(length > 0)[:, 0]
+        # The last accent before the next character that stays. Every text ends with a blank that
+        # stays, so this never reaches into another text.
+        last = tf.concat([stays[1:], [tf.size(length, tf.int64)]], 0) - 1
+        extended = tf.gather(characters.ends, last)
+        stay = characters.take(stays)
+        ends = tf.where(self._is_ideograph(stay.points) == 1, stay.ends, extended)
+        return tf.tensor_scatter_nd_update(characters.ends, stays[:, tf.newaxis], ends)
+
+    def _split(self, characters):
+        """Cuts at blanks and around punctuation and ideographs.
+
+        Returns:
+          characters: those that belong to words, [C].
+          word_of_character: int32 [C].
+          word_rows: the text of each word, int32 [W].
+        """
+        kind = self._kind(characters.points)
+        letter = kind == LETTER
+        filled = kind != BLANK
+        letter_before = tf.concat([[False], letter[:-1]], 0)
+        begins = filled & ~(letter & letter_before)
+        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        return (
+            characters.take(tf.where(filled)[:, 0]),
+            tf.boolean_mask(word, filled),
+            tf.boolean_mask(characters.rows, begins),
+        )
+
+
+def _decode(texts) -> _Characters:
+    """The code points of UTF-8 texts, each text with a blank at its end."""
+    texts = tf.strings.join([texts, " "])
+    points = tf.strings.unicode_decode(texts, "UTF-8")  # invalid bytes become U+FFFD: removed later
+    rows = tf.cast(points.value_rowids(), tf.int32)
+    row_starts = tf.cast(points.row_starts(), tf.int32)
+    starts = tf.range(tf.size(rows)) - tf.gather(row_starts, rows)
+    return _Characters(points.flat_values, rows, starts, starts + 1)
+
+
+def _canonical_order(order):
+    """The permutation that sorts each run of marks (order > 0) by order, leaving the rest."""
+    run = tf.cumsum(tf.cast(order == 0, tf.int64))
+    return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)
+
+
+def _encode_words(words):
+    """UTF-8 strings [W] of words, code points [W, (characters)]."""
+    too_long = words.row_lengths() > reference.MAX_WORD_CHARACTERS
+    noise = "x" * (_MAX_WORD_BYTES + 1)  # what FastWordpieceTokenizer takes for too long
+    return tf.where(too_long, noise, tf.strings.unicode_encode(words, "UTF-8"))
+
+
+class _PagedTable(tf.Module):
+    """A value for each code point, in pages of 256 of which equal ones are stored once."""
+
+    def __init__(self, values: np.ndarray):
+        super().__init__()
+        pages, page_of = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
+        self._values = tf.constant(pages.astype(np.int32).reshape(-1))
+        self._page_start = tf.constant((page_of.reshape(-1) * 256).astype(np.int32))
+
+    def __call__(self, points: tf.Tensor) -> tf.Tensor:
+        """int32 [C] values of int32 [C] code points."""
+        page_start = tf.gather(self._page_start, points // 256)
+        return tf.gather(self._values, page_start + points % 256)
