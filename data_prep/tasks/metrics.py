@@ -78,6 +78,27 @@ def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str
         )
 
 
+def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
+    """{entity type: {"precision", "recall", "f1", "support"}} of IOB tag sequences."""
+    import warnings
+
+    from seqeval import metrics
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
+    return {
+        kind: {
+            "precision": float(values["precision"]),
+            "recall": float(values["recall"]),
+            "f1": float(values["f1-score"]),
+            "support": int(values["support"]),
+        }
+        for kind, values in report.items()
+        if not kind.endswith(" avg")
+    }
+
+
 def confusion(gold: list, predicted: list, labels: list) -> dict:
     """{"labels", "counts": rows of gold labels, columns of predicted ones}."""
     from sklearn import metrics

@@ -44,14 +44,19 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def read_table(
-    path: str, columns: tuple[str, ...] = (), header: bool = True, what_to_do: str = ""
-) -> Iterator[tuple[int, dict]]:
+    path: str,
+    columns: tuple[str, ...] = (),
+    header: bool = True,
+    what_to_do: str = "",
+    short_rows: str = "error",
+) -> Iterator[tuple[int, dict] | None]:
     """(line number, {column name: value}) of a .tsv, .csv or .jsonl file, also gzipped.
 
     Args:
       columns: names that must be there; with `header=False`, the names of all columns in order.
       header: whether the first line names the columns. JSONL names them itself.
       what_to_do: appended to the message about a missing column.
+      short_rows: of a row with too few columns, "error" or "none": None in its place.
 
     Raises:
       UserError: a column is missing, a line has another number of columns than the first, or there
@@ -61,9 +66,12 @@ def read_table(
     if plain.endswith((".jsonl", ".json")):
         rows = _json_rows(path)
     else:
-        rows = _delimited_rows(path, columns, header, is_csv=plain.endswith(".csv"))
+        rows = _delimited_rows(path, columns, header, plain.endswith(".csv"), short_rows)
     count = 0
     for number, row in rows:
+        if row is None:
+            yield None
+            continue
         missing = [name for name in columns if name not in row]
         if missing:
             raise UserError(
@@ -90,7 +98,7 @@ def is_held_out(key: str, fraction: float) -> bool:
     return int.from_bytes(digest[:8], "big") < fraction * 2**64
 
 
-def _delimited_rows(path: str, columns, header: bool, is_csv: bool):
+def _delimited_rows(path: str, columns, header: bool, is_csv: bool, short_rows: str):
     names = None if header else list(columns)
     for number, values in _csv_values(path) if is_csv else _tsv_values(path):
         if names is None:
@@ -101,6 +109,9 @@ def _delimited_rows(path: str, columns, header: bool, is_csv: bool):
             continue
         if values in ([], [""]) and len(names) > 1:
             continue  # a blank line, usually the last
+        if len(values) < len(names) and short_rows == "none":
+            yield number, None
+            continue
         if len(values) != len(names):
             raise UserError(
                 f"{path} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "

@@ -104,6 +104,10 @@ class Squad(Task):
     def example(self, fields: dict) -> SquadExample:
         return SquadExample(str(fields.get("id", "")), fields["question"], fields["context"])
 
+    def texts(self, example: SquadExample) -> list[str]:
+        """What `features` asks `tokenizer.encode` for; the paragraph needs offsets as well."""
+        return [example.question]
+
     def features(self, example: SquadExample, tokenizer, max_seq_length: int) -> list[dict]:
         """`[CLS] question [SEP] window [SEP]` for each window.
 

@@ -4,11 +4,9 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
 """
 
-import os
-
 from data_prep.tasks import reading, sequences
 from data_prep.tasks.sequence_classification import PROBLEMS, SequenceClassification, TextExample
-from data_prep.tasks.task import find_file
+from data_prep.tasks.split_files import SplitFiles
 from official_bert.errors import UserError
 
 # Column names that say by themselves what the texts are, tried in this order.
@@ -66,14 +64,13 @@ class TextClassification(SequenceClassification):
             raise UserError(
                 f"truncation={truncation!r}; it is one of {', '.join(sequences.TRUNCATIONS)}"
             )
-        if not 0 <= dev_fraction < 1:
-            raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
         if text_b_column and not text_column:
             raise UserError("text_b_column is set but text_column is not")
-        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl"))
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
-        self.problem, self.truncation, self.dev_fraction = problem, truncation, dev_fraction
+        self.problem, self.truncation = problem, truncation
         self.metrics = PROBLEMS[problem]
         self._labels = [str(label) for label in labels]
         self._labels_were_listed = bool(labels)
@@ -86,7 +83,7 @@ class TextClassification(SequenceClassification):
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        return self.text_columns or self._find_text_columns(self._file("train"))
+        return self.text_columns or self._find_text_columns(self.files.source("train")[0])
 
     def settings(self) -> dict:
         columns = (*self.input_fields, "")
@@ -109,7 +106,7 @@ class TextClassification(SequenceClassification):
             not have, a number that is none; with file and line.
         """
         self._check_split(split)
-        path, part = self._source(split)
+        path, part = self.files.source(split)
         columns = self.text_columns or self._find_text_columns(path)
         known = None if self.problem == "regression" else set(self.labels)
         examples, has_labels = (
@@ -118,7 +115,7 @@ class TextClassification(SequenceClassification):
         )
         for index, (line, row) in enumerate(self._rows(path, columns, has_labels)):
             texts = [self._text(row, column, path, line) for column in columns]
-            if part is not None and reading.is_held_out(texts[0], self.dev_fraction) != part:
+            if not self.files.wants(texts[0], part):
                 continue
             label = self._label(row, path, line) if has_labels else None
             if known is not None and label is not None:
@@ -127,9 +124,7 @@ class TextClassification(SequenceClassification):
                 TextExample(str(row.get("id", index)), texts[0], *texts[1:], label=label)
             )
         if not examples:
-            raise UserError(
-                f"{path}: no row is left for {split} at dev_fraction={self.dev_fraction}"
-            )
+            raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
         return examples
 
     def _rows(self, path: str, columns, has_labels: bool):
@@ -137,28 +132,6 @@ class TextClassification(SequenceClassification):
         return reading.read_table(
             path, needed, what_to_do=" (set text_column, text_b_column or label_column)"
         )
-
-    def _file(self, split: str) -> str:
-        if os.path.isfile(self.data_dir):
-            if self.files[split]:
-                return find_file(os.path.dirname(self.data_dir), [self.files[split]], split)
-            if split == "train":
-                return self.data_dir
-            raise UserError(
-                f"{self.data_dir} is one file, the training file; set {split}_file"
-                + (" or dev_fraction" if split == "dev" else "")
-            )
-        if self.files[split]:
-            return find_file(self.data_dir, [self.files[split]], split)
-        kinds = [kind + end for kind in (".tsv", ".csv", ".jsonl") for end in ("", ".gz")]
-        names = ["dev", "validation", "val"] if split == "dev" else [split]
-        return find_file(self.data_dir, [name + kind for name in names for kind in kinds], split)
-
-    def _source(self, split: str) -> tuple[str, bool | None]:
-        """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
-        if self.dev_fraction and not self.files["dev"] and split in ("train", "dev"):
-            return self._file("train"), split == "dev"
-        return self._file(split), None
 
     def _find_text_columns(self, path: str) -> tuple[str, ...]:
         there = reading.column_names(path)
@@ -171,11 +144,11 @@ class TextClassification(SequenceClassification):
         )
 
     def _find_labels(self) -> list[str]:
-        path, part = self._source("train")
+        path, part = self.files.source("train")
         columns = self.text_columns or self._find_text_columns(path)
         found = set()
         for line, row in self._rows(path, columns, has_labels=True):
-            if part is None or not reading.is_held_out(str(row[columns[0]]), self.dev_fraction):
+            if self.files.wants(str(row[columns[0]]), part):
                 label = self._label(row, path, line)
                 found.update(label if isinstance(label, tuple) else (label,))
         if len(found) < 2 and self.problem == "single_label":

@@ -1,0 +1,310 @@
+"""Named entities, CoNLL-2003 (section 5.3): a tag for each word, from its first sub-token, no CRF.
+
+The paper includes "the maximal document context provided by the data": a document is one sequence,
+cut into overlapping windows, and each word is tagged in the window where it has most context. In
+training it is labelled there only, so every word counts once an epoch.
+"""
+
+import collections
+import re
+
+import numpy as np
+
+from data_prep.tasks import conll_files, metrics
+from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks.sequence_classification import softmax
+from data_prep.tasks.squad import max_context_window, window_starts
+from data_prep.tasks.task import Task, find_file
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+_USUAL_FILES = {
+    "train": ("eng.train", "train.txt", "train.conll"),
+    "dev": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
+    "test": ("eng.testb", "test.txt", "test.conll"),
+}
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+class Conll(Task):
+    """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
+
+    metrics = ("f1", "precision", "recall", "accuracy")
+    prediction_file = "predictions.txt"
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        train_file: str = "",
+        dev_file: str = "",
+        test_file: str = "",
+        labels: list[str] | tuple[str, ...] = (),
+        context: str = "document",
+        stride: int = 0,
+    ):
+        """
+        Args:
+          data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt.
+          train_file, dev_file, test_file: names there where they are others.
+          labels: the IOB2 tags; empty: those of the training file.
+          context: "document", or "sentence" for no context beyond it.
+          stride: tokens from the start of one window to the next; 0: half the window.
+        """
+        super().__init__(data_dir)
+        if context not in ("document", "sentence"):
+            raise UserError(f"context={context!r}; it is document or sentence")
+        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.context, self.stride = context, stride
+        self._labels = list(labels)
+        self._pieces: dict[str, list[int]] = {}
+
+    @property
+    def labels(self) -> list[str]:
+        """O first, then B- and I- of each type."""
+        if not self._labels:
+            documents = conll_files.read(self._path("train"))
+            tags = {tag for document in documents for line in document.tags for tag in line}
+            types = sorted({tag[2:] for tag in tags if tag != "O"})
+            self._labels = ["O", *(f"{prefix}-{kind}" for kind in types for prefix in "BI")]
+        return self._labels
+
+    @property
+    def head(self) -> dict:
+        labels = list(self.labels)
+        return {
+            "head": "tagging",
+            "num_labels": len(labels),
+            "labels": labels,
+            "problem": "tagging",
+        }
+
+    def settings(self) -> dict:
+        return {"labels": list(self.labels), "context": self.context, "stride": self.stride}
+
+    def examples(self, split: str) -> list[TaggedDocument]:
+        self._check_split(split)
+        path = self._path(split)
+        documents = conll_files.read(path)
+        known = set(self.labels)
+        for document in documents:
+            unknown = {tag for line in document.tags for tag in line} - known
+            if unknown:
+                raise UserError(
+                    f"{path}: the tag {', '.join(sorted(unknown))} is not among the training tags "
+                    f"({', '.join(self.labels)})"
+                )
+        if self.context == "document":
+            return documents
+        return [
+            TaggedDocument(f"{document.id}/{index}", (words,), (tags,))
+            for document in documents
+            for index, (words, tags) in enumerate(
+                zip(document.sentences, document.tags, strict=True)
+            )
+        ]
+
+    def example(self, fields: dict) -> TaggedDocument:
+        """From running text: words are letters and digits, or single marks, as in the CoNLL
+        files.
+        """
+        matches = list(_WORD.finditer(fields["text"]))
+        words = tuple(match.group() for match in matches)
+        spans = tuple(match.span() for match in matches)
+        return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
+
+    def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:
+        """`[CLS] window [SEP]` for each window of the document.
+
+        `label_ids` [length]: the tag's index at the first sub-token of the words that this window
+        is to tag, -1 elsewhere. `word_ids`: the word's index in the document at the same places.
+        """
+        room = max_seq_length - 2
+        if room < 1:
+            raise UserError(f"max_seq_length={max_seq_length} leaves no room for text")
+        ids, word_of = [], []
+        words = [word for sentence in example.sentences for word in sentence]
+        for index, word in enumerate(words):
+            # A word of nothing but control characters has no pieces, but needs a place for its tag.
+            pieces = self._encode_word(tokenizer, word) or [tokenizer.unk_id]
+            ids += pieces
+            word_of += [index] + [-1] * (len(pieces) - 1)
+        word_of = np.array(word_of, np.int64)
+        tags = None
+        if example.tags is not None:
+            index_of = {label: index for index, label in enumerate(self.labels)}
+            tags = np.array([index_of[tag] for line in example.tags for tag in line] + [-1])
+        starts = window_starts(len(ids), room, self.stride or max(1, room // 2))
+        owner = max_context_window(len(ids), starts, room)
+        features = []
+        for index, begin in enumerate(starts):
+            window = slice(begin, min(begin + room, len(ids)))
+            mine = np.where(owner[window] == index, word_of[window], -1)
+            feature = {
+                "input_ids": [tokenizer.cls_id, *ids[window], tokenizer.sep_id],
+                "segment_ids": [0] * (window.stop - begin + 2),
+                "word_ids": [-1, *mine.tolist(), -1],
+                "truncated": 0,
+            }
+            if tags is not None:
+                feature["label_ids"] = [-1, *tags[mine].tolist(), -1]
+            features.append(feature)
+        return features
+
+    def predictions(self, examples, features, outputs) -> list[dict]:
+        """{"id", "words", "tags" and "probabilities" (of the tag), each a list a sentence}, and
+        "entities": {"type", "text", "sentence", "first", "last", "probability" (the lowest of its
+        words) and, for running text, "start", "end" (characters)}."""
+        labels = self.labels
+        counts = [sum(map(len, example.sentences)) for example in examples]
+        chosen = [np.zeros(count, np.int64) for count in counts]
+        probability = [np.ones(count) for count in counts]
+        for feature, logits in zip(features, outputs["logits"], strict=True):
+            words = np.asarray(feature["word_ids"])
+            places = np.flatnonzero(words >= 0)
+            if len(places):
+                rows = softmax(np.asarray(logits, np.float64)[places])
+                index = feature["example_index"]
+                chosen[index][words[places]] = rows.argmax(axis=1)
+                probability[index][words[places]] = rows.max(axis=1)
+        found = []
+        for index, example in enumerate(examples):
+            ends = np.cumsum([len(sentence) for sentence in example.sentences])[:-1]
+            prediction = {
+                "id": example.id,
+                "words": [list(sentence) for sentence in example.sentences],
+                "tags": [[labels[i] for i in part] for part in np.split(chosen[index], ends)],
+                "probabilities": [part.tolist() for part in np.split(probability[index], ends)],
+            }
+            found.append(prediction | {"entities": _entities(example, prediction)})
+        return found
+
+    def score(self, examples, predictions) -> dict[str, float]:
+        return metrics.entity_scores(*_gold_and_predicted(self.name, examples, predictions))
+
+    def baseline(self, train_examples, examples) -> dict[str, float]:
+        """The shared task's own: phrases that are entities of one type only in training, the
+        longest first."""
+        kinds = collections.defaultdict(set)
+        for words, tags in _sentences(train_examples):
+            for kind, first, end in conll_files.entities(tags):
+                kinds[tuple(words[first:end])].add(kind)
+        phrases = {words: next(iter(kind)) for words, kind in kinds.items() if len(kind) == 1}
+        longest = max(map(len, phrases), default=0)
+        predictions = [
+            {"tags": [_tag_phrases(words, phrases, longest) for words in example.sentences]}
+            for example in examples
+        ]
+        return self.score(examples, predictions)
+
+    def write(self, path, predictions) -> list[str]:
+        """One word a line with its tag, blank lines between sentences, -DOCSTART- before
+        documents.
+        """
+        path = self._output_path(path)
+        with atomic_write(path) as file:
+            for prediction in predictions:
+                file.write("-DOCSTART- O\n\n")
+                for words, tags in zip(prediction["words"], prediction["tags"], strict=True):
+                    lines = (f"{word} {tag}\n" for word, tag in zip(words, tags, strict=True))
+                    file.write("".join(lines) + "\n")
+        return [path]
+
+    def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
+        """Per-type scores of entities, confusion of word tags without B- and I-, worst
+        sentences.
+        """
+        gold, predicted = _gold_and_predicted(self.name, examples, predictions)
+        kinds = ["O", *sorted({label[2:] for label in self.labels if label != "O"})]
+        flat = [[tag[2:] or "O" for line in lines for tag in line] for lines in (gold, predicted)]
+        return {
+            "confusion": metrics.confusion(*flat, kinds),
+            "per_class": metrics.entity_per_class(gold, predicted),
+            "mistakes": self._mistakes(gold, predicted, predictions, mistakes),
+        }
+
+    def _mistakes(self, gold, predicted, predictions, number: int) -> list[dict]:
+        words = [line for prediction in predictions for line in prediction["words"]]
+        sure = [line for prediction in predictions for line in prediction["probabilities"]]
+        ids = [
+            f"{prediction['id']}/{index}"
+            for prediction in predictions
+            for index in range(len(prediction["words"]))
+        ]
+        ranked = []
+        for index, (truth, answer) in enumerate(zip(gold, predicted, strict=True)):
+            wrong = [p for p, g, t in zip(sure[index], truth, answer, strict=True) if g != t]
+            if wrong:
+                ranked.append((-max(wrong), index))
+        return [
+            {
+                "id": ids[index],
+                "text": " ".join(words[index]),
+                "gold": _shown(words[index], gold[index]),
+                "predicted": _shown(words[index], predicted[index]),
+                "confidence": -negative,
+            }
+            for negative, index in sorted(ranked)[:number]
+        ]
+
+    def _encode_word(self, tokenizer, word: str) -> list[int]:
+        key = (id(tokenizer), word)
+        if key not in self._pieces:
+            self._pieces[key] = tokenizer.encode(word)
+        return self._pieces[key]
+
+    def _path(self, split: str) -> str:
+        names = [self.files[split]] if self.files[split] else _USUAL_FILES[split]
+        return find_file(self.data_dir, names, split)
+
+
+def _entities(example: TaggedDocument, prediction: dict) -> list[dict]:
+    found = []
+    for sentence, tags in enumerate(prediction["tags"]):
+        for kind, first, end in conll_files.entities(tags):
+            entity = {
+                "type": kind,
+                "text": " ".join(example.sentences[sentence][first:end]),
+                "sentence": sentence,
+                "first": first,
+                "last": end - 1,
+                "probability": min(prediction["probabilities"][sentence][first:end]),
+            }
+            if example.offsets is not None:
+                places = example.offsets[sentence]
+                entity |= {"start": places[first][0], "end": places[end - 1][1]}
+            found.append(entity)
+    return found
+
+
+def _sentences(examples):
+    for example in examples:
+        yield from zip(example.sentences, example.tags, strict=True)
+
+
+def _tag_phrases(words, phrases: dict, longest: int) -> list[str]:
+    tags, index = ["O"] * len(words), 0
+    while index < len(words):
+        for length in range(min(longest, len(words) - index), 0, -1):
+            kind = phrases.get(tuple(words[index : index + length]))
+            if kind:
+                tags[index] = f"B-{kind}"
+                tags[index + 1 : index + length] = [f"I-{kind}"] * (length - 1)
+                break
+        else:
+            length = 1
+        index += length
+    return tags
+
+
+def _shown(words, tags) -> str:
+    """The entities of a sentence, as "EU/ORG, German/MISC"."""
+    found = conll_files.entities(tags)
+    return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
+
+
+def _gold_and_predicted(name: str, examples, predictions):
+    if any(example.tags is None for example in examples):
+        raise UserError(f"task {name}: these texts have no tags to score against")
+    gold = [list(tags) for example in examples for tags in example.tags]
+    return gold, [list(tags) for prediction in predictions for tags in prediction["tags"]]

@@ -1,0 +1,243 @@
+"""GLUE (section 4.1): nine tasks and the diagnostic set, from the official TSV folders or from
+TFDS.
+
+Both sources give identical examples: texts as they stand in the files, indices counted in file
+order, label words as the submission files need them.
+"""
+
+import dataclasses
+import itertools
+import os
+
+import numpy as np
+
+from data_prep.tasks import reading
+from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
+from data_prep.tasks.task import find_file
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+_NLI = ("entailment", "neutral", "contradiction")
+_TWO_WAY = ("entailment", "not_entailment")
+_ZERO_ONE = ("0", "1")
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """One row of the table below.
+
+    `columns`: of the TSV; `fields`: of TFDS, in the same order. `labels`: in TFDS's order, which
+    is the order of the model's outputs; none for regression. `metrics`: the paper's first.
+    """
+
+    folder: str
+    columns: tuple[str, ...]
+    fields: tuple[str, ...]
+    label_column: str
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+_SENTENCES = ("sentence1", "sentence2")
+GLUE = {
+    "cola": GlueTask(
+        "CoLA", ("sentence",), ("sentence",), "label", _ZERO_ONE, ("matthews", "accuracy")
+    ),
+    "sst2": GlueTask("SST-2", ("sentence",), ("sentence",), "label", _ZERO_ONE, ("accuracy",)),
+    "mrpc": GlueTask(
+        "MRPC", ("#1 String", "#2 String"), _SENTENCES, "Quality", _ZERO_ONE, ("f1", "accuracy")
+    ),
+    "stsb": GlueTask("STS-B", _SENTENCES, _SENTENCES, "score", (), ("spearman", "pearson")),
+    "qqp": GlueTask(
+        "QQP",
+        ("question1", "question2"),
+        ("question1", "question2"),
+        "is_duplicate",
+        _ZERO_ONE,
+        ("f1", "accuracy"),
+    ),
+    "mnli": GlueTask(
+        "MNLI", _SENTENCES, ("premise", "hypothesis"), "gold_label", _NLI, ("accuracy",)
+    ),
+    "qnli": GlueTask(
+        "QNLI", ("question", "sentence"), ("question", "sentence"), "label", _TWO_WAY, ("accuracy",)
+    ),
+    "rte": GlueTask("RTE", _SENTENCES, _SENTENCES, "label", _TWO_WAY, ("accuracy",)),
+    "wnli": GlueTask("WNLI", _SENTENCES, _SENTENCES, "label", _ZERO_ONE, ("accuracy",)),
+}
+_MNLI_FILES = {
+    "dev": "dev_matched",
+    "dev_mismatched": "dev_mismatched",
+    "test": "test_matched",
+    "test_mismatched": "test_mismatched",
+}
+_TFDS_SPLITS = {"dev": "validation"}
+_MNLI_TFDS_SPLITS = {
+    "dev": "validation_matched",
+    "dev_mismatched": "validation_mismatched",
+    "test": "test_matched",
+}
+
+
+class Glue(SequenceClassification):
+    """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        task: str = "mrpc",
+        train_file: str = "",
+        dev_file: str = "",
+        test_file: str = "",
+        tfds_dir: str = "",
+    ):
+        """
+        Args:
+          data_dir: the folder of all GLUE folders, or the task's own; empty: TFDS.
+          train_file, dev_file, test_file: names in the task's folder where they are not the usual.
+          tfds_dir: TFDS's own data folder, "" for its default.
+        """
+        super().__init__(data_dir)
+        if task not in GLUE:
+            raise UserError(f"unknown GLUE task {task!r}; the tasks are {', '.join(GLUE)}")
+        self.task, self.spec, self.tfds_dir = task, GLUE[task], os.fspath(tfds_dir)
+        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.metrics = self.spec.metrics
+        self.problem = "single_label" if self.spec.labels else "regression"
+        self.input_fields = self.spec.fields
+        self.prediction_file = f"{self.spec.folder}.tsv"
+        if task == "mnli":
+            self.splits = ("train", *_MNLI_FILES, "ax")
+            self.prediction_file = "MNLI-m.tsv"
+
+    @property
+    def labels(self) -> list[str]:
+        return list(self.spec.labels)
+
+    def settings(self) -> dict:
+        return {}
+
+    def examples(self, split: str) -> list[TextExample]:
+        """`id` is "split/index", the index counted from 0 in the order of the file."""
+        self._check_split(split)
+        rows = self._tsv_rows(split) if self.data_dir else self._tfds_rows(split)
+        return [
+            TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows
+        ]
+
+    def write(self, path, predictions) -> list[str]:
+        """The leaderboard's format: a TSV with the columns index and prediction.
+
+        In a folder, files get the leaderboard's names, MNLI's by split (see `submission.py`).
+        """
+        groups = itertools.groupby(predictions, key=lambda p: p["id"].rpartition("/")[0])
+        groups = [(split, list(group)) for split, group in groups]
+        if not os.path.isdir(path) and len(groups) > 1:
+            raise UserError(f"{path}: predictions of several splits need a folder")
+        paths = []
+        for split, group in groups:
+            name = submission_name(self.task, split)
+            paths.append(os.path.join(path, name) if os.path.isdir(path) else os.fspath(path))
+            with atomic_write(paths[-1]) as file:
+                file.write("index\tprediction\n")
+                for prediction in group:
+                    file.write(f"{prediction['id'].rpartition('/')[2]}\t{_answer(prediction)}\n")
+        return paths
+
+    def _tsv_rows(self, split: str):
+        path, ax = self._path(split), split == "ax"
+        label_column = "" if ax or split.startswith("test") else self.spec.label_column
+        columns = self.spec.columns
+        for index, line, row in self._read(path, split, (*columns, label_column)):
+            label = None
+            if label_column:
+                label = self._label(row[label_column], path, line)
+            yield index, [row[column] for column in columns], label
+
+    def _read(self, path: str, split: str, columns: tuple[str, ...]):
+        columns = tuple(column for column in columns if column)
+        if self.task == "cola" and split != "test":
+            names = ("source", "label", "mark", "sentence")
+            rows = reading.read_table(path, names, header=False)
+        elif self.task == "qqp":
+            rows = self._complete_rows(path, split, columns)
+        else:
+            rows = reading.read_table(path, columns)
+        for index, entry in enumerate(rows):
+            if entry is not None:
+                yield index, *entry
+
+    def _complete_rows(self, path: str, split: str, columns: tuple[str, ...]):
+        # The official QQP files hold a few broken lines, which TFDS leaves out too but counts.
+        skipped = 0
+        for entry in reading.read_table(path, columns, short_rows="none"):
+            skipped += entry is None
+            yield entry
+        self.notes[split] = {"incomplete_rows_skipped": skipped}
+
+    def _label(self, text: str, path: str, line: int):
+        if not self.spec.labels:
+            try:
+                # TFDS keeps scores in float32: the same value from both sources.
+                return float(np.float32(text))
+            except ValueError:
+                raise UserError(f"{path} line {line}: {text!r} is not a number") from None
+        if text not in self.spec.labels:
+            raise UserError(
+                f"{path} line {line}: label {text!r}, expected {', '.join(self.spec.labels)}"
+            )
+        return text
+
+    def _path(self, split: str) -> str:
+        if split == "ax":
+            names = ["diagnostic/diagnostic.tsv", "AX/diagnostic.tsv", "diagnostic.tsv"]
+            names += ["../diagnostic/diagnostic.tsv"]
+            return find_file(self.data_dir, names, "the diagnostic set")
+        stem = _MNLI_FILES.get(split, split) if self.task == "mnli" else split
+        name = self.files.get(split) or f"{stem}.tsv"
+        return find_file(
+            self.data_dir, [f"{self.spec.folder}/{name}", name], f"{self.spec.folder} {split}"
+        )
+
+    def _tfds_rows(self, split: str):
+        import tensorflow_datasets as tfds
+
+        config = "ax" if split == "ax" else self.task
+        names = _MNLI_TFDS_SPLITS if self.task == "mnli" else _TFDS_SPLITS
+        tfds_split = "test" if split == "ax" else names.get(split, split)
+        try:
+            builder = tfds.builder(f"glue/{config}", data_dir=self.tfds_dir or None)
+            builder.download_and_prepare()
+        except Exception as error:  # the network's errors are of many kinds
+            raise UserError(
+                f"TFDS could not prepare glue/{config} ({type(error).__name__}: "
+                f"{str(error).splitlines()[0] if str(error) else ''}); "
+                "set data_dir to the folder of the official GLUE files"
+            ) from error
+        rows = tfds.as_numpy(builder.as_dataset(tfds_split))
+        found = []
+        for row in rows:
+            label = row["label"]
+            if self.spec.labels:
+                label = self.spec.labels[label] if label >= 0 else None
+            else:
+                label = float(label) if label >= 0 else None
+            texts = [row[field].decode("utf-8") for field in self.spec.fields]
+            found.append((int(row["idx"]), texts, label))
+        # TFDS stores rows in the order of a hash.
+        return sorted(found, key=lambda entry: entry[0])
+
+
+def submission_name(task: str, split: str) -> str:
+    """The leaderboard's file name for a task's split."""
+    if task == "mnli":
+        return {"ax": "AX.tsv"}.get(split, "MNLI-mm.tsv" if "mismatched" in split else "MNLI-m.tsv")
+    return f"{GLUE[task].folder}.tsv"
+
+
+def _answer(prediction: dict) -> str:
+    if "value" in prediction:
+        # Similarity is from 0 to 5; a regression may leave that range.
+        return f"{min(max(prediction['value'], 0.0), 5.0):.3f}"
+    return prediction["label"]

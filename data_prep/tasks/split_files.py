@@ -1,0 +1,50 @@
+"""Which file holds a split, and which of its rows, for folders and single files of the user."""
+
+import os
+
+from data_prep.tasks.reading import is_held_out
+from data_prep.tasks.task import find_file
+from official_bert.errors import UserError
+
+
+class SplitFiles:
+    """Train, dev and test files in a folder, or one file with a part held out as dev."""
+
+    def __init__(self, data_dir: str, files: dict[str, str], dev_fraction: float, endings):
+        """
+        Args:
+          data_dir: a folder, or one file, which is then the training file.
+          files: {split: name in `data_dir`}, "" for the usual names.
+          dev_fraction: where no dev file is named, dev is this part of the training file.
+          endings: of the usual names, as (".tsv", ".csv"); each may have .gz behind it.
+        """
+        if not 0 <= dev_fraction < 1:
+            raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
+        self.data_dir, self.files, self.dev_fraction = data_dir, files, dev_fraction
+        self._endings = [ending + gz for ending in endings for gz in ("", ".gz")]
+
+    def source(self, split: str) -> tuple[str, bool | None]:
+        """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
+        if self.dev_fraction and not self.files["dev"] and split in ("train", "dev"):
+            return self._path("train"), split == "dev"
+        return self._path(split), None
+
+    def wants(self, key: str, part: bool | None) -> bool:
+        """Whether a row belongs to the split. Rows of one `key` stay on one side."""
+        return part is None or is_held_out(key, self.dev_fraction) == part
+
+    def _path(self, split: str) -> str:
+        is_file = os.path.isfile(self.data_dir)
+        if self.files[split]:
+            folder = os.path.dirname(self.data_dir) if is_file else self.data_dir
+            return find_file(folder, [self.files[split]], split)
+        if is_file:
+            if split == "train":
+                return self.data_dir
+            raise UserError(
+                f"{self.data_dir} is one file, the training file; set {split}_file"
+                + (" or dev_fraction" if split == "dev" else "")
+            )
+        names = ["dev", "validation", "val"] if split == "dev" else [split]
+        usual = [name + ending for name in names for ending in self._endings]
+        return find_file(self.data_dir, usual, split)
