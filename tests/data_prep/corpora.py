@@ -1,0 +1,28 @@
+"""Small made-up corpora and vocabularies for the tests of data preparation."""
+
+import numpy as np
+
+from official_bert.tokenization import write_vocab
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+VOCAB = SPECIAL + WORDS + ["##s", "##ed", "##ing"] + list("abcdefghijklmnopqrstuvwxyz0123456789.")
+
+
+def write_vocabulary(path):
+    write_vocab(path, VOCAB)
+    return str(path)
+
+
+def write_corpus(path, documents=60, seed=0, sentences=(1, 30), words=(1, 25)):
+    """Writes documents of random words, some with endings, and returns the path."""
+    generator = np.random.default_rng(seed)
+    endings = ["", "", "s", "ed", "ing", "ings"]
+    lines = []
+    for _ in range(documents):
+        for _ in range(generator.integers(*sentences)):
+            picked = generator.choice(WORDS, generator.integers(*words))
+            lines.append(" ".join(word + generator.choice(endings) for word in picked) + " .")
+        lines.append("")
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)

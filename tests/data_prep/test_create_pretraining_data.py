@@ -1,0 +1,345 @@
+"""From text to records: the original's rules on thousands of examples, same bytes, resuming."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import VOCAB, write_corpus, write_vocabulary
+
+from data_prep import token_store
+from data_prep.create_pretraining_data import create
+from data_prep.record_files import parse_example, read_records
+from official_bert.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
+OPTIONS = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 3}
+
+
+@pytest.fixture
+def vocab(tmp_path):
+    return write_vocabulary(tmp_path / "vocab.txt")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(token_store, "BLOCK_TOKENS", 20_000)
+    monkeypatch.setattr(token_store.store_options, "__defaults__", (0.0, 20_000))
+
+
+def make(inputs, vocab, output, **options):
+    options = OPTIONS | {"num_workers": 1, "progress": False} | options
+    return create(inputs, vocab, str(output), **options)
+
+
+def examples(folder):
+    """All examples of a folder in file order: feature name to [examples, values]."""
+    manifest = json.loads((Path(folder) / "manifest.json").read_text())
+    parsed = [
+        parse_example(record)
+        for shard in manifest["shards"]
+        for record in read_records(str(Path(folder) / shard["file"]), manifest["compression"])
+    ]
+    return {name: np.stack([example[name] for example in parsed]) for name in parsed[0]}
+
+
+def digest(folder):
+    """One digest of all record files below a folder."""
+    total = hashlib.sha256()
+    for path in sorted(Path(folder).rglob("*.tfrecord")):
+        total.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"do_whole_word_mask": True, "compression": "GZIP"},
+        {"mask_rate": 0.6, "same_rate": 0.3, "random_rate": 0.1, "masked_lm_prob": 0.1},
+        {"short_seq_prob": 0.9, "max_seq_length": 40, "held_out": 0.2, "num_shards": 3},
+    ],
+    ids=["default", "whole words", "rates", "short"],
+)
+def test_the_rules_on_thousands_of_examples(tmp_path, vocab, options):
+    path = write_corpus(tmp_path / "a.txt", documents=300, sentences=(1, 40))
+    chosen = OPTIONS | {
+        "masked_lm_prob": 0.15,
+        "mask_rate": 0.8,
+        "same_rate": 0.1,
+        "short_seq_prob": 0.1,
+    }
+    chosen |= options
+    manifest = make(path, vocab, tmp_path / "records", **options)
+    read = examples(tmp_path / "records")
+    length, slots = chosen["max_seq_length"], chosen["max_predictions_per_seq"]
+    number = len(read["input_ids"])
+    assert number == manifest["counts"]["examples"] > 3000
+
+    # Shapes, masks, segments, special tokens.
+    assert read["input_ids"].shape == (number, length)
+    lengths = read["input_mask"].sum(axis=1)
+    column = np.arange(length)
+    np.testing.assert_array_equal(read["input_mask"], column < lengths[:, None])
+    ids, used = read["input_ids"].copy(), read["masked_lm_weights"] == 1
+    rows = np.nonzero(used)[0]
+    places = read["masked_lm_positions"][used]
+    now = ids[rows, places]
+    ids[rows, places] = read["masked_lm_ids"][used]  # the texts as they were
+    b_starts = length - np.argmax(read["segment_ids"][:, ::-1], axis=1)  # past the last segment 1
+    np.testing.assert_array_equal(b_starts, lengths)
+    assert (ids[:, 0] == CLS).all()
+    assert ((ids == SEP).sum(axis=1) == 2).all() and ((ids == CLS).sum(axis=1) == 1).all()
+    assert (ids[np.arange(number), lengths - 1] == SEP).all()
+    first_sep = np.argmax(ids == SEP, axis=1)
+    segments = (column > first_sep[:, None]) & (column < lengths[:, None])
+    np.testing.assert_array_equal(read["segment_ids"], segments)
+    assert (first_sep > 1).all() and (lengths - first_sep > 2).all()  # neither segment is empty
+    assert (ids[column >= lengths[:, None]] == 0).all()
+    assert lengths.max() == length
+
+    # Masked-LM: counts, places, rates.
+    assert not np.isin(read["masked_lm_ids"][used], (CLS, SEP)).any()
+    expected = [
+        min(slots, max(1, int(round(n * chosen["masked_lm_prob"])))) for n in lengths.tolist()
+    ]
+    if chosen.get("do_whole_word_mask"):
+        assert (used.sum(axis=1) <= expected).all()
+        assert used.sum() > 0.97 * sum(expected)
+        continues = np.array([entry.startswith("##") for entry in VOCAB])
+        chosen_places = np.zeros(ids.shape, bool)
+        chosen_places[rows, places] = True
+        row, place = np.nonzero(continues[ids] & (column > 1) & (column != first_sep[:, None] + 1))
+        np.testing.assert_array_equal(chosen_places[row, place], chosen_places[row, place - 1])
+    else:
+        np.testing.assert_array_equal(used.sum(axis=1), expected)
+    assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
+    before = read["masked_lm_ids"][used]
+    shares = np.array([(now == MASK).mean(), (now == before).mean()])
+    random = (1 - chosen["mask_rate"] - chosen["same_rate"]) / len(VOCAB)
+    error = 4 * 0.5 / len(now) ** 0.5
+    assert abs(shares[0] - chosen["mask_rate"] - random) < error
+    assert abs(shares[1] - chosen["same_rate"] - random) < error
+
+    # Counts in the manifest.
+    counts = manifest["counts"]
+    assert counts["random_next"] == read["next_sentence_labels"].sum()
+    assert counts["predictions"] == used.sum() and counts["tokens"] == lengths.sum()
+    assert 0.5 < counts["random_next"] / number < 0.9  # more where chunks are single sentences
+
+
+def test_dynamic_records_hold_the_texts_unmasked(tmp_path, vocab):
+    path = write_corpus(tmp_path / "a.txt")
+    make(path, vocab, tmp_path / "static")
+    make(path, vocab, tmp_path / "dynamic", dynamic_masking=True)
+    static, dynamic = examples(tmp_path / "static"), examples(tmp_path / "dynamic")
+    assert sorted(dynamic) == ["input_ids", "input_mask", "next_sentence_labels", "segment_ids"]
+    used = static["masked_lm_weights"] == 1
+    rows = np.nonzero(used)[0]
+    ids = static["input_ids"]
+    ids[rows, static["masked_lm_positions"][used]] = static["masked_lm_ids"][used]
+    # The same pairs in the same order: only the masks are left out.
+    np.testing.assert_array_equal(dynamic["input_ids"], ids)
+    np.testing.assert_array_equal(dynamic["segment_ids"], static["segment_ids"])
+
+
+def test_random_segments_come_from_other_documents(tmp_path, vocab):
+    # Each document repeats a word of its own.
+    words = [entry for entry in VOCAB if entry.startswith("word")]
+    text = "\n\n".join("\n".join([f"{word} " * 12] * 20) for word in words)
+    (tmp_path / "a.txt").write_text(text)
+    make(str(tmp_path / "a.txt"), vocab, tmp_path / "records", dynamic_masking=True)
+    read = examples(tmp_path / "records")
+    ids = read["input_ids"]
+    b_word = ids[np.arange(len(ids)), read["input_mask"].sum(axis=1) - 2]
+    np.testing.assert_array_equal(ids[:, 1] != b_word, read["next_sentence_labels"][:, 0] == 1)
+
+
+def test_neighbours_come_from_all_over_the_corpus(tmp_path, vocab):
+    words = [entry for entry in VOCAB if entry.startswith("word")]
+    text = "\n\n".join("\n".join([f"{word} " * 12] * 200) for word in words)
+    (tmp_path / "a.txt").write_text(text)
+    make(str(tmp_path / "a.txt"), vocab, tmp_path / "records", dynamic_masking=True, num_shards=2)
+    first = examples(tmp_path / "records")["input_ids"][:, 1]
+    assert abs((first[1:] == first[:-1]).mean() - 1 / len(words)) < 0.02
+
+
+def test_the_same_options_give_the_same_bytes_with_any_number_of_workers(tmp_path, vocab):
+    paths = [write_corpus(tmp_path / f"{s}.txt", documents=150, seed=s) for s in range(2)]
+    options = {"held_out": 0.1, "examples_per_shard": 700}
+    make(paths, vocab, tmp_path / "one", num_workers=1, **options)
+    make(paths, vocab, tmp_path / "two", num_workers=2, **options)
+    assert digest(tmp_path / "one") == digest(tmp_path / "two")
+    assert len(list((tmp_path / "one").glob("*.tfrecord"))) > 2
+    make(paths, vocab, tmp_path / "seed", random_seed=1, **options)
+    assert digest(tmp_path / "one") != digest(tmp_path / "seed")
+
+
+def test_golden_digest(tmp_path, vocab):
+    # Changes only with the sampling rules: other numpy versions and machines must give the same.
+    lines = [f"word{chr(97 + i % 26)} {i}.\n" + ("\n" if i % 7 == 6 else "") for i in range(400)]
+    (tmp_path / "a.txt").write_text("".join(lines))
+    make(str(tmp_path / "a.txt"), vocab, tmp_path / "records", held_out=0.1, num_shards=2)
+    assert digest(tmp_path / "records")[:16] == "2631bd1bb2a99345"
+
+
+def test_examples_do_not_depend_on_the_number_of_shards(tmp_path, vocab):
+    path = write_corpus(tmp_path / "a.txt")
+    make(path, vocab, tmp_path / "one", num_shards=1)
+    make(path, vocab, tmp_path / "five", num_shards=5)
+    one, five = examples(tmp_path / "one"), examples(tmp_path / "five")
+    for name in one:  # shards are ranges of the shuffling keys: even the order is the same
+        np.testing.assert_array_equal(one[name], five[name])
+
+
+def test_a_token_store_serves_other_lengths(tmp_path, vocab, monkeypatch):
+    path = write_corpus(tmp_path / "a.txt")
+    store = str(tmp_path / "store")
+    make(path, vocab, tmp_path / "short", token_store=store)
+    make(path, vocab, tmp_path / "plain", max_seq_length=128)
+    monkeypatch.setattr(token_store, "tokenise", None)  # nothing is tokenised again
+    make(path, vocab, tmp_path / "long", max_seq_length=128, token_store=store)
+    assert digest(tmp_path / "long") == digest(tmp_path / "plain")
+    assert not (tmp_path / "long" / "work").exists()
+
+
+KILLED = """
+import sys
+from data_prep import token_store
+from data_prep.create_pretraining_data import create
+token_store.store_options.__defaults__ = (0.0, 20_000)
+if __name__ == "__main__":
+    create(sys.argv[1], sys.argv[2], sys.argv[3], max_seq_length=64, max_predictions_per_seq=10,
+           dupe_factor=30, examples_per_shard=2000, num_workers=int(sys.argv[4]), progress=False)
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab, workers):
+    path = write_corpus(tmp_path / "a.txt", documents=250, sentences=(5, 60))
+    (tmp_path / "run.py").write_text(KILLED)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def start(output):
+        command = [sys.executable, str(tmp_path / "run.py"), path, vocab, str(output), workers]
+        return subprocess.Popen(command, env=environment, start_new_session=True)
+
+    whole = start(tmp_path / "whole")
+    assert whole.wait() == 0
+    kills = 0
+    for wanted in ("work/rows-train-00001.summary", "work/shard-train-00001.summary"):
+        process = start(tmp_path / "killed")
+        while process.poll() is None and not (tmp_path / "killed" / wanted).exists():
+            time.sleep(0.002)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills == 2
+    assert not (tmp_path / "killed" / "manifest.json").exists()
+    done = tmp_path / "killed" / "work" / "rows-train-00001.rows"
+    made = done.stat().st_mtime_ns
+    again = start(tmp_path / "killed")
+    while again.poll() is None and done.exists():
+        assert done.stat().st_mtime_ns == made  # what was done is not done again
+        time.sleep(0.01)
+        if not done.exists():
+            break
+    assert again.wait() == 0
+    assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
+    assert (tmp_path / "killed" / "manifest.json").read_text() == (
+        tmp_path / "whole" / "manifest.json"
+    ).read_text()
+    assert not (tmp_path / "killed" / "work").exists()
+
+
+def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path, vocab):
+    path = write_corpus(tmp_path / "a.txt")
+    first = make(path, vocab, tmp_path / "records")
+    before = [p.stat().st_mtime_ns for p in sorted((tmp_path / "records").iterdir())]
+    assert make(path, vocab, tmp_path / "records") == first
+    assert [p.stat().st_mtime_ns for p in sorted((tmp_path / "records").iterdir())] == before
+    with pytest.raises(UserError, match="max_seq_length: was 64, now 32.*--overwrite"):
+        make(path, vocab, tmp_path / "records", max_seq_length=32)
+    second = make(path, vocab, tmp_path / "records", max_seq_length=32, overwrite=True)
+    assert second["max_seq_length"] == 32
+    assert examples(tmp_path / "records")["input_ids"].shape[1] == 32
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        ({"max_seq_length": 4}, "max_seq_length=4: must be from 5"),
+        ({"mask_rate": 0.9}, "sum to 1"),
+        ({"dupe_factor": 0}, "dupe_factor=0"),
+        ({"compression": "ZIP"}, "compression='ZIP'"),
+        ({"max_seq_len": 4}, "unknown option 'max_seq_len'.*max_seq_length"),
+    ],
+)
+def test_wrong_options(tmp_path, vocab, options, message):
+    with pytest.raises(UserError, match=message):
+        make(write_corpus(tmp_path / "a.txt"), vocab, tmp_path / "records", **options)
+    assert not (tmp_path / "records").exists()
+
+
+def test_wrong_inputs(tmp_path, vocab):
+    path = write_corpus(tmp_path / "a.txt")
+    with pytest.raises(UserError, match="no file matches"):
+        make(str(tmp_path / "*.md"), vocab, tmp_path / "records")
+    (tmp_path / "bad.txt").write_text("worda\nwordb\n")
+    with pytest.raises(UserError, match=r"\[CLS\]|special"):
+        make(path, str(tmp_path / "bad.txt"), tmp_path / "records")
+
+
+def test_a_full_disk_leaves_no_half_written_file(tmp_path, vocab, monkeypatch):
+    import errno
+
+    from data_prep import shards
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = write_corpus(tmp_path / "a.txt")
+    with monkeypatch.context() as patched:
+        patched.setattr(shards, "frame_records", full)
+        with pytest.raises(UserError, match="disk is full"):
+            make(path, vocab, tmp_path / "records")
+    assert not list((tmp_path / "records").glob("*.tfrecord*"))
+    make(path, vocab, tmp_path / "records")
+    assert list((tmp_path / "records").glob("*.tfrecord"))
+
+
+@pytest.mark.parametrize(
+    "text", ["彼得住在哪裡？", "폼페이오 장관의 아시아 순방일정이 어떻게 되나요?"]
+)
+def test_languages_without_spaces_or_latin_letters(tmp_path, text):
+    import unicodedata
+
+    letters = sorted(set(unicodedata.normalize("NFD", text)) - {" "})
+    entries = VOCAB[:5] + letters + [f"##{letter}" for letter in letters]
+    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text(f"{text}\n{text}\n\n{text}\n", encoding="utf-8")
+    make(str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), tmp_path / "records")
+    ids = examples(tmp_path / "records")["input_ids"]
+    assert (ids == 1).mean() < 0.01  # a random token may be [UNK]; nothing else is
+
+
+def test_the_command(tmp_path, vocab):
+    def run(pattern):
+        command = [sys.executable, "-m", "data_prep.create_pretraining_data", f"--vocab={vocab}"]
+        command += [f"--input={pattern}", f"--output={tmp_path / 'records'}", "--dupe_factor=2"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    done = run(write_corpus(tmp_path / "a.txt"))
+    assert done.returncode == 0, done.stderr
+    assert "examples in 1 shards" in done.stdout
+    failed = run(tmp_path / "*.md")
+    assert failed.returncode == 2
+    assert "no file matches" in failed.stderr and "Traceback" not in failed.stderr

@@ -1,0 +1,265 @@
+"""Reading records for training: order, exact resuming, input pipelines, dynamic masks, errors."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from corpora import VOCAB, write_corpus, write_vocabulary
+
+from data_prep import records
+from data_prep.create_pretraining_data import create
+from data_prep.records import Position, open_records, pretraining_dataset
+from official_bert.errors import UserError
+
+tf = pytest.importorskip("tensorflow")
+
+CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Folders of small records, by kind."""
+    folder = tmp_path_factory.mktemp("records")
+    vocab = write_vocabulary(folder / "vocab.txt")
+    path = write_corpus(folder / "a.txt", documents=80)
+    kinds = {
+        "static": {},
+        "gzip": {"compression": "GZIP"},
+        "dynamic": {"dynamic_masking": True},
+        "words": {"dynamic_masking": True, "do_whole_word_mask": True},
+    }
+    for kind, options in kinds.items():
+        options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "num_shards": 4} | options
+        options |= {"dupe_factor": 3}
+        create(path, vocab, str(folder / kind), num_workers=1, progress=False, **options)
+    return {kind: str(folder / kind) for kind in kinds}
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    monkeypatch.setattr(records, "_WINDOW", 128)
+
+
+def batches(source, batch_size=32, **options):
+    dataset = pretraining_dataset(source, batch_size, **options)
+    return [{name: value.numpy() for name, value in batch.items()} for batch in dataset]
+
+
+def assert_equal(one, other):
+    assert len(one) == len(other)
+    for a, b in zip(one, other, strict=True):
+        assert sorted(a) == sorted(b)
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def rows(read):
+    """Sorted rows, to compare sets of examples in any order."""
+    return sorted(row.tobytes() for batch in read for row in batch["input_ids"])
+
+
+def test_shapes_and_types_are_static(made):
+    spec = pretraining_dataset(made["static"], 32).element_spec
+    assert spec["input_ids"] == tf.TensorSpec([32, 64], tf.int32)
+    assert spec["segment_ids"] == spec["input_mask"] == spec["input_ids"]
+    assert spec["masked_lm_positions"] == tf.TensorSpec([32, 10], tf.int32)
+    assert spec["masked_lm_ids"] == spec["masked_lm_positions"]
+    assert spec["masked_lm_weights"] == tf.TensorSpec([32, 10], tf.float32)
+    assert spec["next_sentence_labels"] == tf.TensorSpec([32, 1], tf.int32)
+    assert pretraining_dataset(made["dynamic"], 32).element_spec == spec
+
+
+def test_it_reads_what_tensorflow_reads(made):
+    names = {name: kind for name, kind in records.SCHEMA.items()}
+    features = {
+        name: tf.io.VarLenFeature(tf.int64 if kind == "int64" else tf.float32)
+        for name, kind in names.items()
+    }
+    files = open_records(made["static"]).files
+    raw = [record.numpy() for record in tf.data.TFRecordDataset(files)]
+    parsed = tf.io.parse_example(raw, features)
+    read = batches(made["static"], shuffle=False, drop_remainder=False)
+    for name in names:
+        ours = np.concatenate([batch[name] for batch in read])
+        np.testing.assert_array_equal(ours, tf.sparse.to_dense(parsed[name]).numpy())
+
+
+def test_every_epoch_reads_everything_once_in_another_order(made):
+    opened = open_records(made["static"])
+    size = opened.examples
+    assert size % 32
+    first = batches(opened, epochs=1, seed=1, drop_remainder=False)
+    both = batches(opened, epochs=2, seed=1, drop_remainder=False)
+    assert sum(len(batch["input_ids"]) for batch in first) == size
+    ids = np.concatenate([batch["input_ids"] for batch in both])
+    one, two = ids[:size], ids[size:]
+    assert sorted(map(bytes, one)) == sorted(map(bytes, two)) == rows(first)
+    assert (one != two).any(axis=1).mean() > 0.95
+    assert_equal(batches(opened, seed=1), batches(opened, seed=1))
+    assert (batches(opened, seed=2)[0]["input_ids"] != first[0]["input_ids"]).any()
+    # The shards change places, and the records within them too.
+    assert len({tuple(opened.shard_order(1, epoch)) for epoch in range(8)}) > 3
+
+
+@pytest.mark.parametrize("kind", ["static", "gzip", "dynamic", "words"])
+def test_reading_goes_on_anywhere(made, kind):
+    opened = open_records(made[kind])
+    whole = batches(opened, seed=3, epochs=3)
+    for step in (0, 1, 7, opened.examples // 32, opened.examples // 32 + 1, len(whole) - 1):
+        place = opened.position(step * 32, seed=3)
+        assert opened.examples_before(place, seed=3) == step * 32
+        rest = pretraining_dataset(opened, 32, seed=3, epochs=3, start=place).take(4)
+        rest = [{name: value.numpy() for name, value in batch.items()} for batch in rest]
+        assert_equal(rest, whole[step : step + 4])
+    assert_equal(batches(opened, seed=3, epochs=3, start=32 * (len(whole) - 2)), whole[-2:])
+
+
+def test_positions(made):
+    opened = open_records(made["static"])
+    assert opened.position(0, seed=5) == Position(0, 0, 0)
+    first = opened.counts[opened.shard_order(5, 0)[0]]
+    assert opened.position(first - 1, seed=5) == Position(0, 0, first - 1)
+    assert opened.position(first, seed=5) == Position(0, 1, 0)
+    assert opened.position(2 * opened.examples, seed=5) == Position(2, 0, 0)
+    with pytest.raises(UserError, match="behind the last of 2 epochs"):
+        pretraining_dataset(opened, 32, epochs=2, start=Position(2, 0, 0))
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+def test_input_pipelines_share_every_batch(made, kind):
+    whole = batches(made[kind], 48, seed=1)
+    for pipeline in range(3):
+        part = batches(made[kind], 48, seed=1, num_input_pipelines=3, input_pipeline_id=pipeline)
+        mine = slice(16 * pipeline, 16 * pipeline + 16)
+        assert_equal(part, [{name: v[mine] for name, v in batch.items()} for batch in whole])
+    with pytest.raises(UserError, match="48 cannot be divided among 5"):
+        pretraining_dataset(made[kind], 48, num_input_pipelines=5)
+
+
+def test_it_works_under_a_strategy(made):
+    strategy = tf.distribute.get_strategy()
+    distributed = strategy.distribute_datasets_from_function(
+        lambda context: pretraining_dataset(
+            made["static"],
+            32,
+            num_input_pipelines=context.num_input_pipelines,
+            input_pipeline_id=context.input_pipeline_id,
+        )
+    )
+    np.testing.assert_array_equal(
+        next(iter(distributed))["input_ids"], batches(made["static"])[0]["input_ids"]
+    )
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "words"])
+def test_dynamic_masks_obey_the_rules(made, kind):
+    read = batches(made[kind], seed=1, epochs=8)
+    read = {name: np.concatenate([batch[name] for batch in read]) for name in read[0]}
+    ids, used = read["input_ids"], read["masked_lm_weights"] == 1
+    lengths = read["input_mask"].sum(axis=1)
+    rows_of, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
+    now = ids[rows_of, places].copy()
+    before = read["masked_lm_ids"][used]
+    assert not np.isin(before, (0, CLS, SEP)).any()
+    assert (places < lengths[rows_of]).all()
+    assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
+    assert not read["masked_lm_positions"][~used].any() and not read["masked_lm_ids"][~used].any()
+    wanted = [min(10, max(1, int(round(n * 0.15)))) for n in lengths.tolist()]
+    if kind == "dynamic":
+        np.testing.assert_array_equal(used.sum(axis=1), wanted)
+    else:
+        assert (used.sum(axis=1) <= wanted).all() and used.sum() > 0.97 * sum(wanted)
+    error = 4 * 0.5 / len(now) ** 0.5
+    assert abs((now == MASK).mean() - 0.8 - 0.1 / len(VOCAB)) < error
+    assert abs((now == before).mean() - 0.1 - 0.1 / len(VOCAB)) < error
+
+    ids[rows_of, places] = before
+    assert ((ids == SEP).sum(axis=1) == 2).all()
+    if kind == "words":
+        chosen = np.zeros(ids.shape, bool)
+        chosen[rows_of, places] = True
+        continues = np.array([entry.startswith("##") for entry in VOCAB])[ids]
+        inside = continues[:, 1:] & (ids[:, :-1] != CLS) & (ids[:, :-1] != SEP)
+        np.testing.assert_array_equal(chosen[:, 1:][inside], chosen[:, :-1][inside])
+    # All places of a row are masked alike.
+    long = lengths == 64
+    share = np.bincount(places[long[rows_of]], minlength=64) / long.sum()
+    inner = share[(share > 0)]
+    assert inner.max() < 3 * inner.mean()
+
+
+def test_dynamic_masks_change_with_the_epoch_and_the_seed_only(made):
+    opened = open_records(made["dynamic"])
+    one = batches(opened, seed=1, shuffle=False, epochs=2, drop_remainder=False, batch_size=29)
+    again = batches(opened, seed=1, shuffle=False, epochs=2, drop_remainder=False, batch_size=29)
+    assert_equal(one, again)
+    places = np.concatenate([batch["masked_lm_positions"] for batch in one])
+    size = opened.examples
+    assert (places[:size] != places[size:]).any(axis=1).mean() > 0.9
+    other = batches(opened, seed=2, shuffle=False)
+    assert (other[0]["masked_lm_positions"] != places[:32]).any(axis=1).mean() > 0.9
+
+
+def test_records_without_a_manifest(made, tmp_path):
+    for name in ("static", "gzip"):
+        opened = open_records(made[name])
+        folder = tmp_path / name
+        folder.mkdir()
+        for file in opened.files:
+            shutil.copy(file, folder)
+        foreign = open_records(str(folder / "examples-*"))
+        assert foreign.counts == opened.counts and not foreign.manifest
+        assert (foreign.max_seq_length, foreign.max_predictions_per_seq) == (64, 10)
+        assert_equal(batches(str(folder), seed=4), batches(opened, seed=4))
+    with pytest.raises(UserError, match="no feature 'masked_lm_positions'"):
+        file = open_records(made["dynamic"]).files[0]
+        shutil.copy(file, tmp_path / "x.tfrecord")
+        open_records(str(tmp_path / "x.tfrecord"))
+
+
+def test_some_of_the_shards(made):
+    files = open_records(made["static"]).files[:2]
+    opened = open_records(files)
+    assert opened.examples == sum(open_records(made["static"]).counts[:2])
+    assert opened.manifest["max_seq_length"] == 64
+
+
+def test_nothing_matches(tmp_path):
+    with pytest.raises(UserError, match="no record file matches '.*nothing-"):
+        open_records(str(tmp_path / "nothing-*"))
+    with pytest.raises(UserError, match="holds no records"):
+        open_records(str(tmp_path))
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("kind", ["static", "gzip"])
+def test_a_truncated_file_is_named(made, tmp_path, manifest, kind):
+    source = open_records(made[kind])
+    for file in source.files:
+        shutil.copy(file, tmp_path)
+    if manifest:
+        (tmp_path / "manifest.json").write_text(json.dumps(source.manifest))
+    victim = tmp_path / source.files[2].rsplit("/", 1)[1]
+    victim.write_bytes(victim.read_bytes()[:-7])
+    with pytest.raises(UserError, match=f"{victim.name} is truncated"):
+        open_records(str(tmp_path / "*.tfrecord"))
+
+
+def test_a_file_of_something_else_is_named(tmp_path):
+    (tmp_path / "a.tfrecord").write_bytes(b"this is not a TFRecord file at all")
+    with pytest.raises(UserError, match=r"a.tfrecord is no TFRecord file"):
+        open_records(str(tmp_path / "a.tfrecord"))
+    (tmp_path / "b.tfrecord").write_bytes(b"")
+    with pytest.raises(UserError, match="hold no examples"):
+        open_records(str(tmp_path / "b.tfrecord"))
+
+
+@pytest.mark.parametrize(
+    "name,value", [("max_seq_length", 128), ("max_predictions_per_seq", 20), ("vocab_size", 7)]
+)
+def test_records_of_other_options_than_the_configuration(made, name, value):
+    with pytest.raises(UserError, match=f"the records have {name} .*the configuration {value}"):
+        pretraining_dataset(made["static"], 32, **{name: value})
+    right = {"max_seq_length": 64, "max_predictions_per_seq": 10, "vocab_size": len(VOCAB)}
+    pretraining_dataset(made["static"], 32, **right)

@@ -1,0 +1,72 @@
+"""Hand-packed records: the bytes of protocol buffers and of TensorFlow's own writer."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep.record_files import parse_example, read_records
+from data_prep.tf_example import frame_records, pack_examples
+
+tf = pytest.importorskip("tensorflow")
+
+
+def message(features, row):
+    built = tf.train.Example()
+    for name, values in features.items():
+        feature = built.features.feature[name]
+        if values.dtype.kind == "f":
+            feature.float_list.value.extend(values[row].tolist())
+        else:
+            feature.int64_list.value.extend(values[row].tolist())
+    return built.SerializeToString(deterministic=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 5),
+    st.lists(
+        st.tuples(st.integers(1, 300), st.sampled_from([1, 127, 128, 16383, 16384, 2**21 - 1])),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(0, 2**32),
+)
+def test_the_bytes_are_those_of_protocol_buffers(rows, shapes, seed):
+    generator = np.random.default_rng(seed)
+    features = {
+        f"feature_{9 - index}": generator.integers(0, high + 1, (rows, length))
+        for index, (length, high) in enumerate(shapes)
+    }
+    features["weights"] = generator.random((rows, 3)).astype(np.float32)
+    data, lengths = pack_examples(features)
+    ends = np.cumsum(lengths)
+    for row in range(rows):
+        packed = data[ends[row] - lengths[row] : ends[row]].tobytes()
+        assert packed == message(features, row)
+        parsed = parse_example(packed)
+        for name, values in features.items():
+            np.testing.assert_array_equal(parsed[name], values[row])
+
+
+def test_the_file_is_that_of_tensorflows_writer(tmp_path):
+    generator = np.random.default_rng(0)
+    features = {"ids": generator.integers(0, 30000, (50, 40)), "one": np.ones((50, 1), np.uint8)}
+    data, lengths = pack_examples(features)
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for row in range(50):
+            writer.write(message(features, row))
+    framed = frame_records(data, lengths)
+    assert framed == (tmp_path / "theirs").read_bytes()
+    (tmp_path / "ours").write_bytes(framed)
+    assert list(read_records(str(tmp_path / "ours"))) == [message(features, r) for r in range(50)]
+
+
+@pytest.mark.parametrize("value", [-1, 2**21])
+def test_values_that_do_not_fit_are_refused(value):
+    with pytest.raises(ValueError, match="can be packed"):
+        pack_examples({"ids": np.array([[value]])})
+
+
+def test_no_records_make_an_empty_file():
+    assert frame_records(np.zeros(0, np.uint8), np.zeros(0, np.int64)) == b""
