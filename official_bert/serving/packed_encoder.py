@@ -1,20 +1,19 @@
 """The encoder for inference: the same numbers as `BertEncoder`, computed without padding.
 
-Dense layers and normalisation, nine tenths of the work at BERT's lengths, do not care where one text
-ends and the next begins: they run over the tokens of all rows together, [N, H]. Only attention looks
-at rows, so only there tokens are spread to [B, L], L being the longest row rounded up to a multiple
-of eight. On batches of mixed length this takes 0.55 to 0.65 of the time of padding everything
-(benchmarks/README.md); on one text it costs nothing. Variables are plain `tf.Variable`s, so that a
-SavedModel holds no trace of Keras.
+Dense layers and normalisation, nine tenths of the work at BERT's lengths, do not care where one
+text ends and the next begins: they run over the tokens of all rows together, [N, H]. Only attention
+looks at rows, so only there tokens are spread to [B, L], L being the longest row rounded up to a
+multiple of eight. On batches of mixed length this takes 0.55 to 0.65 of the time of padding
+everything (benchmarks/README.md); on one text it costs nothing. Variables are plain `tf.Variable`s,
+so that a SavedModel holds no trace of Keras.
 """
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert.serving.packing import Packed, longest
+from official_bert.serving.packing import Packed, Rows
 
 _MASKED_SCORE = -10000.0  # as in official_bert.layers
-_LENGTH_MULTIPLE = 8  # vector width of float32 on current processors
 
 
 class PackedEncoder(tf.Module):
@@ -28,7 +27,7 @@ class PackedEncoder(tf.Module):
 
     def __init__(self, encoder, precision: str = "float32"):
         super().__init__(name="encoder")
-        self.config = _Hidden(encoder.config)
+        self.config = encoder.config
         self.dtype = tf.as_dtype(precision)
         embeddings = encoder.embeddings
         self.word_embeddings = self._table(embeddings.word_embeddings, "word_embeddings")
@@ -48,7 +47,7 @@ class PackedEncoder(tf.Module):
         states = [self.embedding_norm(x)]
         rows = Rows(packed)
         allowed = rows.mask[:, None, None, :]  # [B, 1, 1, L]
-        if self.config.value.attention_direction == "left_to_right":
+        if self.config.attention_direction == "left_to_right":
             place = tf.range(rows.length)
             allowed &= place[None, None, None, :] <= place[:, None]
         bias = tf.cast(tf.where(allowed, 0.0, _MASKED_SCORE), self.dtype)
@@ -58,7 +57,7 @@ class PackedEncoder(tf.Module):
 
     def summary_token(self, sequence, packed: Packed):
         """[N, H] -> [B, H]: the vector of [CLS]; in a left-to-right model of the last token."""
-        if self.config.value.attention_direction == "left_to_right":
+        if self.config.attention_direction == "left_to_right":
             return tf.gather(sequence, packed.row_starts + packed.row_lengths - 1)
         return tf.gather(sequence, packed.row_starts)
 
@@ -68,32 +67,6 @@ class PackedEncoder(tf.Module):
 
     def _table(self, weights, name):
         return variable(weights, self.dtype, name)
-
-
-class Rows:
-    """Where packed tokens stand when they are spread to rows, and the way back.
-
-    Attributes:
-      length: int32, L: the longest row, rounded up.
-      mask: bool [B, L], true at tokens.
-    """
-
-    def __init__(self, packed: Packed):
-        most = tf.maximum(longest(packed.row_lengths), 1)
-        self.length = -(-most // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
-        self.mask = tf.sequence_mask(packed.row_lengths, self.length)
-        count = tf.shape(packed.ids)[0]
-        places = packed.row_starts[:, None] + tf.range(self.length)  # [B, L]
-        self._spread = tf.minimum(places, count - 1)  # padding repeats some token; it is masked
-        self._tokens = tf.squeeze(tf.where(tf.reshape(self.mask, [-1])), axis=1)  # [N]
-
-    def spread(self, x):
-        """[N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
-        return tf.gather(x, self._spread)
-
-    def collect(self, x):
-        """[B * L, ...] -> [N, ...]."""
-        return tf.gather(x, self._tokens)
 
 
 class Dense(tf.Module):
@@ -177,7 +150,7 @@ def activation(config):
         return {"relu": tf.nn.relu, "tanh": tf.tanh, "linear": tf.identity}[config.hidden_act]
     if config.gelu_form == "tanh":
         return lambda x: tf.nn.gelu(x, approximate=True)
-    return lambda x: (0.5 * x) * (1.0 + tf.math.erf(x * np.sqrt(0.5).astype("float32")))
+    return lambda x: (0.5 * x) * (1.0 + tf.math.erf(x * 0.5**0.5))
 
 
 def variable(weights, dtype, name) -> tf.Variable:
@@ -190,10 +163,3 @@ def _array(weights) -> np.ndarray:
     from keras import ops
 
     return ops.convert_to_numpy(ops.cast(weights, "float32"))
-
-
-class _Hidden:
-    """Keeps an object out of the sight of `tf.Module`, which would try to track it."""
-
-    def __init__(self, value):
-        self.value = value

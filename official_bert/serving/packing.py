@@ -1,8 +1,8 @@
 """Texts as the encoder reads them, with no padding: the tokens of all rows one after another.
 
 Everything here is TensorFlow and ends up inside the SavedModel, so that a text is packed exactly as
-`data_prep.tasks.sequences` packed it for training. B is the number of rows, N the number of tokens of
-all rows together.
+`data_prep.tasks.sequences` packed it for training. B is the number of rows, N the number of tokens
+of all rows together.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 TRUNCATIONS = ("head", "tail", "head+tail")
+_LENGTH_MULTIPLE = 8  # of rows; the vector width of float32 on current processors
 
 
 class Packed(NamedTuple):
@@ -33,6 +34,32 @@ class Packed(NamedTuple):
         return tf.cumsum(self.row_lengths, exclusive=True)
 
 
+class Rows:
+    """Where packed tokens stand when they are spread to rows, and the way back.
+
+    Attributes:
+      length: int32, L: the longest row, rounded up.
+      mask: bool [B, L], true at tokens.
+    """
+
+    def __init__(self, packed: Packed):
+        most = tf.maximum(longest(packed.row_lengths), 1)
+        self.length = -(-most // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
+        self.mask = tf.sequence_mask(packed.row_lengths, self.length)
+        count = tf.shape(packed.ids)[0]
+        places = packed.row_starts[:, None] + tf.range(self.length)  # [B, L]
+        self._spread = tf.minimum(places, count - 1)  # padding repeats some token; it is masked
+        self._tokens = tf.squeeze(tf.where(tf.reshape(self.mask, [-1])), axis=1)  # [N]
+
+    def spread(self, x):
+        """[N, ...] -> [B, L, ...]; what stands at padding has no meaning."""
+        return tf.gather(x, self._spread)
+
+    def collect(self, x):
+        """[B * L, ...] -> [N, ...]."""
+        return tf.gather(x, self._tokens)
+
+
 def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
     """[CLS] text [SEP], the text cut to fit. `text` is a ragged int32 tensor [B, (tokens)]."""
     room = max_seq_length - 2
@@ -42,9 +69,9 @@ def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head
 def pair(first, second, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
     """[CLS] first [SEP] second [SEP].
 
-    A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as in
-    the original code. Here all at once: the first may keep the larger half of the room, or whatever
-    the second leaves.
+    A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
+    in the original code. Here all at once: the first may keep the larger half of the room, or
+    whatever the second leaves.
     """
     room = max_seq_length - 3
     a, b = _lengths(first), _lengths(second)
@@ -60,8 +87,8 @@ def cut(text, kept, truncation: str = "head"):
     Args:
       text: ragged [B, (tokens)].
       kept: int32 [B], how many tokens stay; at most as many as the row has.
-      truncation: which stay: the first ("head"), the last ("tail"), or the first quarter and the last
-        three quarters ("head+tail").
+      truncation: which stay: the first ("head"), the last ("tail"), or the first quarter and the
+        last three quarters ("head+tail").
     """
     if truncation not in TRUNCATIONS:
         raise ValueError(f"truncation={truncation!r}; it is one of {', '.join(TRUNCATIONS)}")
@@ -113,6 +140,15 @@ def from_padded(input_ids, input_mask, segment_ids) -> Packed:
         segments=tf.boolean_mask(segment_ids, mask),
         positions=tf.cast(places, tf.int32),
         row_lengths=tf.reduce_sum(tf.cast(mask, tf.int32), axis=1),
+    )
+
+
+def to_padded(values, input_mask):
+    """[N, ...] of `from_padded(input_ids, input_mask, ...)` -> [B, L, ...], zeros at padding."""
+    shape = tf.shape(input_mask)
+    places = tf.where((input_mask > 0) | (tf.range(shape[1]) == 0))
+    return tf.scatter_nd(
+        tf.cast(places, tf.int32), values, tf.concat([shape, tf.shape(values)[1:]], axis=0)
     )
 
 

@@ -1,0 +1,144 @@
+"""Exports a model folder as a SavedModel that takes text.
+
+    python -m experiments.export --model=runs/spam/model --output=exported/spam
+
+writes exported/spam/1/, which needs tensorflow and tensorflow-text and nothing of this project.
+What it takes and gives is listed at the end, and by
+
+    saved_model_cli show --dir=exported/spam/1 --all
+"""
+
+from pathlib import Path
+
+from absl import flags
+
+from official_bert import commands
+from official_bert.errors import UserError
+
+flags.DEFINE_string("model", "", "Model folder, such as the `model` folder of a fine-tuning run.")
+flags.DEFINE_string("output", "", "Folder to write; the SavedModel goes in its sub-folder 1/.")
+flags.DEFINE_enum(
+    "head",
+    None,
+    [
+        "classification",
+        "span",
+        "multiple_choice",
+        "tagging",
+        "masked_words",
+        "embedding",
+        "features",
+    ],
+    "What to serve; by default the head that the model has.",
+)
+flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Of weights and products.")
+flags.DEFINE_list(
+    "input_fields",
+    None,
+    "Names of the text inputs of a classifier, one or two; by default the task's.",
+)
+flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
+flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)
+flags.DEFINE_string("layers", None, "Layers of embeddings and features, such as concat_last_four.")
+flags.DEFINE_enum("pooling", None, ["cls", "mean"], "Of embeddings.")
+flags.DEFINE_bool("normalize", None, "Scale embeddings to length 1.")
+flags.DEFINE_float(
+    "null_score_diff_threshold", None, "SQuAD 2.0: how far the empty answer has to be ahead."
+)
+flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
+flags.DEFINE_bool("overwrite", False, "Replace the version if it exists.")
+
+_SETTINGS = (
+    "precision",
+    "input_fields",
+    "max_seq_length",
+    "top_k",
+    "layers",
+    "pooling",
+    "normalize",
+    "null_score_diff_threshold",
+)
+
+
+def export(model_folder, output, **options) -> Path:
+    """Exports a model folder; names the text inputs of a classifier as its task does.
+
+    Args:
+      model_folder: the folder.
+      output: where to; the SavedModel is in its sub-folder "1".
+      **options: as for `official_bert.serving.export`.
+
+    Returns:
+      The path of the SavedModel.
+    """
+    import official_bert
+    from official_bert import serving
+
+    loaded = official_bert.load(model_folder)
+    if loaded.tokenizer is None:
+        raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
+    if loaded.head == "classification" and not options.get("input_fields"):
+        options["input_fields"] = _input_fields(loaded.settings.get("task"))
+    return serving.export(loaded, output, **options)
+
+
+def answer(saved_model, texts, **more_inputs) -> list[dict]:
+    """What an exported model says to a few texts: one dict an output row.
+
+    `texts` go to the model's first input; `more_inputs` are lists for the others, by name.
+    """
+    from official_bert import serving
+
+    model = serving.load(saved_model)
+    first = model.description["inputs"][0]
+    outputs = model(**{first: texts}, **more_inputs)
+    return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
+
+
+def _input_fields(task) -> tuple[str, ...]:
+    """The task's names for one or two texts; ("text",) where the model folder names no task."""
+    if not isinstance(task, dict) or not task.get("name"):
+        return ("text",)
+    from data_prep.tasks import get_task
+
+    return tuple(get_task(task["name"], **task.get("options", {})).input_fields)
+
+
+def describe(saved_model: Path) -> str:
+    """The signatures of an exported model, a line an input or output."""
+    from official_bert import serving
+
+    lines = []
+    for name, function in serving.load(saved_model).signatures.items():
+        lines.append(f"{name}:")
+        for arrow, specs in (
+            ("<-", function.structured_input_signature[1]),
+            ("->", function.structured_outputs),
+        ):
+            for field, spec in sorted(specs.items()):
+                shape = ", ".join("?" if size is None else str(size) for size in spec.shape)
+                lines.append(f"  {arrow} {field}: {spec.dtype.name} [{shape}]")
+    return "\n".join(lines)
+
+
+def main(argv) -> None:
+    del argv
+    options = flags.FLAGS
+    for name in ("model", "output"):
+        if not options[name].value:
+            raise UserError(f"--{name} is missing; see --help")
+    settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
+    path = export(
+        options.model,
+        options.output,
+        head=options.head,
+        version=options.version,
+        overwrite=options.overwrite,
+        **settings,
+    )
+    print(describe(path))
+    print(f"SavedModel: {path}")
+
+
+if __name__ == "__main__":
+    commands.run(main)

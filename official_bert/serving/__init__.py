@@ -1,0 +1,25 @@
+"""SavedModels that take text: tokeniser, encoder and answer in one TensorFlow graph (section 4).
+
+    from official_bert.serving import export, load
+    export("runs/spam/model", "spam")                    # writes spam/1/
+    load("spam")(text=["WINNER!! call now"])["labels"]   # one row a text
+
+A module a head; `saved_model.py` puts them behind signatures. An exported model needs tensorflow and
+tensorflow-text, nothing of this project.
+"""
+
+import importlib
+
+_HOME_OF = {
+    "HEADS": "saved_model",
+    "ServingSettings": "settings",
+    "export": "saved_model",
+    "load": "client",
+}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str):
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'official_bert.serving' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"official_bert.serving.{_HOME_OF[name]}"), name)

@@ -1,0 +1,99 @@
+"""Vectors for texts and tokens: sentence embeddings and the feature-based approach (section
+5.3)."""
+
+import tensorflow as tf
+
+from official_bert.errors import UserError
+from official_bert.serving import packing
+from official_bert.serving.served_model import ServedModel
+
+# Name -> (hidden states it reads, how it joins them). The names are those of
+# official_bert.features; its two weighted sums have weights to learn and start as the plain mean,
+# which is what is here.
+LAYERS = {
+    "embeddings": (slice(0, 1), "single"),
+    "second_to_last": (slice(-2, -1), "single"),
+    "last": (slice(-1, None), "single"),
+    "mean_last_four": (slice(-4, None), "mean"),
+    "concat_last_four": (slice(-4, None), "concat"),
+    "mean_all": (slice(1, None), "mean"),
+}
+
+
+class _ServedVectors(ServedModel):
+    text_inputs = {"text": [None]}
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        if settings.layers not in LAYERS:
+            raise UserError(f"layers must be one of {', '.join(LAYERS)}, not {settings.layers!r}")
+        if settings.layers.endswith("last_four") and loaded.config.num_hidden_layers < 4:
+            raise UserError(
+                f"layers={settings.layers!r} reads four layers; the encoder has "
+                f"{loaded.config.num_hidden_layers}"
+            )
+
+    def token_vectors(self, packed):
+        """float32 [N, D], D = H, or 4H for "concat_last_four"; and the last layer [N, H]."""
+        states = self.encoder.hidden_states(packed)
+        selected, join = LAYERS[self.settings.layers]
+        layers = states[selected]
+        if join == "concat":
+            return tf.concat(layers, axis=1), states[-1]
+        return tf.add_n(layers) / len(layers), states[-1]
+
+
+class ServedEmbedding(_ServedVectors):
+    """`embedding` float32 [B, D]: the vector of [CLS], or the mean over all tokens of the text.
+
+    The mean counts [CLS] and [SEP], as sentence-transformers does.
+    """
+
+    kind = "embedding"
+
+    def answer_texts(self, text):
+        return self.answer_ids(self.pack_single(self.tokenize(text)))
+
+    def answer_ids(self, packed):
+        vectors, _ = self.token_vectors(packed)
+        if self.settings.pooling == "cls":
+            vectors = self.encoder.summary_token(vectors, packed)
+        else:
+            rows = tf.repeat(tf.range(tf.size(packed.row_lengths)), packed.row_lengths)
+            vectors = tf.math.segment_mean(vectors, rows)  # every row has a token
+        if self.settings.normalize:
+            vectors = tf.math.l2_normalize(vectors, axis=1)
+        return {"embedding": vectors}
+
+
+class ServedFeatures(_ServedVectors):
+    """A vector for each token, padded to the longest row L:
+
+    `features` float32 [B, L, D], `pooled_output` float32 [B, H], `input_ids` int32 [B, L], and
+    for texts `start` and `end` int32 [B, L], the characters of each token, -1 at [CLS], [SEP] and
+    padding.
+    """
+
+    kind = "features"
+
+    def answer_texts(self, text):
+        ids, starts, ends = self.tokenizer.tokenize_with_offsets(text)
+        packed = self.pack_single(ids)
+        answer = self.answer_ids(packed)
+        rows = packing.Rows(packed)
+        for name, values in (("start", starts), ("end", ends)):
+            offsets = packing.single(
+                values, -1, -1, self.settings.max_seq_length, self.settings.truncation
+            )
+            answer[name] = tf.where(rows.mask, rows.spread(offsets.ids), -1)
+        return answer
+
+    def answer_ids(self, packed):
+        vectors, last = self.token_vectors(packed)
+        rows = packing.Rows(packed)
+        features = tf.where(rows.mask[..., None], rows.spread(vectors), 0.0)
+        return {
+            "features": features,
+            "pooled_output": tf.cast(self.encoder.pooled(last, packed), tf.float32),
+            "input_ids": tf.where(rows.mask, rows.spread(packed.ids), self.pad_id),
+        }

@@ -1,0 +1,207 @@
+"""From a model folder to a SavedModel with everything inside.
+
+The folder that `export` writes is what TensorFlow Serving expects:
+
+    OUTPUT/1/saved_model.pb, variables/
+    OUTPUT/1/assets/vocab.txt, labels.txt
+    OUTPUT/1/assets.extra/tf_serving_warmup_requests   sent to every signature when a server starts
+    OUTPUT/1/assets.extra/serving.json                 what kind of model this is, for clients
+
+Signatures: `serving_default` takes text, `token_ids` takes input_ids, input_mask and segment_ids
+(int32 [B, L]; [B, C, L] for multiple choice), `serving_examples` takes serialised tf.Example with
+the text inputs as bytes features. What they return is documented in the module of each head. Batch
+size and lengths are free. Read it with `tf.saved_model.load` after `import tensorflow_text`, with
+`official_bert.serving.load`, or with TensorFlow Serving.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_folder
+
+# What can be exported of a model folder's head: the first is the default.
+HEADS = {
+    "classification": ("classification", "embedding", "features"),
+    "span": ("span", "embedding", "features"),
+    "multiple_choice": ("multiple_choice", "embedding", "features"),
+    "tagging": ("tagging", "embedding", "features"),
+    "pretraining": ("masked_words", "embedding", "features"),
+    "none": ("embedding", "features"),
+}
+
+
+def export(
+    model_folder: str | os.PathLike,
+    output: str | os.PathLike,
+    head: str | None = None,
+    version: int = 1,
+    overwrite: bool = False,
+    **settings,
+) -> Path:
+    """Writes `output`/`version`, a SavedModel that needs only tensorflow and tensorflow-text.
+
+    Args:
+      model_folder: a model folder, or a loaded model (`official_bert.load`).
+      output: the folder that holds the versions; its name is the model's name for TensorFlow
+        Serving.
+      head: what to serve, of `HEADS`; None is the head the model has, or else sentence embeddings.
+      version: name of the sub-folder.
+      overwrite: replace that version if it exists.
+      **settings: fields of `ServingSettings`, instead of those of the model folder.
+
+    Returns:
+      The path of the SavedModel.
+
+    Raises:
+      UserError: the model cannot be served that way, or the version exists.
+    """
+    import tensorflow as tf
+
+    from official_bert.serving import warmup
+    from official_bert.serving.settings import ServingSettings
+    from official_bert.tokenization.in_graph import InGraphTokenizer
+
+    loaded, source = _load(model_folder)
+    head = _choose_head(loaded, head, source)
+    settings = ServingSettings.of_model(loaded, **settings)
+    if version < 1:
+        raise UserError(f"version must be a positive number, not {version}")
+    target = Path(output) / str(version)
+    with (
+        atomic_folder(target, overwrite) as folder,
+        tempfile.TemporaryDirectory() as assets,
+        tf.device("CPU"),
+    ):
+        tokenizer = InGraphTokenizer(loaded.tokenizer.vocab, loaded.tokenizer.do_lower_case)
+        model = _served_model(head)(loaded, tokenizer, settings)
+        model.assets = _assets(Path(assets), loaded.tokenizer.vocab, settings.labels)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(model, str(folder), signatures=_signatures(model), options=options)
+        extra = folder / "assets.extra"
+        extra.mkdir()
+        warmup.write(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
+        description = _describe(model, loaded)
+        (extra / "serving.json").write_text(
+            json.dumps(description, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    return target
+
+
+def _load(model_folder):
+    if not isinstance(model_folder, str | os.PathLike):
+        return model_folder, "the model"
+    from official_bert.checkpoints import model_folder as folders
+
+    loaded = folders.load(model_folder)
+    if loaded.tokenizer is None:
+        raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
+    return loaded, str(model_folder)
+
+
+def _choose_head(loaded, head, source) -> str:
+    possible = HEADS[loaded.head]
+    head = head or possible[0]
+    if head not in possible:
+        raise UserError(
+            f"{source} has the head {loaded.head!r}: it can be exported as {', '.join(possible)}, "
+            f"not as {head!r}"
+        )
+    return head
+
+
+def _served_model(head):
+    from official_bert.serving import (
+        classification,
+        feature_vectors,
+        masked_words,
+        multiple_choice,
+        span,
+        tagging,
+    )
+
+    return {
+        "classification": classification.ServedClassifier,
+        "span": span.ServedSpan,
+        "multiple_choice": multiple_choice.ServedMultipleChoice,
+        "tagging": tagging.ServedTagger,
+        "masked_words": masked_words.ServedMaskedWords,
+        "embedding": feature_vectors.ServedEmbedding,
+        "features": feature_vectors.ServedFeatures,
+    }[head]
+
+
+def _assets(folder: Path, vocab, labels) -> list:
+    import tensorflow as tf
+
+    files = {"vocab.txt": vocab} | ({"labels.txt": labels} if labels else {})
+    for name, lines in files.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / name).write_bytes(text.encode("utf-8"))
+    return [tf.saved_model.Asset(str(folder / name)) for name in files]
+
+
+def _signatures(model) -> dict:
+    """{signature name: concrete function} with explicit types and input names."""
+    import tensorflow as tf
+
+    strings = {
+        name: tf.TensorSpec(shape, tf.string, name=name)
+        for name, shape in model.text_inputs.items()
+    }
+    ids_shape = [None] * model.ids_rank
+    ids = {
+        name: tf.TensorSpec(ids_shape, tf.int32, name=name)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+
+    def answer_examples(examples):
+        return model.answer_texts(**_parse_examples(examples, model.text_inputs))
+
+    wanted = {
+        "serving_default": (model.answer_texts, strings),
+        "token_ids": (model.answer_padded_ids, ids),
+        "serving_examples": (
+            answer_examples,
+            {"examples": tf.TensorSpec([None], tf.string, name="examples")},
+        ),
+        **model.extra_signatures(),
+    }
+    return {
+        name: tf.function(function).get_concrete_function(**specs)
+        for name, (function, specs) in wanted.items()
+    }
+
+
+def _parse_examples(examples, text_inputs):
+    """tf.Example [B] -> the text inputs; a feature that is missing is an empty text."""
+    import tensorflow as tf
+
+    features = {
+        name: tf.io.FixedLenFeature([], tf.string, "")
+        if len(shape) == 1
+        else tf.io.RaggedFeature(tf.string)
+        for name, shape in text_inputs.items()
+    }
+    parsed = tf.io.parse_example(examples, features)
+    return {
+        name: value.to_tensor("") if isinstance(value, tf.RaggedTensor) else value
+        for name, value in parsed.items()
+    }
+
+
+def _describe(model, loaded) -> dict:
+    import dataclasses
+
+    own = dataclasses.asdict(model.settings)
+    return {
+        "head": model.kind,
+        "problem": getattr(model, "problem", ""),
+        "labels": list(model.settings.labels),
+        "inputs": list(model.text_inputs),
+        "settings": own,
+        "bert_config": loaded.config.to_dict(),
+        "do_lower_case": loaded.tokenizer.do_lower_case,
+    }

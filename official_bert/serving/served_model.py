@@ -1,0 +1,103 @@
+"""What all exported heads have in common: the encoder, the tokeniser, the labels, the inputs."""
+
+import tensorflow as tf
+
+from official_bert.serving import packing
+from official_bert.serving.packed_encoder import PackedEncoder
+from official_bert.serving.settings import ServingSettings
+
+
+class ServedModel(tf.Module):
+    """A model that answers texts and token ids. A head is a subclass with three things:
+
+    `text_inputs`, {input name: shape} of string tensors; `answer_texts(**texts)` and
+    `answer_ids(packed)`, which return dictionaries of dense tensors.
+
+    Args:
+      loaded: `LoadedModel`, with the head that the subclass serves.
+      tokenizer: `InGraphTokenizer` of the model's vocabulary.
+      settings: lengths, labels and so on.
+    """
+
+    kind = ""
+    text_inputs: dict[str, list]
+
+    def __init__(self, loaded, tokenizer, settings: ServingSettings):
+        super().__init__(name=self.kind)
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.encoder = PackedEncoder(loaded.encoder, settings.precision)
+        known = loaded.tokenizer
+        self.pad_id, self.unk_id = known.pad_id, known.unk_id
+        self.cls_id, self.sep_id, self.mask_id = known.cls_id, known.sep_id, known.mask_id
+        self._bilstm = None
+        if getattr(loaded.model, "bilstm", None) is not None:
+            layer = loaded.model.bilstm
+            # A function hides the Keras layer from tf.Module (tracing a tracked Keras layer again
+            # fails); the variables that it reads are kept here.
+            self._bilstm = lambda sequence, mask: layer(sequence, mask)
+            self.bilstm_variables = [weight.value for weight in layer.variables]
+
+    def answer_texts(self, **texts) -> dict[str, tf.Tensor]:
+        raise NotImplementedError
+
+    def answer_ids(self, packed: packing.Packed) -> dict[str, tf.Tensor]:
+        raise NotImplementedError
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids) -> dict[str, tf.Tensor]:
+        """Answers int32 [B, L] each."""
+        packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
+        return self.answer_ids(packed)
+
+    def extra_signatures(self) -> dict:
+        """{signature: (function, {input name: TensorSpec})}, what a head has beside the three."""
+        return {}
+
+    @property
+    def ids_rank(self) -> int:
+        """Dimensions of the inputs of the `token_ids` signature."""
+        return 2
+
+    def tokenize(self, texts):
+        """Strings [B] -> ragged int32 ids [B, (tokens)]."""
+        return self.tokenizer(texts)
+
+    def pack_single(self, ids) -> packing.Packed:
+        settings = self.settings
+        return packing.single(
+            ids, self.cls_id, self.sep_id, settings.max_seq_length, settings.truncation
+        )
+
+    def pack_pair(self, first, second) -> packing.Packed:
+        settings = self.settings
+        return packing.pair(
+            first, second, self.cls_id, self.sep_id, settings.max_seq_length, settings.truncation
+        )
+
+    def sequence_output(self, packed):
+        """float32 [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
+        sequence = self.encoder.hidden_states(packed)[-1]
+        if self._bilstm is None:
+            return sequence
+        rows = packing.Rows(packed)
+        read = self._bilstm(rows.spread(sequence), tf.cast(rows.mask, tf.int32))
+        return rows.collect(tf.reshape(read, [-1, tf.shape(read)[-1]]))
+
+    def summary(self, packed):
+        """float32 [B, H]: the vector that classifiers read."""
+        sequence = self.sequence_output(packed)
+        if self._bilstm is None:
+            return tf.cast(self.encoder.pooled(sequence, packed), tf.float32)
+        return self.encoder.summary_token(sequence, packed)
+
+    def _checked(self, packed):
+        """Refuses ids that the tables do not have: on a GPU they would read zeros silently."""
+        config = self.encoder.config
+        for name, values, limit in (
+            ("input_ids", packed.ids, config.vocab_size),
+            ("segment_ids", packed.segments, config.type_vocab_size),
+            ("length", packed.positions, config.max_position_embeddings),
+        ):
+            fits = tf.reduce_all((values >= 0) & (values < limit))
+            tf.debugging.Assert(fits, [f"{name} must be below {limit} and not negative"])
+        return packed

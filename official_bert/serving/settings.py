@@ -1,0 +1,101 @@
+"""What an export needs to know beside weights and vocabulary: how texts were cut in training."""
+
+import dataclasses
+from typing import Any
+
+from official_bert.errors import UserError
+
+PRECISIONS = ("float32", "bfloat16")
+POOLINGS = ("cls", "mean")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServingSettings:
+    """Settings of an export.
+
+    Attributes:
+      input_fields: names of the text inputs of `serving_default`. One name for one text, two for a
+        pair; heads with inputs of their own (spans, multiple choice, ...) leave it empty.
+      labels: names of the outputs, in the model's order.
+      problem: of a classifier: "single_label", "multi_label" or "regression".
+      max_seq_length: tokens of one input, [CLS] and [SEP] included.
+      truncation: which end of a long text is kept: "head", "tail" or "head+tail".
+      doc_stride: tokens between the starts of two windows of a long passage.
+      max_query_length: tokens of a question; the rest is cut.
+      max_answer_length: tokens of the longest answer.
+      n_best_size: spans among which an answer's probability is shared out.
+      allow_no_answer: SQuAD 2.0: the empty answer competes.
+      null_score_diff_threshold: how much better than the best span the empty answer has to score.
+      top_k: words offered for each [MASK].
+      layers: of embeddings and features: a name of `feature_vectors.LAYERS`.
+      pooling: of embeddings: "cls" or "mean" over all tokens.
+      normalize: embeddings have length 1.
+      precision: "float32" or "bfloat16".
+    """
+
+    input_fields: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    problem: str = "single_label"
+    max_seq_length: int = 128
+    truncation: str = "head"
+    doc_stride: int = 128
+    max_query_length: int = 64
+    max_answer_length: int = 30
+    n_best_size: int = 20
+    allow_no_answer: bool = False
+    null_score_diff_threshold: float = 0.0
+    top_k: int = 5
+    layers: str = "last"
+    pooling: str = "mean"
+    normalize: bool = False
+    precision: str = "float32"
+
+    def __post_init__(self):
+        for name, choices in (("precision", PRECISIONS), ("pooling", POOLINGS)):
+            if getattr(self, name) not in choices:
+                raise UserError(
+                    f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
+                )
+        for name in ("max_seq_length", "doc_stride", "max_answer_length", "n_best_size", "top_k"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be positive, not {getattr(self, name)}")
+        if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):
+            raise UserError(f"input_fields: one or two different names, not {self.input_fields!r}")
+
+    @classmethod
+    def of_model(cls, loaded, **overrides: Any) -> "ServingSettings":
+        """The settings of a loaded model: its `model.json`, then its encoder, then the defaults.
+
+        `model.json` has the fields of training at the top (labels, problem, max_seq_length) and the
+        task's own options under "task", "options". `overrides` that are None count as absent.
+
+        Raises:
+          UserError: an override names no setting, or a value is impossible.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(overrides) - names)
+        if unknown:
+            raise UserError(
+                f"unknown setting {', '.join(unknown)}; there are {', '.join(sorted(names))}"
+            )
+        task = loaded.settings.get("task")
+        task = task if isinstance(task, dict) else {}
+        version_2 = {"allow_no_answer": "2" in str(task.get("name", "")).partition("_v")[2]}
+        sources = [version_2, task.get("options") or {}, loaded.settings, overrides]
+        found = {
+            name: value
+            for source in sources
+            for name, value in source.items()
+            if name in names and value is not None
+        }
+        longest = loaded.config.max_position_embeddings
+        found.setdefault("max_seq_length", min(128, longest))
+        if found["max_seq_length"] > longest:
+            raise UserError(
+                f"max_seq_length {found['max_seq_length']} is more than the {longest} positions of "
+                "the encoder"
+            )
+        for name in ("labels", "input_fields"):
+            if name in found:
+                found[name] = tuple(str(value) for value in found[name])
+        return cls(**found)

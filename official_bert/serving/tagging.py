@@ -1,0 +1,112 @@
+"""A label for every word of a text (section 5.3): named entities and the like.
+
+As in training a word has the label that its first WordPiece gets. Texts too long for the encoder
+are read in overlapping windows, so every word is answered.
+"""
+
+import tensorflow as tf
+
+from official_bert.errors import UserError
+from official_bert.serving import packing
+from official_bert.serving.packed_encoder import Dense
+from official_bert.serving.served_model import ServedModel
+from official_bert.serving.windows import windows
+from official_bert.serving.words import WordFinder
+
+
+class ServedTagger(ServedModel):
+    """Outputs, M being the most words of a text of the batch, the rest filled with "", -1 and 0:
+
+    `words`, `labels` string [B, M]; `start`, `end` int32 [B, M], the characters of each word;
+    `probabilities` float32 [B, M], of the label chosen.
+
+    The further signature `words` takes text that is cut into words already: `words` string [B, M],
+    filled up with "", -> `labels`, `probabilities` [B, M].
+    """
+
+    kind = "tagging"
+    text_inputs = {"text": [None]}
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        if len(settings.labels) != loaded.model.num_labels:
+            raise UserError(
+                f"{len(settings.labels)} labels for a model of {loaded.model.num_labels} "
+                'outputs; "labels" in model.json names them in order'
+            )
+        self.labels = tf.constant(settings.labels, tf.string)
+        self.head = Dense(loaded.model.head, tf.float32)
+        self.word_finder = WordFinder(loaded.tokenizer.vocab)
+
+    def answer_texts(self, text):
+        ids, starts, ends = self.tokenizer.tokenize_with_offsets(text)
+        begins = self.word_finder.begins_word(ids, starts, ends)
+        row = tf.boolean_mask(tf.cast(ids.value_rowids(), tf.int32), begins)
+        word_of_piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        word_ends = tf.math.segment_max(ends.values, word_of_piece)
+        labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), begins))
+
+        def rows(values, filling):
+            ragged = tf.RaggedTensor.from_value_rowids(values, row, tf.size(text), validate=False)
+            return ragged.to_tensor(filling)
+
+        start = tf.boolean_mask(starts.values, begins)
+        words = tf.strings.substr(tf.gather(text, row), start, word_ends - start, unit="UTF8_CHAR")
+        return {
+            "words": rows(words, ""),
+            "labels": rows(labels, ""),
+            "start": rows(start, -1),
+            "end": rows(word_ends, -1),
+            "probabilities": rows(probabilities, 0.0),
+        }
+
+    def answer_words(self, words):
+        """string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
+        shape = tf.shape(words)
+        flat = tf.reshape(words, [-1])
+        pieces = self.tokenize(flat)  # [B * M, (pieces)]
+        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        per_text = tf.reduce_sum(tf.reshape(lengths, shape), axis=1)
+        ids = tf.RaggedTensor.from_row_lengths(pieces.values, per_text, validate=False)
+        answered = tf.where(lengths > 0)[:, 0]  # words that have a piece
+        first = tf.gather(tf.cumsum(lengths, exclusive=True), answered)
+        labels, probabilities = self._labels(tf.gather(self._logits(ids), first))
+        places = answered[:, None]
+        filling = tf.fill(tf.shape(flat), "")
+        return {
+            "labels": tf.reshape(tf.tensor_scatter_nd_update(filling, places, labels), shape),
+            "probabilities": tf.reshape(
+                tf.tensor_scatter_nd_update(tf.zeros(tf.shape(flat)), places, probabilities), shape
+            ),
+        }
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids):
+        """`labels` string [B, L], `logits` float32 [B, L, labels]."""
+        packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
+        logits = packing.to_padded(self.head(self.sequence_output(packed)), input_mask)
+        return {"labels": tf.gather(self.labels, tf.argmax(logits, axis=-1)), "logits": logits}
+
+    def extra_signatures(self):
+        return {"words": (self.answer_words, {"words": tf.TensorSpec([None, None], tf.string)})}
+
+    def _logits(self, ids):
+        """Ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined again."""
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
+        plan = windows(lengths, room, tf.maximum(room // 2, 1))
+        texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
+        packed = packing.assemble([texts], self.cls_id, self.sep_id)
+        logits = self.head(self.sequence_output(packed))
+        sizes = tf.cast(plan.tokens.row_lengths(), tf.int32)
+        # Token t of window w stands behind [CLS] of its row.
+        places = tf.repeat(packed.row_starts + 1, sizes) + packing.positions_in_rows(sizes)
+        owned = tf.boolean_mask(tf.gather(logits, places), plan.owns)
+        at = tf.boolean_mask(plan.tokens.values, plan.owns)
+        shape = [tf.size(ids.values), tf.shape(owned)[1]]
+        return tf.scatter_nd(at[:, None], owned, shape)
+
+    def _labels(self, logits):
+        """[words, labels] -> label names and their probabilities, [words]."""
+        best = tf.argmax(logits, axis=1)
+        probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=1)
+        return tf.gather(self.labels, best), probabilities
