@@ -21,6 +21,28 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def run_task(function: Callable[[dict], dict], task: dict) -> None:
+    """Runs one task and marks it as done."""
+    storage.write_json(task["summary"], function(task))
+
+
+def missing_tasks(tasks: list[dict]) -> list[dict]:
+    """The tasks that are not done yet."""
+    folders = {os.path.dirname(task["summary"]) for task in tasks}
+    done = {folder: set(storage.list_folder(folder)) for folder in folders}
+    return [
+        task
+        for task in tasks
+        if os.path.basename(task["summary"]) not in done[os.path.dirname(task["summary"])]
+    ]
+
+
+def summaries(tasks: list[dict]) -> list[dict]:
+    """What the finished tasks returned; read side by side, for remote files answer slowly."""
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        return list(pool.map(storage.read_json, (task["summary"] for task in tasks)))
+
+
 class LocalWorkers:
     """Runs tasks in this process (one worker) or in spawned processes.
 
@@ -48,15 +70,15 @@ class LocalWorkers:
         Raises:
           UserError: from a task, or when a worker process died.
         """
-        missing = [task for task in tasks if not storage.exists(task["summary"])]
+        missing = missing_tasks(tasks)
         with self._bar(title, len(tasks), len(tasks) - len(missing)) as bar:
             if self.num_workers == 1 or len(missing) < 2:
                 for task in missing:
-                    _run_one(function, task)
+                    run_task(function, task)
                     bar.update()
             else:
                 self._run_parallel(function, missing, bar)
-        return [storage.read_json(task["summary"]) for task in tasks]
+        return summaries(tasks)
 
     def _run_parallel(self, function, tasks, bar):
         if self._pool is None:
@@ -64,7 +86,7 @@ class LocalWorkers:
             self._pool = concurrent.futures.ProcessPoolExecutor(
                 self.num_workers, mp_context=multiprocessing.get_context("spawn")
             )
-        futures = [self._pool.submit(_run_one, function, task) for task in tasks]
+        futures = [self._pool.submit(run_task, function, task) for task in tasks]
         try:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
@@ -82,7 +104,3 @@ class LocalWorkers:
         from tqdm import tqdm
 
         return tqdm(desc=title, total=total, initial=initial, disable=not self.progress)
-
-
-def _run_one(function, task):
-    storage.write_json(task["summary"], function(task))

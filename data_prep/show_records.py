@@ -1,0 +1,225 @@
+"""Shows pre-training records readably, with statistics of what training will see.
+
+    python -m data_prep.show_records --records=records --examples=3 --plot=lengths.png
+
+A masked token is shown in brackets with what the model has to find: [MASK → house] was masked,
+[tree → house] replaced by a random token, [house] left as it was. Pieces are joined to words.
+"""
+
+import os
+
+from absl import flags
+
+from official_bert import commands
+
+
+def show(source, vocab_path: str = "", examples: int = 3) -> str:
+    """Text of the first examples.
+
+    Args:
+      source: a folder of records, a glob pattern, a file or a list of files.
+      vocab_path: the vocabulary; "" takes the vocab.txt beside the records.
+
+    Raises:
+      UserError: nothing matches, a file is truncated, or there is no vocabulary.
+    """
+    import itertools
+
+    from official_bert.tokenization import load_vocab
+
+    records = _open(source)
+    vocab = load_vocab(vocab_path or _vocab_beside(records))
+    texts = []
+    for number, example in enumerate(itertools.islice(_examples(records), examples)):
+        label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
+        length = int(example["input_mask"].sum())
+        first, second = _segments(example, vocab)
+        texts.append(
+            f"example {number}: {label}, {length} of {len(example['input_ids'])} tokens, "
+            f"{_predictions(example)} masked\n  A: {first}\n  B: {second}"
+        )
+    return "\n\n".join(texts)
+
+
+def statistics(source, limit: int = 100_000) -> dict:
+    """Statistics of up to `limit` examples.
+
+    Returns:
+      {"examples", "max_seq_length", "length_histogram": [[from, to, examples], ...] in ten bins,
+      "mean_length", "padding_share", "masks_a_row": [mean, least, most], "random_next_share",
+      "mask_share", "same_share", "random_share"}; the last three, of predicted tokens, need the
+      vocabulary beside the records, and with "masks_a_row" static masking.
+    """
+    import itertools
+
+    import numpy as np
+
+    from official_bert.tokenization import load_vocab
+
+    records = _open(source)
+    lengths, masks, random_next = [], [], 0
+    fates = np.zeros(2, np.int64)  # [MASK], unchanged
+    vocab_path = _vocab_beside(records, required=False)
+    mask_id = load_vocab(vocab_path).index("[MASK]") if vocab_path else -1
+    for example in itertools.islice(_examples(records), limit):
+        lengths.append(int(example["input_mask"].sum()))
+        random_next += int(example["next_sentence_labels"][0])
+        if "masked_lm_ids" in example:
+            count = _predictions(example)
+            masks.append(count)
+            now = example["input_ids"][example["masked_lm_positions"][:count]]
+            fates += [(now == mask_id).sum(), (now == example["masked_lm_ids"][:count]).sum()]
+    lengths = np.array(lengths)
+    longest = records.max_seq_length
+    edges = np.linspace(0, longest, 11).round().astype(int)
+    counts, _ = np.histogram(lengths, edges + 1)
+    result = {
+        "examples": len(lengths),
+        "max_seq_length": longest,
+        "length_histogram": [
+            [int(low) + 1, int(high), int(count)]
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+        ],
+        "mean_length": float(lengths.mean()),
+        "padding_share": float(1 - lengths.mean() / longest),
+        "random_next_share": random_next / len(lengths),
+    }
+    if masks:
+        result["masks_a_row"] = [float(np.mean(masks)), min(masks), max(masks)]
+        if vocab_path:
+            shares = fates / sum(masks)
+            result["mask_share"], result["same_share"] = map(float, shares)
+            result["random_share"] = float(1 - shares.sum())
+    return result
+
+
+def statistics_text(values: dict) -> str:
+    """The statistics as lines of text, the histogram as bars."""
+    lines = [
+        f"{values['examples']:,} examples of length {values['max_seq_length']}",
+        f"real tokens a row: {values['mean_length']:.1f}; padding: {values['padding_share']:.1%}",
+        f"random next segment: {values['random_next_share']:.1%}",
+    ]
+    if "masks_a_row" in values:
+        mean, least, most = values["masks_a_row"]
+        lines.append(f"masks a row: {mean:.1f} on average, {least} to {most}")
+    else:
+        lines.append("masks: none in the records, they are drawn anew in every epoch of training")
+    if "mask_share" in values:
+        lines.append(
+            f"of the masked tokens: {values['mask_share']:.1%} [MASK], {values['same_share']:.1%} "
+            f"unchanged, {values['random_share']:.1%} random"
+        )
+    lines.append("length:")
+    most = max(count for _, _, count in values["length_histogram"])
+    for low, high, count in values["length_histogram"]:
+        bar = "#" * round(40 * count / most)
+        lines.append(f"  {low:>4} - {high:<4} {count / values['examples']:6.1%} {bar}")
+    return "\n".join(lines)
+
+
+def plot(values: dict, path: str) -> None:
+    """Draws the histogram of lengths into an image file."""
+    import matplotlib.figure
+
+    from data_prep import storage
+
+    figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
+    axes = figure.add_subplot()
+    lows = [low for low, _, _ in values["length_histogram"]]
+    widths = [high - low + 1 for low, high, _ in values["length_histogram"]]
+    shares = [100 * count / values["examples"] for _, _, count in values["length_histogram"]]
+    axes.bar(lows, shares, widths, align="edge", edgecolor="white")
+    axes.set_xlabel("tokens in a row, with [CLS] and [SEP]")
+    axes.set_ylabel("% of examples")
+    axes.set_title(
+        f"{values['examples']:,} examples: padding {values['padding_share']:.1%}, "
+        f"random next {values['random_next_share']:.1%}"
+    )
+    with storage.writing(path) as file:
+        figure.savefig(file, format=os.path.splitext(path)[1].lstrip(".") or "png", dpi=120)
+
+
+def _open(source):
+    from data_prep.records import open_records
+
+    return open_records(source)
+
+
+def _examples(records):
+    from data_prep.record_files import parse_example, read_records
+
+    for file in records.files:
+        for record in read_records(file, records.compression):
+            yield parse_example(record, file)
+
+
+def _predictions(example) -> int:
+    return int((example.get("masked_lm_weights", example["input_mask"][:0]) > 0).sum())
+
+
+def _segments(example, vocab):
+    """Segment A and B as readable text."""
+    shown = [vocab[index] for index in example["input_ids"]]
+    count = _predictions(example)
+    if count:
+        answers = zip(
+            example["masked_lm_positions"][:count].tolist(),
+            example["masked_lm_ids"][:count].tolist(),
+            strict=True,
+        )
+        for place, answer in answers:
+            now, truth = shown[place].strip("[]"), vocab[answer]
+            shown[place] = f"[{truth}]" if shown[place] == truth else f"[{now} → {truth}]"
+    length = int(example["input_mask"].sum())
+    b_start = length - int(example["segment_ids"].sum())
+    return _joined(shown[1 : b_start - 1]), _joined(shown[b_start : length - 1])
+
+
+def _joined(pieces):
+    text = ""
+    for piece in pieces:
+        if piece.startswith("##") and text:
+            text += piece[2:]
+        elif "##" in piece and piece.endswith("]") and not piece.startswith("[##"):
+            text += piece  # the answer continues a word, as in le[MASK → ##pt]och
+        else:
+            text += " " + piece
+    return text.strip()
+
+
+def _vocab_beside(records, required=True):
+    from data_prep import storage
+    from official_bert.errors import UserError
+
+    path = os.path.join(os.path.dirname(records.files[0]), "vocab.txt")
+    if storage.exists(path):
+        return path
+    if required:
+        raise UserError(f"there is no vocab.txt beside {records.files[0]}; give one with --vocab")
+    return ""
+
+
+def _define_flags():
+    flags.DEFINE_string("records", None, "Folder, glob pattern or file of records.")
+    flags.DEFINE_string("vocab", "", "Vocabulary; default: the vocab.txt beside the records.")
+    flags.DEFINE_integer("examples", 3, "How many examples to show.", lower_bound=0)
+    flags.DEFINE_integer("limit", 100_000, "Examples to count for the statistics.", lower_bound=1)
+    flags.DEFINE_string("plot", "", "Write the histogram of lengths to this image file.")
+    flags.mark_flag_as_required("records")
+
+
+def main(_):
+    options = flags.FLAGS
+    if options.examples:
+        print(show(options.records, options.vocab, options.examples) + "\n")
+    values = statistics(options.records, options.limit)
+    print(statistics_text(values))
+    if options.plot:
+        plot(values, options.plot)
+        print(f"plot: {options.plot}")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)

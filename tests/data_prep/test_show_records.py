@@ -1,0 +1,108 @@
+"""Showing records: the words, the answers, the labels and the statistics are the records' own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import VOCAB, write_corpus, write_vocabulary
+
+from data_prep import show_records
+from data_prep.create_pretraining_data import create
+from data_prep.tf_example import frame_records, pack_examples
+from official_bert.errors import UserError
+
+
+def ids(*tokens, length):
+    row = [VOCAB.index(token) for token in tokens]
+    return np.array([row + [0] * (length - len(row))])
+
+
+@pytest.fixture
+def one(tmp_path):
+    """A file of one known example."""
+    features = {
+        "input_ids": ids(
+            "[CLS]", "worda", "[MASK]", "##ing", "[SEP]", "wordc", "wordd", "[SEP]", length=10
+        ),
+        "input_mask": np.array([[1] * 8 + [0] * 2]),
+        "segment_ids": np.array([[0] * 5 + [1] * 3 + [0] * 2]),
+        "masked_lm_positions": np.array([[2, 5, 6, 0]]),
+        "masked_lm_ids": ids("wordb", "wordc", "worde", length=4),
+        "masked_lm_weights": np.array([[1, 1, 1, 0]], np.float32),
+        "next_sentence_labels": np.array([[1]]),
+    }
+    (tmp_path / "one.tfrecord").write_bytes(frame_records(*pack_examples(features)))
+    write_vocabulary(tmp_path / "vocab.txt")
+    return str(tmp_path / "one.tfrecord")
+
+
+def test_an_example_reads_well(one):
+    text = show_records.show(one)
+    assert "random next segment, 8 of 10 tokens, 3 masked" in text
+    assert "A: worda [MASK → wordb]ing" in text
+    assert "B: [wordc] [wordd → worde]" in text
+
+
+def test_statistics_of_one_example(one):
+    values = show_records.statistics(one)
+    assert values["examples"] == 1 and values["max_seq_length"] == 10
+    assert values["mean_length"] == 8 and values["padding_share"] == pytest.approx(0.2)
+    assert values["random_next_share"] == 1
+    assert values["masks_a_row"] == [3, 3, 3]
+    assert values["mask_share"] == values["same_share"] == pytest.approx(1 / 3)
+    assert values["random_share"] == pytest.approx(1 / 3)
+    assert [8, 8, 1] in values["length_histogram"]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_statistics_agree_with_the_manifest(tmp_path, dynamic):
+    manifest = create(
+        write_corpus(tmp_path / "a.txt"),
+        write_vocabulary(tmp_path / "vocab.txt"),
+        str(tmp_path / "records"),
+        max_seq_length=64,
+        dynamic_masking=dynamic,
+        dupe_factor=3,
+        progress=False,
+    )
+    values = show_records.statistics(str(tmp_path / "records"))
+    counts = manifest["counts"]
+    assert values["examples"] == counts["examples"]
+    assert values["mean_length"] == pytest.approx(counts["tokens"] / counts["examples"])
+    assert values["random_next_share"] == counts["random_next"] / counts["examples"]
+    assert sum(count for _, _, count in values["length_histogram"]) == counts["examples"]
+    text = show_records.statistics_text(values)
+    if dynamic:
+        assert "drawn anew in every epoch" in text
+    else:
+        assert values["masks_a_row"][0] * counts["examples"] == pytest.approx(counts["predictions"])
+        assert abs(values["mask_share"] - 0.8) < 0.03
+    show_records.plot(values, str(tmp_path / "lengths.png"))
+    assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_command_and_its_errors(one, tmp_path):
+    def run(*options):
+        return subprocess.run(
+            [sys.executable, "-m", "data_prep.show_records", *options],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run(f"--records={one}", f"--plot={tmp_path / 'p.png'}")
+    assert done.returncode == 0 and re.search(r"masks a row: 3.0 on average", done.stdout)
+    assert (tmp_path / "p.png").exists()
+    failed = run(f"--records={tmp_path}/none*")
+    assert failed.returncode == 2 and "no record file matches" in failed.stderr
+
+
+def test_no_vocabulary_is_an_error(one, tmp_path):
+    (tmp_path / "vocab.txt").unlink()
+    with pytest.raises(UserError, match="no vocab.txt beside"):
+        show_records.show(one)
+    assert "mask_share" not in show_records.statistics(one)
