@@ -1,0 +1,265 @@
+"""Learns a WordPiece vocabulary from text and writes it in BERT's layout.
+
+    python -m data_prep.vocab --input='corpus/*.gz' --vocab_size=30522 --output=vocab.txt
+
+The text's words are counted (one pass, files in parallel, memory independent of the corpus's size),
+then `data_prep.wordpiece_learner` learns the pieces. The same text gives the same vocabulary,
+whatever the number of workers. 117 MB of books and Wikipedia take 22 seconds on one core.
+
+Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0] to [unused98] 1 to
+99, [UNK] [CLS] [SEP] [MASK] 100 to 103, [unused99] to [unused993] 104 to 998; small ones (under
+20,000) just [PAD] [UNK] [CLS] [SEP] [MASK] 0 to 4. Then come the single characters by code point,
+then all other pieces, most used first, as in the released vocabularies.
+"""
+
+import json
+import multiprocessing
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from absl import flags
+
+from data_prep.documents import expand_inputs, text_lines
+from official_bert import commands
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+from official_bert.tokenization import SPECIAL_TOKENS, write_vocab
+from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, basic_tokenize
+
+_LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
+_UNUSED_OF_BERT = 994
+_UNUSED_BEFORE_SPECIALS = 99
+
+# Distinct blank-separated chunks, and distinct words, held at a time: about 100 bytes each.
+_MAX_CHUNKS = 1_000_000
+_MAX_WORDS = 4_000_000
+
+_PLAIN_WORDS = re.compile(r"[0-9A-Za-z]+|[^0-9A-Za-z]")
+
+
+def learn_vocab(
+    inputs: str | list[str],
+    vocab_size: int,
+    do_lower_case: bool = True,
+    num_unused: int | None = None,
+    character_coverage: float | None = None,
+    num_workers: int = 1,
+    progress: bool = False,
+) -> list[str]:
+    """Learns a vocabulary from text files.
+
+    Args:
+      inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
+      vocab_size: length of the result.
+      do_lower_case: true for an uncased vocabulary.
+      num_unused: free slots for later use; None: 994 in vocabularies of 20,000 or more, else 0.
+      character_coverage: the most frequent characters that make up this share of the text become
+        pieces; a word with a rarer one is [UNK]. None: 0.99999 from 20,000 entries on, else 0.9999.
+      num_workers: processes that count words.
+      progress: show a bar on stderr.
+
+    Returns:
+      The pieces; the position is the id.
+
+    Raises:
+      UserError: inputs as in `expand_inputs`, a vocab_size that is too small for the special tokens
+        and characters, or too large for the text.
+    """
+    counts = count_words(inputs, do_lower_case, num_workers, progress)
+    return vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
+
+
+def count_words(
+    inputs: str | list[str],
+    do_lower_case: bool = True,
+    num_workers: int = 1,
+    progress: bool = False,
+) -> dict[str, int]:
+    """How often each word of the basic tokeniser occurs in the files.
+
+    Where more than 4 million different words turn up, the rarest are forgotten on the way.
+
+    Raises:
+      UserError: as `expand_inputs`, or the files hold no word.
+    """
+    from tqdm import tqdm
+
+    paths = expand_inputs(inputs)
+    total = Counter()
+    with tqdm(total=len(paths), unit="file", disable=not progress, leave=False) as bar:
+        for counts in _count_files(paths, do_lower_case, num_workers):
+            total.update(counts)
+            _forget_rare(total)
+            bar.update()
+    if not total:
+        raise UserError(f"no word in the input ({len(paths)} files)")
+    return dict(total)
+
+
+def vocab_from_counts(
+    counts: Mapping[str, int],
+    vocab_size: int,
+    num_unused: int | None = None,
+    character_coverage: float | None = None,
+) -> list[str]:
+    """The vocabulary for words and how often they occur; arguments as in `learn_vocab`."""
+    from data_prep.wordpiece_learner import find_alphabet, learn_pieces
+
+    large = vocab_size >= _LARGE_VOCAB
+    if num_unused is None:
+        num_unused = _UNUSED_OF_BERT if large else 0
+    if character_coverage is None:
+        character_coverage = 0.99999 if large else 0.9999
+    if not 0 < character_coverage <= 1:
+        raise UserError(f"--character_coverage={character_coverage} is not between 0 and 1")
+    reserved = _reserved(num_unused)
+    alphabet = find_alphabet(counts, character_coverage)
+    needed = len(reserved) + len(alphabet.characters) + len(alphabet.inside)
+    if vocab_size < needed:
+        raise UserError(
+            f"--vocab_size={vocab_size} is too small: {len(reserved)} special and unused tokens "
+            f"and {len(alphabet.characters)} characters ({len(alphabet.inside)} of them also with "
+            f"##) need {needed}; take a larger one, or lower --character_coverage={character_coverage}"
+        )
+    pieces = learn_pieces(counts, alphabet, vocab_size - needed)
+    return reserved + alphabet.characters + pieces
+
+
+def _reserved(num_unused: int) -> list[str]:
+    """The special tokens and unused slots, in the released vocabularies' order where it fits."""
+    pad, *others = SPECIAL_TOKENS
+    unused = [f"[unused{number}]" for number in range(num_unused)]
+    before = _UNUSED_BEFORE_SPECIALS if num_unused >= _UNUSED_BEFORE_SPECIALS else 0
+    return [pad, *unused[:before], *others, *unused[before:]]
+
+
+def _count_files(paths, do_lower_case, num_workers) -> Iterator[dict[str, int]]:
+    """The counts of each file, in the files' order, so that sums never depend on timing."""
+    if num_workers <= 1 or len(paths) == 1:
+        for path in paths:
+            yield _count_file(path, do_lower_case)
+        return
+    # Fresh processes: the parent may hold TensorFlow's threads, which do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(num_workers, len(paths)), mp_context=context) as pool:
+        waiting, following = [], iter(paths)
+        try:
+            # Two files a worker at a time: results that wait for their turn do not pile up.
+            for path in following:
+                waiting.append(pool.submit(_count_file, path, do_lower_case))
+                if len(waiting) >= 2 * num_workers:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _count_file(path: str, do_lower_case: bool) -> dict[str, int]:
+    # Text repeats its blank-separated chunks, so each is taken apart once for all its occurrences.
+    chunks, words = Counter(), Counter()
+    for line in text_lines(path):
+        chunks.update(line.split(" "))
+        if len(chunks) > _MAX_CHUNKS:
+            _count_chunks(chunks, words, do_lower_case)
+            _forget_rare(words)
+    _count_chunks(chunks, words, do_lower_case)
+    return dict(words)
+
+
+def _count_chunks(chunks: Counter, words: Counter, do_lower_case: bool) -> None:
+    for chunk, count in chunks.items():
+        for word in _words(chunk, do_lower_case):
+            if len(word) <= MAX_WORD_CHARACTERS:
+                words[word] += count
+    chunks.clear()
+
+
+def _words(chunk: str, do_lower_case: bool) -> Iterable[str]:
+    """`basic_tokenize` of a text without blanks, faster for the usual one."""
+    if chunk.isascii() and chunk.isprintable():
+        return _PLAIN_WORDS.findall(chunk.lower() if do_lower_case else chunk)
+    return basic_tokenize(chunk, do_lower_case)
+
+
+def _forget_rare(words: Counter) -> None:
+    """Drops the rarest words while there are more than _MAX_WORDS, to half of that."""
+    least = 1
+    while len(words) > _MAX_WORDS or (least > 1 and len(words) > _MAX_WORDS // 2):
+        for word in [word for word, count in words.items() if count <= least]:
+            del words[word]
+        least += 1
+
+
+def main(argv) -> None:
+    del argv
+    start = time.monotonic()
+    paths = expand_inputs(FLAGS.input)
+    options = {
+        "inputs": [[os.path.abspath(path), _size(path)] for path in paths],
+        "vocab_size": FLAGS.vocab_size,
+        "do_lower_case": FLAGS.do_lower_case,
+        "num_unused": FLAGS.num_unused,
+        "character_coverage": FLAGS.character_coverage,
+    }
+    record = Path(f"{FLAGS.output}.json")
+    if Path(FLAGS.output).exists() and not FLAGS.overwrite:
+        if record.exists() and json.loads(record.read_text("utf-8")) == options:
+            print(f"{FLAGS.output} is finished already")
+            return
+        raise UserError(
+            f"{FLAGS.output} exists and was made from other text or with other options; "
+            f"choose another name or pass --overwrite"
+        )
+    counts = count_words(paths, FLAGS.do_lower_case, FLAGS.num_workers, progress=True)
+    vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
+    write_vocab(FLAGS.output, vocab)
+    with atomic_write(record) as file:
+        json.dump(options, file, indent=1)
+        file.write("\n")
+    print(
+        f"{FLAGS.output}: {len(vocab):,} entries from {sum(counts.values()):,} words "
+        f"({len(counts):,} different) in {time.monotonic() - start:.1f} s"
+    )
+
+
+def _size(path: str) -> int:
+    from data_prep.documents import is_remote
+
+    if is_remote(path):
+        import tensorflow as tf
+
+        return tf.io.gfile.stat(path).length
+    return os.path.getsize(path)
+
+
+FLAGS = flags.FLAGS
+
+
+def define_flags() -> None:
+    flags.DEFINE_list("input", None, "Text files or globs, plain or gzip.", required=True)
+    flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
+    flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
+    flags.DEFINE_bool("do_lower_case", True, "Lower case and no accents (an uncased vocabulary).")
+    flags.DEFINE_integer(
+        "num_unused", None, "Free slots; by default 994 from 20,000 entries on, else 0.", 0
+    )
+    flags.DEFINE_float(
+        "character_coverage",
+        None,
+        "Share of the text whose characters become entries; by default 0.99999 from 20,000 "
+        "entries on, else 0.9999. Words with other characters will be [UNK].",
+    )
+    flags.DEFINE_integer("num_workers", os.cpu_count() or 1, "Processes.", lower_bound=1)
+    flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")
+
+
+if __name__ == "__main__":
+    define_flags()
+    commands.run(main)

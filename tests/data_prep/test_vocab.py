@@ -1,0 +1,239 @@
+"""Vocabulary learning: the algorithm against a slow reference, the layout, the command."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep import sample, vocab, wordpiece_learner
+from data_prep.documents import documents
+from data_prep.sentences import split_sentences
+from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
+from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer, load_vocab
+from official_bert.tokenization.reference import basic_tokenize, wordpiece_tokenize
+
+
+def slow_pieces(counts, num_pieces, iterations):
+    """The algorithm of wordpiece_learner's docstring with a dict of strings, or None."""
+    kept = None
+    for _ in range(iterations):
+        substrings = Counter()
+        for word, count in counts.items():
+            starts, position = range(len(word)), 0
+            if kept is not None:
+                starts = []
+                for piece in wordpiece_tokenize(word, kept):
+                    starts.append(position)
+                    position += len(piece.removeprefix("##"))
+            for start in starts:
+                for end in range(start + 1, len(word) + 1):
+                    substrings["##" * bool(start) + word[start:end]] += count
+
+        def useful(threshold, substrings=substrings):
+            own = dict(substrings)
+            longest_first = sorted(own, key=lambda piece: -len(piece.removeprefix("##")))
+            keep = {}
+            for piece in longest_first:
+                body = piece.removeprefix("##")
+                if len(body) > 1 and own[piece] >= threshold:
+                    keep[piece] = own[piece]
+                    for end in range(1, len(body)):
+                        own[piece[: len(piece) - len(body) + end]] -= keep[piece]
+            return keep
+
+        low, high = 1, max(substrings.values()) + 1
+        if len(useful(low)) < num_pieces:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if len(useful(middle)) >= num_pieces else (low, middle)
+        keep = useful(low)
+
+        def rank(piece, keep=keep):
+            body = piece.removeprefix("##")
+            return keep[piece], -len(body), [-1 * (body is piece), *(-ord(c) for c in body)]
+
+        best = sorted(keep, key=rank)[len(keep) - num_pieces :]
+        characters = {c for word in counts for c in word}
+        kept = {*best, *characters, *("##" + c for c in characters)}
+    return set(best)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    counts=st.dictionaries(
+        st.text("abcé", min_size=1, max_size=7), st.integers(1, 30), min_size=1, max_size=25
+    ),
+    num_pieces=st.integers(0, 25),
+    iterations=st.integers(1, 3),
+)
+def test_the_learner_equals_the_slow_reference(counts, num_pieces, iterations):
+    alphabet = wordpiece_learner.find_alphabet(counts, 1.0)
+    expected = slow_pieces(counts, num_pieces, iterations)
+    if expected is None:
+        with pytest.raises(UserError, match="text is too small"):
+            wordpiece_learner.learn_pieces(counts, alphabet, num_pieces, iterations)
+        return
+    pieces = wordpiece_learner.learn_pieces(counts, alphabet, num_pieces, iterations)
+    assert len(pieces) == len(set(pieces)) == num_pieces + len(alphabet.inside)
+    assert {piece for piece in pieces if len(piece.removeprefix("##")) > 1} == expected
+    # Sorted by how often the greedy tokeniser uses them.
+    known = {*pieces, *alphabet.characters}
+    uses = Counter()
+    for word, count in counts.items():
+        for piece in wordpiece_tokenize(word, known):
+            uses[piece] += count
+    assert pieces == sorted(pieces, key=lambda piece: (-uses[piece], piece))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    chunk=st.text(
+        st.one_of(
+            st.characters(codec="ascii", exclude_characters=" "), st.characters(codec="utf-8")
+        )
+    ).filter(lambda text: " " not in text),
+    do_lower_case=st.booleans(),
+)
+def test_words_are_the_basic_tokenisers(chunk, do_lower_case):
+    assert list(vocab._words(chunk, do_lower_case)) == basic_tokenize(chunk, do_lower_case)
+
+
+def test_counts_do_not_depend_on_workers_or_flushing(tmp_path, monkeypatch):
+    paths = sample.corpus_files()[:3]
+    expected = Counter()
+    for document in documents(paths):
+        for sentence in document:
+            expected.update(basic_tokenize(sentence, True))
+    assert count_words(paths) == expected
+    assert count_words(paths, num_workers=2) == expected
+    monkeypatch.setattr(vocab, "_MAX_CHUNKS", 100)
+    assert count_words(paths[:1]) == count_words(paths[:1], num_workers=1)
+    assert list(count_words(paths).items()) == list(count_words(paths).items())
+    monkeypatch.setattr(vocab, "_MAX_WORDS", 1000)
+    pruned = count_words(paths)
+    assert len(pruned) <= 1000
+    assert pruned["the"] == expected["the"]
+
+
+def test_layouts(tmp_path):
+    counts = count_words(sample.corpus_files())
+    small = vocab_from_counts(counts, 4096)
+    assert small[:6] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "!"]
+    assert len(small) == len(set(small)) == 4096
+    assert {"the", "said", "##ing"} < set(small)
+    assert vocab_from_counts(dict(reversed(counts.items())), 4096) == small
+
+    large = vocab_from_counts(counts, 20_000)
+    assert len(large) == 20_000
+    assert (large[0], large[1], large[99], large[104]) == (
+        "[PAD]",
+        "[unused0]",
+        "[unused98]",
+        "[unused99]",
+    )
+    assert large[100:104] == ["[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert large[998] == "[unused993]" and large[999] == "!"
+
+    some = vocab_from_counts(counts, 4096, num_unused=3)
+    assert some[:8] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *large[1:4]]
+
+
+def test_it_is_as_good_as_hugging_faces_trainer():
+    """Pieces a word on text that was not learned from, at the same size."""
+    pytest.importorskip("tokenizers")
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    train, other = sample.corpus_files()[:8], sample.corpus_files()[8:10]
+    counts = count_words(train)
+    ours = set(vocab_from_counts(counts, 6000))
+    theirs = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
+    theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    theirs.train_from_iterator(
+        ((word + " ") * count for word, count in counts.items()),
+        trainers.WordPieceTrainer(vocab_size=6000, special_tokens=["[UNK]"], show_progress=False),
+    )
+    held_out = count_words(other)
+
+    def pieces_a_word(pieces):
+        cut = sum(len(wordpiece_tokenize(w, pieces)) * n for w, n in held_out.items())
+        return cut / sum(held_out.values())
+
+    assert 1 < pieces_a_word(ours) < 1.01 * pieces_a_word(set(theirs.get_vocab()))
+
+
+def test_the_lectures_chinese_and_korean_sentences(tmp_path):
+    path = tmp_path / "text.txt"
+    chinese = split_sentences("彼得住在哪裡？他住在臺北。", "zh")
+    korean = split_sentences("폼페이오 장관의 아시아 순방일정이 어떻게 되나요? 네.", "ko")
+    path.write_text("\n".join([*chinese, "", *korean] * 3) + "\n", encoding="utf-8")
+    # Uncased, Hangul syllables fall apart into their letters, as in the original.
+    for do_lower_case, size in [(True, 81), (False, 60)]:
+        learned = learn_vocab(str(path), size, do_lower_case, character_coverage=1.0)
+        tokenizer = BertTokenizer(learned, do_lower_case)
+        assert tokenizer.tokenize(chinese[0]) == list("彼得住在哪裡？")
+        pieces = tokenizer.tokenize(korean[0])
+        assert "[UNK]" not in pieces and "?" in pieces
+        assert len(pieces) < len(korean[0])
+
+
+def test_cased_vocabularies_keep_case_and_accents(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Café CAFÉ café Café. " * 20)
+    cased = learn_vocab(str(path), 23, do_lower_case=False, character_coverage=1.0)
+    assert "Café" in cased and "cafe" not in cased
+    uncased = learn_vocab(str(path), 14, do_lower_case=True, character_coverage=1.0)
+    assert "cafe" in uncased and "é" not in uncased
+
+
+def test_character_coverage(tmp_path):
+    counts = {"aaaa": 1000, "bb": 100, "é": 1}
+    assert wordpiece_learner.find_alphabet(counts, 0.99).characters == ["a", "b"]
+    assert wordpiece_learner.find_alphabet(counts, 1.0).characters == ["a", "b", "é"]
+    assert wordpiece_learner.find_alphabet(counts, 1.0).inside == ["a", "b"]
+
+
+def test_errors(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a few words of text")
+    with pytest.raises(UserError, match=r"vocab_size=20 is too small: 5 special.* 10 characters"):
+        learn_vocab(str(path), 20, character_coverage=1.0)
+    with pytest.raises(UserError, match="text is too small for .* choose a smaller vocab_size"):
+        learn_vocab(str(path), 500, character_coverage=1.0)
+    with pytest.raises(UserError, match="not between 0 and 1"):
+        learn_vocab(str(path), 500, character_coverage=1.5)
+    path.write_text("\n \n")
+    with pytest.raises(UserError, match="no word in the input"):
+        learn_vocab(str(path), 500)
+
+
+def test_the_command(tmp_path):
+    output = tmp_path / "vocab.txt"
+    command = [
+        sys.executable,
+        "-m",
+        "data_prep.vocab",
+        f"--input={sample.corpus_files()[0]}",
+        f"--output={output}",
+        "--num_workers=1",
+    ]
+
+    def run(*flags):
+        root = Path(__file__).parents[2]
+        return subprocess.run([*command, *flags], capture_output=True, text=True, cwd=root)
+
+    first = run("--vocab_size=1000")
+    assert first.returncode == 0, first.stderr
+    assert "1,000 entries from" in first.stdout
+    assert load_vocab(output) == learn_vocab(sample.corpus_files()[0], 1000)
+    assert "finished already" in run("--vocab_size=1000").stdout
+    other = run("--vocab_size=1200")
+    assert other.returncode == 2 and "--overwrite" in other.stderr
+    assert len(load_vocab(output)) == 1000
+    assert run("--vocab_size=1200", "--overwrite").returncode == 0
+    assert len(load_vocab(output)) == 1200
