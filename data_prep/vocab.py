@@ -124,7 +124,8 @@ def vocab_from_counts(
         raise UserError(
             f"--vocab_size={vocab_size} is too small: {len(reserved)} special and unused tokens "
             f"and {len(alphabet.characters)} characters ({len(alphabet.inside)} of them also with "
-            f"##) need {needed}; take a larger one, or lower --character_coverage={character_coverage}"
+            f"##) need {needed}; take a larger one or lower --character_coverage (now "
+            f"{character_coverage})"
         )
     pieces = learn_pieces(counts, alphabet, vocab_size - needed)
     return reserved + alphabet.characters + pieces

@@ -125,9 +125,10 @@ def _keep_most_useful(levels, counts, num_pieces, floor):
             high = middle
     surplus, useful = _kept(levels, counts, low)
     surplus -= num_pieces
-    # The least useful nodes go; among equals the longest, and of these the last in code points.
+    # The least useful nodes go; among equals the shortest, and of these continuations before
+    # beginnings of words (the order of the nodes).
     order = sorted(
-        (value, -depth, -node)
+        (value, depth, node)
         for depth, level in enumerate(useful[1:], start=1)
         for node, value in enumerate(level)
         if low <= value < 2 * low + 1
@@ -135,7 +136,7 @@ def _keep_most_useful(levels, counts, num_pieces, floor):
     keeps = [level >= low for level in useful]
     keeps[0][:] = True
     for _, depth, node in order[:surplus]:
-        keeps[-depth][-node] = False
+        keeps[depth][node] = False
     return keeps
 
 

@@ -56,7 +56,7 @@ def slow_pieces(counts, num_pieces, iterations):
 
         def rank(piece, keep=keep):
             body = piece.removeprefix("##")
-            return keep[piece], -len(body), [-1 * (body is piece), *(-ord(c) for c in body)]
+            return keep[piece], len(body), not piece.startswith("##"), body
 
         best = sorted(keep, key=rank)[len(keep) - num_pieces :]
         characters = {c for word in counts for c in word}
