@@ -15,27 +15,40 @@ from official_bert.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
+class Text:
+    """Text files of one kind.
+
+    Attributes:
+      files: files or globs, inside the ablation's `data_dir` unless absolute; "sample" is the
+        corpus embedded in `data_prep.sample`.
+      layout: "sentences" where the files have one sentence a line already; otherwise how
+        `data_prep.sentences` finds their documents ("chapters", "articles", "files", "lines").
+      heldout: for evaluation only.
+    """
+
+    files: tuple[str, ...]
+    layout: str = "sentences"
+    heldout: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Corpus:
     """Text for pre-training and the vocabulary that goes with it.
 
     Attributes:
-      train: files or globs of text, inside the ablation's `data_dir` unless absolute; ("sample",)
-        is the text embedded in `data_prep.sample`.
-      heldout: the same for held-out text, of other authors or articles than `train`.
+      texts: training and held-out text.
+      held_out: share of the training documents that is held out in place of held-out texts.
       description: one line for the caption of the table.
-      vocab: a vocabulary file; "" learns one of `vocab_size` entries from `train`.
-      vocab_size: entries to learn.
+      vocab: a vocabulary file; "" learns one of `vocab_size` entries from the training texts.
       do_lower_case: uncased or cased.
-      split_sentences: paragraphs have to be split into one sentence a line first.
     """
 
-    train: tuple[str, ...] = ("sample",)
-    heldout: tuple[str, ...] = ("sample",)
+    texts: tuple[Text, ...] = (Text(("sample",)),)
+    held_out: float = 0.0
     description: str = ""
     vocab: str = ""
     vocab_size: int = 8192
     do_lower_case: bool = True
-    split_sentences: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +57,7 @@ class Records:
 
     Attributes:
       name: what a `Phase.records` of this ablation says to train on them.
-      mask_rate, random_rate: shares of the predicted tokens that become [MASK] and a random token;
-        the rest keeps its token (Table 8).
+      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
     """
 
     name: str
@@ -56,6 +68,7 @@ class Records:
     dupe_factor: int = 5
     do_whole_word_mask: bool = False
     mask_rate: float = 0.8
+    same_rate: float = 0.1
     random_rate: float = 0.1
     random_seed: int = 12345
 
@@ -71,7 +84,6 @@ class Variant:
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
       random_init: no training at all: random weights of the shape `pretrain.bert`, drawn anew with
         every fine-tuning seed.
-      snapshots: steps at which a model is kept besides the last (Figure 5).
     """
 
     name: str
@@ -79,7 +91,6 @@ class Variant:
     seeds: tuple[int, ...] = (1,)
     checkpoint: str = ""
     random_init: bool = False
-    snapshots: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +99,8 @@ class Column:
 
     Attributes:
       label: as printed; the paper's name where data and metric are the paper's.
-      finetune: task and hyper-parameters, `model` left empty; None for a held-out column.
+      finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
+        or "sample:NAME" for an embedded task. None for a held-out column.
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model.
       search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
@@ -116,7 +128,8 @@ class Row:
 
     Attributes:
       finetune: fields of FinetuneConfig replaced in every column, for instance {"bilstm": True}.
-      snapshot: fine-tune the model kept after this many steps; 0 for the final one.
+      snapshot: fine-tune the model kept after this many steps (one of the variant's
+        `pretrain.snapshots`, Figure 5); 0 for the final one.
       reference: a yardstick (random initialisation), printed apart from the ablation's rows.
     """
 

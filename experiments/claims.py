@@ -117,6 +117,10 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
             why = evidence.holes.get((row, comparison.column), "it was not run")
             return Finding(comparison, NOT_DECIDED, None, f"no result for {row}: {why}")
     better, worse = runs[comparison.better], runs[comparison.worse]
+    if comparison.worse in evidence.random_rows:
+        worse = _for_every_pretraining(worse, better)
+    if comparison.better in evidence.random_rows:
+        better = _for_every_pretraining(better, worse)
     effect = paired_effect(better, worse)
     if effect is None:
         return Finding(comparison, NOT_DECIDED, None, "the two rows share no seeds")
@@ -180,14 +184,17 @@ def _remarks(comparison, runs, evidence, effect) -> str:
 
 
 def _beats(runs: Sequence[Run], random: Sequence[Run]) -> bool:
+    effect = paired_effect(runs, _for_every_pretraining(random, runs))
+    return effect is not None and effect.low is not None and effect.low > 0
+
+
+def _for_every_pretraining(random: Sequence[Run], others: Sequence[Run]) -> list[Run]:
     """A random initialisation has no pre-training seed: it is set against every pre-training."""
-    paired = [
+    return [
         dataclasses.replace(run, pretrain_seed=seed)
-        for seed in {run.pretrain_seed for run in runs}
+        for seed in sorted({run.pretrain_seed for run in others})
         for run in random
     ]
-    effect = paired_effect(runs, paired)
-    return effect is not None and effect.low is not None and effect.low > 0
 
 
 def _negated(effect: Effect) -> Effect:

@@ -15,7 +15,7 @@ import numpy as np
 from data_prep.tasks import get_task
 from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches
 from data_prep.tasks.featurize import cache_key, featurize
-from experiments import distribution, loop
+from experiments import distribution, example_scores, loop
 from experiments.checkpointing import Checkpoints
 from experiments.finetune import feature_cache
 from experiments.progress import Progress, training_flops
@@ -259,6 +259,7 @@ def build_model(bert, head, weights, config, seed):
 def _write_files(folder, task, dev, predictions, trainer, source, config, results):
     paths = _write_predictions(task, folder.predictions / "dev", predictions)
     results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
+    example_scores.save(folder.path / "example_scores.npz", task, dev.examples, predictions)
     analysis = task.analysis(dev.examples, predictions)
     if analysis:
         folder.write_json("analysis.json", analysis)

@@ -42,7 +42,8 @@ class Cell:
       name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
       kind: chooses the function that runs it.
       config: JSON values; strings that start with "@NAME/" are files of the cell NAME.
-      ignored: top-level fields of `config` that do not determine the result (paths, devices).
+      ignored: top-level fields of `config` that do not determine the result (paths, devices);
+        cells that they refer to still do.
       fingerprints: digests of what the cell reads from outside the grid.
       cost: estimated seconds, for the order and for `--dry_run`.
       affinity: cells that share it share compiled steps; a worker prefers them in a row.
@@ -105,7 +106,9 @@ class Grid:
             keys = {need: self.key(need, (*_path, name)) for need in cell.needs}
             config = {k: v for k, v in cell.config.items() if k not in cell.ignored}
             config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
-            text = json.dumps([cell.kind, config, cell.fingerprints], sort_keys=True)
+            # All keys once more: an ignored field may refer to a cell too.
+            needs = list(keys.values())
+            text = json.dumps([cell.kind, config, cell.fingerprints, needs], sort_keys=True)
             self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
         return self._keys[name]
 

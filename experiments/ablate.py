@@ -1,0 +1,219 @@
+"""Runs a table of the paper: a grid of pre-trainings and fine-tunings, then the report.
+
+    python -m experiments.ablate --config=experiments/configs/table5.py:smoke --workdir=runs/table5
+    python -m experiments.ablate --config=table6:cpu --workdir=runs/table6 --dry_run
+
+Cells that are finished are never run again, interrupted ones continue, failed ones are marked with
+their reason and tried again by the next call. Leaves in the work folder: report.html (open it in a
+browser), report.md, results.json, plots/, and cells/ with every run. `--cells` shares the runs of
+several tables: what two tables have in common is done once.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from experiments.config import config_from_flags, define_flags, differences, show_in_help, to_dict
+from official_bert import commands
+from official_bert.errors import UserError
+
+
+def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=False, command=""):
+    """Runs an ablation and writes its report.
+
+    Args:
+      ablation: experiments.ablation.Ablation.
+      workdir: folder of the report, and of the cells.
+      workers: cells side by side; 0 for the configuration's number, or one a core.
+      cells: folder of the cells, where several tables share them.
+      retry_failed: try cells again that failed in an earlier call.
+      quiet: no progress on stderr.
+      command: how to run it again, for the report.
+
+    Returns: what results.json holds (`experiments.assemble`).
+    Raises:
+      UserError: data is missing, the folder holds another experiment or is in use.
+    """
+    from experiments import assemble, report
+    from experiments import plan as planning
+    from experiments.grid import Grid, available_cores
+
+    workdir = Path(workdir)
+    _check_config(workdir, ablation)
+    say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
+    plan = planning.plan(ablation)
+    grid = Grid(plan.cells, cells or workdir / "cells")
+    started = time.time()
+    shown = _Progress(grid, say)
+    shown.begin(ablation)
+    try:
+        grid.run(
+            workers or ablation.workers or available_cores(),
+            retry_failed=retry_failed,
+            on_event=shown,
+        )
+    finally:
+        results = assemble.assemble(ablation, plan, grid, command)
+        paths = report.write(results, workdir)
+    say(f"{time.time() - started:.0f} s; report: {paths['html']}")
+    return results
+
+
+def dry_run(ablation, workdir, *, cells="", measure=True):
+    """The cells with estimated work, time and disk, as text."""
+    from experiments import cost
+    from experiments import plan as planning
+    from experiments.grid import FINISHED, Grid, available_cores
+
+    plan = planning.plan(ablation)
+    grid = Grid(plan.cells, cells or Path(workdir) / "cells")
+    estimates = cost.estimate(plan, ablation, measure)
+    lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
+    total = [0.0, 0.0, 0.0]
+    for name in grid.cells:
+        state = grid.status(name).state
+        work = estimates[name]
+        lines.append(
+            f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
+            f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
+        )
+        if state != FINISHED:
+            total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
+    workers = ablation.workers or available_cores()
+    lines += [
+        "",
+        f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
+        f"{cost.readable_seconds(total[1])} of one worker, about "
+        f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side, "
+        f"{cost.readable_bytes(total[2])} of disk",
+        "Times are estimates: matrix products at the rate of a step measured on this machine, plus "
+        "a constant a step and a run.",
+    ]
+    return "\n".join(lines)
+
+
+class _Progress:
+    """One line for each event, and every few seconds where the running cells are."""
+
+    def __init__(self, grid, say, every=15.0):
+        self.grid, self.say, self.every = grid, say, every
+        self.shown = 0.0
+        self.done = sum(s.state == "finished" for s in grid.statuses().values())
+        self.running: dict[str, float] = {}
+
+    def begin(self, ablation):
+        self.say(
+            f"{ablation.name}:{ablation.scale}, {ablation.title}: {len(self.grid.cells)} cells, "
+            f"{self.done} finished"
+        )
+
+    def __call__(self, event, name, status):
+        if event == "started":
+            self.running[name] = time.time()
+            self.say(f"  start   {name}")
+        elif event == "waiting":
+            if time.time() - self.shown >= self.every:
+                self.shown = time.time()
+                for running in self.running:
+                    self._where(running)
+        else:
+            self.running.pop(name, None)
+            if event == "finished":
+                self.done += 1
+                note = f"{status.seconds:.0f} s{_headline(status.result)}"
+            else:
+                note = f"FAILED: {status.reason}"
+            self.say(f"  {self.done:>3}/{len(self.grid.cells)} {name}: {note}")
+
+    def _where(self, name):
+        path = self.grid.folder(name) / "run" / "metrics.jsonl"
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            values = json.loads(lines[-1])
+            loss = next(json.loads(x)["loss"] for x in reversed(lines) if '"loss"' in x)
+        except (OSError, ValueError, IndexError, StopIteration):
+            return
+        seconds = time.time() - self.running[name]
+        self.say(f"          {name}: step {values['step']}, loss {loss:.3f}, {seconds:.0f} s")
+
+
+def _headline(result):
+    if not result:
+        return ""
+    if "heldout" in result and "masked_lm_loss" in result["heldout"]:
+        return f", held-out loss {result['heldout']['masked_lm_loss']:.3f}"
+    if "dev" in result:
+        return f", dev {result['main_metric']} {100 * result['dev'][result['main_metric']]:.1f}"
+    return ""
+
+
+def _check_config(workdir, ablation):
+    """A work folder belongs to one table at one scale; other fields may change, cells have keys."""
+    path = workdir / "config.json"
+    if workdir.exists() and not workdir.is_dir():
+        raise UserError(f"workdir {workdir} is a file; give a folder")
+    if path.exists():
+        old = json.loads(path.read_text(encoding="utf-8"))
+        names = ("name", "scale")
+        lines = differences(
+            {n: old.get(n) for n in names}, {n: getattr(ablation, n) for n in names}
+        )
+        if lines:
+            raise UserError(
+                f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
+                "choose another --workdir"
+            )
+    from official_bert.files import atomic_write
+
+    with atomic_write(path) as file:
+        json.dump(to_dict(ablation), file, indent=2)
+        file.write("\n")
+
+
+def main(_):
+    from absl import flags
+
+    from experiments.ablation import Ablation
+
+    values = flags.FLAGS
+    config = config_from_flags()
+    if not isinstance(config, Ablation):
+        raise UserError(f"--config gives a {type(config).__name__}; ablate needs an Ablation")
+    if not values.workdir:
+        raise UserError("--workdir is missing; give a folder for the runs and the report")
+    if values.dry_run:
+        print(dry_run(config, values.workdir, cells=values.cells))
+        return
+    from experiments import report
+
+    command = "python -m experiments.ablate " + " ".join(
+        argument for argument in sys.argv[1:] if "workdir" not in argument
+    )
+    results = run(
+        config,
+        values.workdir,
+        workers=values.workers,
+        cells=values.cells,
+        retry_failed=values.retry_failed,
+        command=command.strip(),
+    )
+    print(report.text(results, values.workdir))
+    if results["cells"]["failed"]:
+        return 1
+
+
+def _define_flags():
+    from absl import flags
+
+    define_flags(overwrite=False)
+    flags.DEFINE_bool("dry_run", False, "print the cells with their estimated cost and stop")
+    flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a core")
+    flags.DEFINE_string("cells", "", "folder of the cells, to share runs between tables")
+    flags.DEFINE_bool("retry_failed", True, "try failed cells again")
+    show_in_help("dry_run", "workers", "cells", "retry_failed")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)

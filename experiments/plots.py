@@ -1,0 +1,231 @@
+"""The figures of a report, as SVG text: learning curves, Figure 5, perplexity against scores."""
+
+import io
+import re
+
+# Okabe and Ito's colours, which readers with any colour vision can tell apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
+
+
+def figures(results: dict) -> dict[str, tuple[str, str]]:
+    """name -> (caption, SVG) of every figure that the results have data for."""
+    found = {}
+    if any(curve["points"] for curve in results["curves"]):
+        found["steps"] = (
+            "Score after fine-tuning against pre-training steps; bars are one standard deviation "
+            "over seeds.",
+            _figure5(results),
+        )
+    scatter = _perplexity_against_scores(results)
+    if scatter:
+        found["perplexity"] = (
+            "Scores against the held-out perplexity of the pre-trained model, one colour a task.",
+            scatter,
+        )
+    panels = results["learning_curves"]
+    if "Pre-training" in panels:
+        found["pretraining"] = (
+            "Pre-training loss by step (masked-LM or left-to-right loss, without the next-sentence "
+            "loss): training, smoothed, as lines and held-out text as dots. The dashed lines are "
+            "what a model reaches that knows only how frequent each word piece is.",
+            _pretraining(results),
+        )
+    if set(panels) - {"Pre-training"}:
+        found["finetuning"] = (
+            "Training loss of every fine-tuning run by step, smoothed; one line a seed.",
+            _finetuning(results),
+        )
+    return found
+
+
+def _pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update(
+        {
+            "svg.fonttype": "none",  # text stays text: sharp, searchable, small
+            "svg.hashsalt": "official_bert",  # the same figure gives the same file
+            "font.family": "sans-serif",
+            "font.sans-serif": ["Inter", "Helvetica Neue", "Arial", "DejaVu Sans"],
+            "font.size": 9.5,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.edgecolor": "#9a9a94",
+            "axes.labelcolor": "#3d3d3a",
+            "axes.titlesize": 10,
+            "axes.titlelocation": "left",
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#e9e7e0",
+            "grid.linewidth": 0.8,
+            "xtick.color": "#6a6a65",
+            "ytick.color": "#6a6a65",
+            "legend.frameon": False,
+            "figure.facecolor": "none",
+            "axes.facecolor": "none",
+        }
+    )
+    return pyplot
+
+
+def _svg(figure) -> str:
+    file = io.StringIO()
+    figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
+    _pyplot().close(figure)
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    # The width of the page decides, not that of the figure.
+    return re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1).replace(
+        ' height="', ' data-height="', 1
+    )
+
+
+def _colour(labels: list[str], label: str) -> str:
+    return _COLOURS[labels.index(label) % len(_COLOURS)]
+
+
+def _row_labels(results) -> list[str]:
+    """Rows and variants in order: a variant has the colour of the row that is named like it."""
+    labels = [row["label"] for row in results["rows"]]
+    for model in results["scale_facts"]["models"]:
+        if model["name"] not in labels:
+            labels.append(model["name"])
+    return labels
+
+
+def _pretraining(results) -> str:
+    pyplot = _pyplot()
+    labels = _row_labels(results)
+    figure, axes = pyplot.subplots(figsize=(8.2, 3.6))
+    named = set()
+    baselines = {
+        m["name"]: m["heldout_baseline"]["masked_lm_loss"]
+        for m in results["scale_facts"]["models"]
+        if m.get("heldout_baseline")
+    }
+    for line in results["learning_curves"]["Pre-training"]:
+        colour = _colour(labels, line["label"])
+        steps, losses = _series(line["points"], "masked_lm_loss", training=True)
+        label = None if line["label"] in named else line["label"]
+        named.add(line["label"])
+        axes.plot(steps, _smooth(losses), color=colour, linewidth=1.5, label=label)
+        steps, losses = _series(line["points"], "masked_lm_loss", training=False)
+        axes.plot(steps, losses, "o", color=colour, markersize=4.5)
+    for loss in sorted(set(baselines.values())):
+        axes.axhline(loss, color="#9a9a94", linestyle=(0, (4, 3)), linewidth=1)
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss, nats a piece")
+    axes.legend(loc="upper right", ncols=2)
+    return _svg(figure)
+
+
+def _finetuning(results) -> str:
+    pyplot = _pyplot()
+    labels = _row_labels(results)
+    panels = {k: v for k, v in results["learning_curves"].items() if k != "Pre-training"}
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, grid = pyplot.subplots(
+        rows, columns, figsize=(8.2, 2.5 * rows + 0.3), squeeze=False, layout="constrained"
+    )
+    handles = {}
+    for axes, (title, lines) in zip(grid.flat, panels.items(), strict=False):
+        axes.set_title(title)
+        for line in lines:
+            steps, losses = _series(line["points"], "loss", training=True)
+            (drawn,) = axes.plot(
+                steps,
+                _smooth(losses),
+                color=_colour(labels, line["label"]),
+                linewidth=1.3,
+                alpha=0.85,
+            )
+            handles.setdefault(line["label"], drawn)
+        axes.set_xlabel("step")
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    grid[0, 0].set_ylabel("training loss")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=4)
+    return _svg(figure)
+
+
+def _figure5(results) -> str:
+    pyplot = _pyplot()
+    labels = [curve["label"] for curve in results["curves"]]
+    figure, axes = pyplot.subplots(figsize=(8.2, 3.8))
+    for curve in results["curves"]:
+        points = curve["points"]
+        if not points:
+            continue
+        axes.errorbar(
+            [p["steps"] for p in points],
+            [p["mean"] for p in points],
+            yerr=[p["deviation"] or 0 for p in points],
+            color=_colour(labels, curve["label"]),
+            marker="o",
+            markersize=4.5,
+            capsize=3,
+            linewidth=1.6,
+            label=curve["label"],
+        )
+    axes.set_xlabel("pre-training steps")
+    axes.set_ylabel(results["curves"][0]["column"])
+    axes.legend(loc="lower right")
+    return _svg(figure)
+
+
+def _perplexity_against_scores(results) -> str | None:
+    """Table 6: one point a model and task."""
+    heldout = next(
+        (c["label"] for c in results["columns"] if "perplexity" in c["metric"] and c["heldout"]),
+        None,
+    )
+    tasks = [c["label"] for c in results["columns"] if not c["heldout"]]
+    if results["name"] != "table6" or heldout is None or not tasks:
+        return None
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(figsize=(8.2, 3.8))
+    drawn = False
+    for task in tasks:
+        points = [
+            (row["cells"][heldout]["mean"], row["cells"][task]["mean"], row["label"])
+            for row in results["rows"]
+            if "mean" in row["cells"][heldout] and "mean" in row["cells"][task]
+        ]
+        if not points:
+            continue
+        drawn = True
+        points.sort()
+        xs, ys, names = zip(*points, strict=True)
+        colour = _colour(tasks, task)
+        axes.plot(xs, ys, "o-", color=colour, linewidth=1, markersize=5, label=task)
+        if task == tasks[0]:
+            for x, y, name in points:
+                axes.annotate(name, (x, y), (4, 5), textcoords="offset points", fontsize=8)
+    if not drawn:
+        pyplot.close(figure)
+        return None
+    axes.set_xlabel("held-out perplexity (lower is better)")
+    axes.set_ylabel("score on dev")
+    axes.invert_xaxis()
+    axes.legend(loc="best", ncols=len(tasks))
+    return _svg(figure)
+
+
+def _series(points, key, training) -> tuple[list, list]:
+    """Training points carry the total "loss", held-out points do not."""
+    chosen = [p for p in points if key in p and ("loss" in p) == training]
+    return [p["step"] for p in chosen], [p[key] for p in chosen]
+
+
+def _smooth(values: list[float], weight: float = 0.6) -> list[float]:
+    """Exponential moving average that starts unbiased."""
+    smoothed, average, total = [], 0.0, 0.0
+    for value in values:
+        average = weight * average + (1 - weight) * value
+        total = weight * total + (1 - weight)
+        smoothed.append(average / total)
+    return smoothed
