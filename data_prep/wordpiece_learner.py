@@ -102,13 +102,14 @@ def learn_pieces(
 
 def _choose(text, levels, num_pieces, num_iterations, floor):
     """For each level which nodes are pieces (bool [N]); None if there are too few at `floor`."""
-    starts = None  # every position, in the first round
+    starts, keeps = None, None  # every position, in the first round
     for _ in range(num_iterations):
         counts = [text.node_counts(level, starts) for level in levels]
-        keeps = _keep_most_useful(levels, counts, num_pieces, floor)
-        if keeps is None:
-            return None
-        starts = text.cuts(levels, keeps)
+        better = _keep_most_useful(levels, counts, num_pieces, floor)
+        if better is None:
+            # In a tiny text few substrings begin at cuts; then the round before stands.
+            return keeps if floor == 1 else None
+        keeps, starts = better, text.cuts(levels, better)
     return keeps
 
 
