@@ -183,13 +183,13 @@ class Conll(Task):
         return metrics.entity_scores(*_gold_and_predicted(self.name, examples, predictions))
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """The shared task's own: phrases that are entities of one type only in training, the
-        longest first."""
-        kinds = collections.defaultdict(set)
+        """The shared task's own: phrases that were entities in training, with their most frequent
+        type, the longest first (published for testa: precision .7833, recall .6523, F1 .7118)."""
+        kinds = collections.defaultdict(collections.Counter)
         for words, tags in _sentences(train_examples):
             for kind, first, end in conll_files.entities(tags):
-                kinds[tuple(words[first:end])].add(kind)
-        phrases = {words: next(iter(kind)) for words, kind in kinds.items() if len(kind) == 1}
+                kinds[tuple(words[first:end])][kind] += 1
+        phrases = {words: counts.most_common(1)[0][0] for words, counts in kinds.items()}
         longest = max(map(len, phrases), default=0)
         predictions = [
             {"tags": [_tag_phrases(words, phrases, longest) for words in example.sentences]}

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pathlib
 import sys
+import time
 
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.task import Task
@@ -19,8 +20,8 @@ from official_bert import tokenization
 from official_bert.errors import UserError
 
 _CHUNK = 512  # examples a unit of work
-# Starting a process costs about half a second; below this many examples one process is faster.
-_PARALLEL_FROM = 20_000
+# Workers pay where the rest would take longer than this; starting one costs about a second.
+_PARALLEL_FROM_SECONDS = 4.0
 
 
 def featurize(
@@ -35,7 +36,7 @@ def featurize(
 
     Args:
       cache_dir: where to keep the result and to look for it first; None: nowhere.
-      num_processes: 1 computes here; None: all cores where there are many examples.
+      num_processes: 1 computes here; None: all cores where that is faster.
 
     Raises:
       UserError: there are no examples, or `max_seq_length` is too small.
@@ -94,11 +95,19 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
     chunks = [
         (start, examples[start : start + _CHUNK]) for start in range(0, len(examples), _CHUNK)
     ]
-    if num_processes is None:
-        num_processes = os.cpu_count() or 1 if len(examples) >= _PARALLEL_FROM else 1
-    num_processes = min(num_processes, len(chunks))
-    vocab, lower = list(tokenizer.vocab), tokenizer.do_lower_case
     done = 0
+    if num_processes is None:
+        seconds = 0.0
+        for start, chunk in chunks[:2]:  # the first fills caches, the second tells the speed
+            begun = time.perf_counter()
+            features = _features_of_chunk(task, start, chunk, tokenizer, max_seq_length)
+            seconds = time.perf_counter() - begun
+            done += 1
+            yield features
+        left = seconds * (len(chunks) - done)
+        num_processes = (os.cpu_count() or 1) if left > _PARALLEL_FROM_SECONDS else 1
+    num_processes = min(num_processes, len(chunks) - done)
+    vocab, lower = list(tokenizer.vocab), tokenizer.do_lower_case
     if num_processes > 1:
         task.head  # noqa: B018  labels are found once, here, not in every worker
         # Spawned, not forked: the caller has usually started TensorFlow's threads.
@@ -110,7 +119,7 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
         )
         try:
             with pool:
-                for features in pool.map(_work, chunks):
+                for features in pool.map(_work, chunks[done:]):
                     yield features
                     done += 1
         except concurrent.futures.process.BrokenProcessPool:

@@ -209,6 +209,16 @@ class Squad(Task):
             metric,
         )
 
+    def tune(self, examples, predictions) -> list[dict]:
+        """Sets `null_score_diff_threshold` to the best for F1 on these examples (version 2.0)."""
+        if self.version == "1.1":
+            return predictions
+        _, self.null_score_diff_threshold = self.best_threshold(examples, predictions)
+        return [
+            squad_answers.decide(prediction, self.null_score_diff_threshold)
+            for prediction in predictions
+        ]
+
     def baseline(self, train_examples, examples) -> dict[str, float]:
         """The first words of the paragraph, as many as are best here; in 2.0, or no answer at
         all.

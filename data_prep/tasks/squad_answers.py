@@ -7,7 +7,6 @@ lowest over the windows, and wins where it exceeds the best span by more than th
 """
 
 import collections
-import math
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def n_best(
     for start_logit, end_logit, feature, start, end in candidates:
         begin, stop = int(feature["token_starts"][start]), int(feature["token_ends"][end])
         text = " ".join(context[begin:stop].split())
-        if text not in seen:
+        if text and text not in seen:
             seen.add(text)
             spans.append(Span(start_logit, end_logit, text, begin, stop))
         if len(spans) == n:
@@ -77,25 +76,13 @@ def answer(
         null = Span(*min(starts_and_ends, key=sum), "", -1, -1)
         entries.append(null)
         entries.sort(key=lambda span: -(span.start_logit + span.end_logit))
-        entries = [span for span in entries if span is null or span.text]
     if not spans:
         # Like the original, never an empty list: a span that stands for "nothing found".
         entries.insert(0, Span(0.0, 0.0, "empty", -1, -1))
     totals = np.array([span.start_logit + span.end_logit for span in entries], np.float64)
     probabilities = softmax(totals)
-    chosen = best or entries[0]
-    prediction = {"id": id}
-    if may_be_null:
-        odds = _null_odds(null, best)
-        prediction |= {"null_odds": odds, "best_text": best.text if best else ""}
-        if odds > threshold:
-            chosen = null
-    index = next(i for i, span in enumerate(entries) if span is chosen)
-    return prediction | {
-        "text": chosen.text,
-        "start": chosen.start_char,
-        "end": chosen.end_char,
-        "probability": float(probabilities[index]),
+    prediction = {
+        "id": id,
         "nbest": [
             {
                 "text": span.text,
@@ -106,12 +93,34 @@ def answer(
             for span, probability in zip(entries, probabilities, strict=True)
         ],
     }
+    chosen = best or entries[0]
+    if may_be_null:
+        prediction |= {
+            "null_odds": _null_odds(null, best),
+            "best_text": best.text if best else "",
+            "best_place": (best.start_char, best.end_char) if best else (-1, -1),
+        }
+        return decide(prediction, threshold)
+    return prediction | {
+        "text": chosen.text,
+        "start": chosen.start_char,
+        "end": chosen.end_char,
+        "probability": prediction["nbest"][0]["probability"],
+    }
+
+
+def decide(prediction: dict, threshold: float) -> dict:
+    """A version 2.0 prediction decided anew by another threshold."""
+    is_null = prediction["null_odds"] > threshold
+    text = "" if is_null else prediction["best_text"]
+    begin, stop = (-1, -1) if is_null else prediction["best_place"]
+    probability = next((e["probability"] for e in prediction["nbest"] if e["text"] == text), 0.0)
+    return prediction | {"text": text, "start": begin, "end": stop, "probability": probability}
 
 
 def _null_odds(null: Span, best: Span | None) -> float:
-    if best is None:
-        return math.inf
-    return null.start_logit + null.end_logit - best.start_logit - best.end_logit
+    # Without any span, as against the "empty" entry of the n-best list, whose scores are 0.
+    return null.start_logit + null.end_logit - (best.start_logit + best.end_logit if best else 0.0)
 
 
 def _best(logits: np.ndarray, n: int) -> np.ndarray:

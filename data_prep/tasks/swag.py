@@ -202,6 +202,9 @@ class Codah(Swag):
         """
         super().__init__(data_dir, train_file="full_data.tsv", dev_fraction=dev_fraction)
 
+    def settings(self) -> dict:
+        return {}
+
     def _rows(self, path: str):
         columns = ("category", "sent1", *self.ending_columns, "label")
         for line, row in reading.read_table(path, columns, header=False):

@@ -1,0 +1,189 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_prep.tasks import conll_files, get_task, metrics
+from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks.featurize import featurize
+from official_bert.errors import UserError
+
+TEXT = """-DOCSTART- -X- O O
+
+Peter NNP I-NP I-PER
+lives VBZ I-VP O
+in IN I-PP O
+North NNP I-NP I-LOC
+London NNP I-NP I-LOC
+
+Paris NNP I-NP I-LOC
+London NNP I-NP B-LOC
+
+-DOCSTART- -X- O O
+
+France NNP I-NP I-LOC
+"""
+
+
+@pytest.fixture
+def task(write, tmp_path):
+    write("eng.train", TEXT)
+    write("eng.testa", TEXT)
+    return get_task("conll2003", data_dir=str(tmp_path))
+
+
+def perfect(features, labels, length=64):
+    """Logits of the labelled tags; where a token has no label, of the last one."""
+    rows = []
+    for feature in features:
+        ids = np.asarray(feature["label_ids"])
+        row = np.zeros((length, len(labels)))
+        row[np.arange(len(ids)), np.where(ids < 0, len(labels) - 1, ids)] = 6.0
+        rows.append(row)
+    return {"logits": rows}
+
+
+def test_documents_sentences_and_tags(task):
+    first, second = task.examples("train")
+    assert first.sentences[1] == ("Paris", "London")
+    assert first.tags == (("B-PER", "O", "O", "B-LOC", "I-LOC"), ("B-LOC", "B-LOC"))
+    assert second.sentences == (("France",),)
+    assert task.labels == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+
+
+def test_iob1_and_iob2_are_read_alike():
+    iob1 = ["I-A", "I-A", "B-A", "O", "I-B", "I-A", "O"]
+    iob2 = ["B-A", "I-A", "B-A", "O", "B-B", "B-A", "O"]
+    assert conll_files.to_iob2(iob1) == conll_files.to_iob2(iob2) == iob2
+    assert conll_files.entities(iob2) == [("A", 0, 2), ("A", 2, 3), ("B", 4, 5), ("A", 5, 6)]
+
+
+@given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), min_size=1, max_size=12))
+def test_entities_are_those_of_seqeval(tags):
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    expected = [(kind, first, last + 1) for kind, first, last in get_entities(tags)]
+    assert conll_files.entities(tags) == expected
+    assert conll_files.entities(conll_files.to_iob2(tags)) == expected
+
+
+def test_scores_of_conlleval_cases():
+    # Wrong type, wrong boundary, and an I- that begins an entity, as conlleval counts them.
+    gold = [["B-PER", "I-PER", "O"], ["B-LOC", "O", "B-LOC"], ["B-ORG", "I-ORG", "O"]]
+    predicted = [["I-PER", "I-PER", "O"], ["B-ORG", "O", "B-LOC"], ["B-ORG", "O", "O"]]
+    scores = metrics.entity_scores(gold, predicted)
+    assert scores["precision"] == scores["recall"] == scores["f1"] == pytest.approx(2 / 4)
+    nothing = metrics.entity_scores(gold, [["O"] * 3] * 3)
+    assert nothing["f1"] == nothing["precision"] == 0.0
+
+
+def test_label_on_the_first_piece_only(task, tokenizer):
+    document = TaggedDocument("0", (("Berlin", "river"),), (("B-LOC", "O"),))
+    (feature,) = task.features(document, tokenizer, 64)
+    pieces = len(tokenizer.encode("Berlin"))
+    assert pieces > 1
+    assert feature["label_ids"] == [-1, 1, *[-1] * (pieces - 1), 0, -1]
+    assert feature["word_ids"] == [-1, 0, *[-1] * (pieces - 1), 1, -1]
+
+
+def test_a_document_is_one_sequence_and_a_sentence_another(task, write, tmp_path, tokenizer):
+    (whole,) = task.features(task.examples("train")[0], tokenizer, 64)
+    assert sum(label >= 0 for label in whole["label_ids"]) == 7
+    single = get_task("conll2003", data_dir=str(tmp_path), context="sentence")
+    assert [e.sentences[0][0] for e in single.examples("train")] == ["Peter", "Paris", "France"]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["cat", "Berlin", "Zürich", "the"]), min_size=1), min_size=1),
+    st.integers(3, 20),
+    st.integers(0, 6),
+)
+def test_every_word_is_labelled_once_and_comes_back(tokenizer, sentences, length, stride):
+    task = get_task("conll2003", labels=["O", "B-X", "I-X"], stride=stride)
+    sentences = tuple(map(tuple, sentences))
+    tags = tuple(
+        tuple("B-X" if word in ("Berlin", "Zürich") else "O" for word in words)
+        for words in sentences
+    )
+    document = TaggedDocument("0", sentences, tags)
+    features = featurize(task, [document], tokenizer, length)
+    labelled = [w for f in features for w in f["word_ids"].tolist() if w >= 0]
+    assert sorted(labelled) == list(range(sum(map(len, sentences))))
+    (prediction,) = task.predictions([document], features, perfect(features, task.labels, length))
+    assert prediction["tags"] == [list(line) for line in tags]
+    assert prediction["words"] == [list(line) for line in sentences]
+
+
+def test_a_word_is_tagged_where_it_has_most_context(tokenizer):
+    task = get_task("conll2003", labels=["O", "B-X", "I-X"], stride=4)
+    document = TaggedDocument("0", (("cat",) * 12,), (("O",) * 12,))
+    features = task.features(document, tokenizer, 10)  # windows of 8: words 0-7 and 4-11
+    words = [[w for w in feature["word_ids"] if w >= 0] for feature in features]
+    assert words == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
+
+
+def test_predictions_scores_and_files(task, tokenizer, tmp_path):
+    examples = task.examples("dev")
+    features = featurize(task, examples, tokenizer, 64)
+    predictions = task.predictions(examples, features, perfect(features, task.labels))
+    assert task.score(examples, predictions)["f1"] == 1.0
+    entity = predictions[0]["entities"][1]
+    assert (entity["type"], entity["text"], entity["sentence"]) == ("LOC", "North London", 0)
+    assert 0.9 < entity["probability"] < 1.0
+    predictions[0]["tags"][1] = ["O", "B-LOC"]
+    analysis = task.analysis(examples, predictions)
+    assert analysis["per_class"]["LOC"]["support"] == 4
+    assert analysis["mistakes"][0]["gold"] == "Paris/LOC, London/LOC"
+    assert analysis["mistakes"][0]["predicted"] == "London/LOC"
+    (path,) = task.write(tmp_path, predictions)
+    assert conll_files.read(path)[1].tags == (("B-LOC",),)
+
+
+def test_running_text_gives_entities_with_characters(tokenizer):
+    task = get_task("conll2003", labels=["O", "B-LOC", "I-LOC"])
+    text = "Peter lives in (North London)."
+    example = task.example({"text": text})
+    features = featurize(task, [example], tokenizer, 64)
+    row = np.zeros((64, 3))
+    words = features[0]["word_ids"].tolist()
+    row[words.index(4), 1] = row[words.index(5), 2] = 9.0
+    (prediction,) = task.predictions([example], features, {"logits": [row]})
+    (entity,) = prediction["entities"]
+    assert text[entity["start"] : entity["end"]] == "North London"
+    empty = task.example({"text": "  "})
+    features = featurize(task, [empty], tokenizer, 64)
+    (prediction,) = task.predictions([empty], features, {"logits": [row]})
+    assert prediction["entities"] == [] and prediction["tags"] == [[]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("Peter NNP I-PER\nlives O\n", "line 2: 2 columns, expected 3"),
+        ("Peter PER\n", "line 1: 'PER' is not an IOB tag"),
+        ("-DOCSTART- O\n\n", "has no sentences"),
+        ("", "is empty"),
+        ("Peter I-ORG\n", "the tag B-ORG is not among the training tags"),
+    ],
+)
+def test_errors(task, write, content, message):
+    write("eng.testa", content)
+    with pytest.raises(UserError, match=message):
+        task.examples("dev")
+
+
+def test_real_files_and_the_published_baseline(data_dir):
+    task = get_task("conll2003", data_dir=str(data_dir / "conll2003"))
+    train, dev = task.examples("train"), task.examples("dev")
+    assert (len(train), len(dev)) == (946, 216)
+    counts = {}
+    for document in dev:
+        for tags in document.tags:
+            for kind, _, _ in conll_files.entities(tags):
+                counts[kind] = counts.get(kind, 0) + 1
+    assert counts == {"LOC": 1837, "MISC": 922, "ORG": 1341, "PER": 1842}
+    # Tjong Kim Sang and De Meulder (2003): 78.33 / 65.23 / 71.18.
+    baseline = task.baseline(train, dev)
+    assert baseline["precision"] == pytest.approx(0.7833, abs=1e-3)
+    assert baseline["recall"] == pytest.approx(0.6523, abs=1e-3)
+    assert baseline["f1"] == pytest.approx(0.7118, abs=1e-3)

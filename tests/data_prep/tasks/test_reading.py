@@ -1,0 +1,63 @@
+import gzip
+
+import pytest
+
+from data_prep.tasks import reading
+from official_bert.errors import UserError
+
+
+def rows(path, *columns, **options):
+    return list(reading.read_table(path, columns, **options))
+
+
+def test_tsv_has_no_quoting_and_loses_its_byte_order_mark(write):
+    path = write("a.tsv", '\ufefftext\tlabel\n"bare " quote\t1\n'.encode())
+    assert rows(path, "text") == [(2, {"text": '"bare " quote', "label": "1"})]
+
+
+def test_csv_has_quoting_over_lines(write):
+    path = write("a.csv", 'text,label\n"one, two\nthree",1\n')
+    assert rows(path) == [(3, {"text": "one, two\nthree", "label": "1"})]
+
+
+def test_jsonl_and_gzip(write):
+    content = gzip.compress(b'{"text": "x", "labels": ["a"]}\n\n{"text": "y", "labels": []}\n')
+    path = write("a.jsonl.gz", content)
+    assert [row["labels"] for _, row in rows(path, "text")] == [["a"], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "text\tlabel\nx\n", r"a\.tsv line 2: 1 column, expected 2 \(text, label\)"),
+        ("a.tsv", "text\tlabel\nx\t1\t2\n", r"a\.tsv line 2: 3 columns, expected 2"),
+        ("a.tsv", "words\tlabel\nx\t1\n", r"no column text; the columns are words, label"),
+        ("a.tsv", b"text\tlabel\nok\t1\nna\xefve\t1\n", r"a\.tsv line 3: byte 0xef at column 3"),
+        ("a.tsv", "", r"a\.tsv is empty"),
+        ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows below its header"),
+        ("a.tsv", "text\ttext\nx\t1\n", r"column text is there twice"),
+        ("a.jsonl", '{"text": "x"}\n{"text"\n', r"a\.jsonl line 2: not valid JSON"),
+        ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
+        ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),
+        ("a.tsv.gz", gzip.compress(b"text\nx\n")[:-9], r"not a complete gzip file"),
+    ],
+)
+def test_errors_name_the_file_and_the_line(write, name, content, message):
+    path = write(name, content)
+    with pytest.raises(UserError, match=message):
+        rows(path, "text")
+
+
+def test_missing_file():
+    with pytest.raises(UserError, match="no such file"):
+        rows("/nowhere/a.tsv")
+
+
+def test_blank_lines_at_the_end_are_no_rows(write):
+    assert len(rows(write("a.tsv", "text\tlabel\nx\t1\n\n"))) == 1
+
+
+def test_held_out_part_is_a_fraction_that_only_the_text_decides():
+    held = [reading.is_held_out(f"text {i}", 0.2) for i in range(5000)]
+    assert 0.17 < sum(held) / len(held) < 0.23
+    assert all(reading.is_held_out(f"text {i}", 0.3) for i in range(5000) if held[i])

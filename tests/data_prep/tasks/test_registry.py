@@ -1,0 +1,59 @@
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from data_prep.tasks import TASKS, get_task
+from official_bert.errors import UserError
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_name_gives_its_task_without_reading_files(name):
+    task = get_task(name, data_dir="/nowhere")
+    assert task.name == name
+    assert task.metrics and "train" in task.splits
+    pickle.loads(pickle.dumps(task))  # worker processes receive it
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"), [("SST-2", "sst2"), ("squad", "squad_v1.1"), ("SQuAD v2.0", "squad_v2.0")]
+)
+def test_names_are_found_by_other_spellings(spelling, name):
+    assert get_task(spelling.replace(" ", "_")).name == name
+
+
+def test_unknown_task_lists_the_names():
+    with pytest.raises(UserError, match="unknown task 'sst3'.*cola.*conll2003"):
+        get_task("sst3")
+
+
+def test_unknown_option_lists_the_options():
+    with pytest.raises(UserError, match="unknown option strides of task squad_v1.1.*doc_stride"):
+        get_task("squad_v1.1", strides=3)
+
+
+def test_fixed_options_cannot_be_changed():
+    with pytest.raises(UserError, match="unknown option version"):
+        get_task("squad_v1.1", version="2.0")
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in TASKS if n not in ("text_classification", "conll2003")]
+)
+def test_settings_make_the_task_again(name):
+    task = get_task(name, data_dir="/nowhere")
+    again = get_task(name, **task.settings())
+    assert again.head == task.head and again.input_fields == task.input_fields
+
+
+def test_tasks_import_neither_keras_nor_tensorflow_nor_scikit_learn():
+    code = (
+        "import sys; from data_prep.tasks import TASKS, get_task, batches, featurize\n"
+        "[get_task(name) for name in TASKS]\n"
+        "print({'keras', 'tensorflow', 'sklearn', 'scipy'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"

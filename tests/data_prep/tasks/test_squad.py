@@ -1,0 +1,278 @@
+import json
+import pathlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_prep.tasks import get_task, squad, squad_examples
+from data_prep.tasks.featurize import featurize
+from data_prep.tasks.squad_examples import SquadExample
+from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer
+
+CONTEXT = "Peter was born in Paris. The big red dog lives in London, the city of the river."
+
+
+def document(*questions):
+    return json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]})
+
+
+def question(id="q1", text="Who lives in London?", answer="The big red dog", start=None, **more):
+    start = CONTEXT.index(answer) if start is None else start
+    return {
+        "id": id, "question": text, "answers": [{"text": answer, "answer_start": start}], **more
+    }  # fmt: skip
+
+
+IMPOSSIBLE = {"id": "q2", "question": "Who ran?", "answers": [], "is_impossible": True}
+
+
+def logits_of(features, length=40, start=None, end=None):
+    """Scores that choose the labelled span, or the given one, in every window."""
+    outputs = {"start_logits": [], "end_logits": []}
+    for feature in features:
+        for name, place in (("start", start), ("end", end)):
+            row = np.zeros(length)
+            row[feature[f"{name}_positions"] if place is None else place] = 5.0
+            outputs[f"{name}_logits"].append(row)
+    return outputs
+
+
+def test_reading_keeps_all_answers(write, tmp_path):
+    two = question()
+    two["answers"].append({"text": "dog", "answer_start": CONTEXT.index("dog")})
+    write("dev-v1.1.json", document(two))
+    (example,) = get_task("squad_v1.1", data_dir=str(tmp_path)).examples("dev")
+    assert example.answers == ("The big red dog", "dog")
+    assert example.answer_start == CONTEXT.index("The big")
+
+
+def test_training_questions_without_their_answer_are_counted(write, tmp_path, capsys):
+    write(
+        "train-v1.1.json",
+        document(question("a"), question("b", answer="dog", start=2), question("c", start=38)),
+    )
+    task = get_task("squad_v1.1", data_dir=str(tmp_path))
+    assert [example.id for example in task.examples("train")] == ["a"]
+    assert task.notes["train"]["answers_not_found"] == 2
+    assert "2 training questions left out" in capsys.readouterr().err
+
+
+def test_an_answer_some_characters_off_is_found_within_its_words():
+    example = SquadExample("q", "?", CONTEXT, ("red",), CONTEXT.index("red") + 1)
+    begin, stop = squad_examples.find_answer(example)
+    assert CONTEXT[begin:stop] == "red"
+
+
+def test_one_window_has_the_answer_at_its_tokens(tokenizer):
+    task = get_task("squad_v1.1")
+    start = CONTEXT.index("red dog")
+    example = SquadExample("q", "who lives in london", CONTEXT, ("red dog",), start)
+    (feature,) = task.features(example, tokenizer, 64)
+    ids = feature["input_ids"]
+    pieces = ids[feature["start_positions"] : feature["end_positions"] + 1]
+    assert tokenizer.decode(pieces) == "red dog"
+    assert tokenizer.decode(ids[1:5]) == "who lives in london" and ids[5] == tokenizer.sep_id
+    assert feature["context_start"] == 6
+    assert feature["segment_ids"] == [0] * 6 + [1] * (len(ids) - 6)
+    first = feature["start_positions"] - feature["context_start"]
+    assert feature["token_starts"][first] == start
+    assert set(feature["is_max_context"]) == {1}
+
+
+def test_the_lecture_example_in_chinese(data_dir):
+    tokenizer = BertTokenizer(data_dir / "vocab/bert-base-chinese-vocab.txt")
+    context = "彼得是一個居住在歐洲的聰明男孩, 他每天都很快樂。"
+    example = SquadExample("q", "彼得住在哪裡?", context, ("歐洲",), context.index("歐洲"))
+    task = get_task("squad_v1.1")
+    features = featurize(task, [example], tokenizer, 64)
+    assert features[0]["start_positions"] == 17
+    assert features[0]["end_positions"] == 18
+    (prediction,) = task.predictions([example], features, logits_of(features, 64))
+    assert prediction["text"] == "歐洲"
+    assert task.score([example], [prediction]) == {"f1": 1.0, "exact_match": 1.0}
+
+
+@given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 80))
+def test_windows_cover_every_token_and_each_token_has_one_best_window(length, room, stride):
+    starts = squad.window_starts(length, room, stride)
+    ends = [min(start + room, length) for start in starts]
+    covered = {t for start, end in zip(starts, ends, strict=True) for t in range(start, end)}
+    assert covered == set(range(length))
+    owner = squad.max_context_window(length, starts, room)
+    for token in range(length):
+        # The rule as the original states it, window by window.
+        best, best_score = None, None
+        for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            if start <= token < end:
+                score = min(token - start, end - 1 - token) + 0.01 * (end - start)
+                if best_score is None or score > best_score:
+                    best, best_score = index, score
+        assert owner[token] == best
+
+
+def test_windows_without_the_answer_point_at_cls(tokenizer):
+    task = get_task("squad_v1.1", doc_stride=4)
+    example = SquadExample("q", "who", CONTEXT, ("red dog",), CONTEXT.index("red dog"))
+    features = task.features(example, tokenizer, 12)
+    found = [f for f in features if f["start_positions"]]
+    assert len(features) > 3 and 0 < len(found) < len(features)
+    for feature in features:
+        pieces = feature["input_ids"][feature["start_positions"] : feature["end_positions"] + 1]
+        inside = bool(feature["start_positions"])
+        assert tokenizer.decode(pieces) == ("red dog" if inside else tokenizer.decode(pieces))
+        assert len(pieces) == (2 if inside else 1)
+    chosen = [
+        start
+        for feature in features
+        for start, best in zip(feature["token_starts"], feature["is_max_context"], strict=True)
+        if best
+    ]
+    assert len(chosen) == len(set(chosen))  # one window a token
+
+
+def test_long_questions_are_cut_and_counted(tokenizer):
+    task = get_task("squad_v1.1", max_query_length=2)
+    (feature,) = task.features(SquadExample("q", "who was the dog", "a cat"), tokenizer, 32)
+    assert tokenizer.decode(feature["input_ids"][1:3]) == "who was"
+    assert feature["truncated"] == 1 and "start_positions" not in feature
+    with pytest.raises(UserError, match="leaves no room for the paragraph"):
+        task.features(SquadExample("q", "who was the dog", "a cat"), tokenizer, 5)
+
+
+def answer_of(task, tokenizer, start_scores, end_scores, context="the big red dog ran home"):
+    """The prediction where context tokens have the given scores (by index)."""
+    example = SquadExample("q", "who", context)
+    features = featurize(task, [example], tokenizer, 32)
+    offset = features[0]["context_start"]
+    outputs = {}
+    for name, scores in (("start", start_scores), ("end", end_scores)):
+        row = np.full(32, -10.0)
+        for token, score in scores.items():
+            row[offset + token] = score
+        outputs[f"{name}_logits"] = [row]
+    return task.predictions([example], features, outputs)[0]
+
+
+def test_spans_are_ordered_valid_and_distinct(tokenizer):
+    task = get_task("squad_v1.1", max_answer_length=2)
+    # End before start (3, 1) and too long (0, 2) are no answers although they score highest.
+    prediction = answer_of(task, tokenizer, {0: 5, 2: 2, 3: 6}, {1: 6, 2: 5.5, 3: 1})
+    assert prediction["text"] == "the big"
+    assert [entry["text"] for entry in prediction["nbest"]][:3] == ["the big", "red", "dog"]
+    texts = [entry["text"] for entry in prediction["nbest"]]
+    assert len(texts) == len(set(texts)) <= 20
+    assert sum(entry["probability"] for entry in prediction["nbest"]) == pytest.approx(1.0)
+
+
+def test_an_answer_never_comes_from_the_question(tokenizer):
+    task = get_task("squad_v1.1")
+    prediction = answer_of(task, tokenizer, {-2: 9, 1: 0}, {-2: 9, 1: 0})
+    assert prediction["text"] == "big"
+    nothing = answer_of(get_task("squad_v1.1", n_best_size=1), tokenizer, {-2: 9}, {-2: 9})
+    assert nothing["text"] == "empty"  # as the original says it
+
+
+def null_task(**options):
+    return get_task("squad_v2.0", **options)
+
+
+def null_prediction(tokenizer, null_score, **options):
+    task = null_task(**options)
+    example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
+    features = featurize(task, [example], tokenizer, 32)
+    outputs = logits_of(features, 32)
+    for name in outputs:
+        outputs[name][0][0] = null_score
+    return task, example, task.predictions([example], features, outputs)
+
+
+@pytest.mark.parametrize(("threshold", "text"), [(-1.0, ""), (0.0, "red dog"), (1.0, "red dog")])
+def test_null_odds_against_the_threshold(tokenizer, threshold, text):
+    _, _, (prediction,) = null_prediction(tokenizer, 4.75, null_score_diff_threshold=threshold)
+    assert prediction["null_odds"] == pytest.approx(2 * 4.75 - 10)
+    assert prediction["text"] == text and prediction["best_text"] == "red dog"
+    assert "" in [entry["text"] for entry in prediction["nbest"]]
+
+
+def test_the_lowest_null_score_of_the_windows_counts(tokenizer):
+    task = null_task(doc_stride=4)
+    example = SquadExample("q", "who", CONTEXT, ("red dog",), CONTEXT.index("red dog"))
+    features = featurize(task, [example], tokenizer, 12)
+    outputs = logits_of(features, 12)
+    for row in range(len(features)):
+        outputs["start_logits"][row][0] = outputs["end_logits"][row][0] = 9.0 - row
+    (prediction,) = task.predictions([example], features, outputs)
+    assert prediction["null_odds"] == pytest.approx(2 * (9.0 - (len(features) - 1)) - 10)
+
+
+def test_tuning_sets_the_threshold_that_settings_carry(tokenizer):
+    task, example, predictions = null_prediction(tokenizer, 6.0)
+    assert predictions[0]["text"] == ""  # null odds 2 are above 0
+    assert task.score([example], predictions)["f1"] == 0.0
+    assert task.score([example], predictions)["best_f1"] == 1.0
+    tuned = task.tune([example], predictions)
+    assert tuned[0]["text"] == "red dog" and tuned[0]["start"] == 8
+    assert task.settings()["null_score_diff_threshold"] == pytest.approx(2.0)
+    assert task.score([example], tuned)["f1"] == 1.0
+
+
+def test_unanswerable_questions_train_at_cls_and_are_left_out_of_version_1(write, tmp_path):
+    for version in ("1.1", "2.0"):
+        write(f"train-v{version}.json", document(question(), IMPOSSIBLE))
+    assert len(get_task("squad_v1.1", data_dir=str(tmp_path)).examples("train")) == 1
+    assert [e.answers for e in null_task(data_dir=str(tmp_path)).examples("train")][1] == ()
+
+
+def test_three_files_in_the_original_format(tokenizer, tmp_path):
+    task, _, predictions = null_prediction(tokenizer, 6.0)
+    paths = [pathlib.Path(path) for path in task.write(tmp_path, predictions)]
+    assert [p.name for p in paths] == [
+        "predictions.json", "nbest_predictions.json", "null_odds.json"
+    ]  # fmt: skip
+    answers, nbest, odds = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    assert answers == {"q": ""} and odds == {"q": pytest.approx(2.0)}
+    assert set(nbest["q"][0]) == {"text", "probability", "start_logit", "end_logit"}
+
+
+def test_missing_predictions(tokenizer, capsys):
+    task, example, predictions = null_prediction(tokenizer, 0.0)
+    other = SquadExample("other", "who", "a cat", ())
+    assert task.score([example, other], predictions)["f1"] == 1.0
+    assert "1 questions have no prediction" in capsys.readouterr().err
+    one = get_task("squad_v1.1")
+    assert one.score([example, other], [{"id": "q", "text": "red dog"}])["f1"] == 0.5
+
+
+def test_baselines(tokenizer):
+    impossible = [SquadExample(str(i), "who", CONTEXT, ()) for i in range(3)]
+    example = SquadExample("q", "who", CONTEXT, ("Peter",), 0)
+    assert null_task().baseline([], [*impossible, example])["best_f1"] == 0.75
+    assert get_task("squad_v1.1").baseline([], [example])["exact_match"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [', r"dev-v1\.1\.json line 1: not valid JSON"),
+        ('{"version": 1}', "not in SQuAD's format"),
+        (b'{"data":\n"\xff"}', r"dev-v1\.1\.json line 2: not UTF-8"),
+        (document(), "no question"),
+    ],
+)
+def test_errors(write, tmp_path, content, message):
+    write("dev-v1.1.json", content)
+    with pytest.raises(UserError, match=message):
+        get_task("squad_v1.1", data_dir=str(tmp_path)).examples("dev")
+
+
+def test_real_questions_at_their_labels_score_nearly_one(data_dir):
+    tokenizer = BertTokenizer(data_dir / "vocab/bert-base-uncased-vocab.txt")
+    task = get_task("squad_v1.1", data_dir=str(data_dir / "squad_v1.1"))
+    examples = task.examples("dev")[::40]
+    features = featurize(task, examples, tokenizer, 192)
+    predictions = task.predictions(examples, features, logits_of(features, 192))
+    # The rest are answers inside a WordPiece, or stated at a wrong character.
+    assert task.score(examples, predictions)["exact_match"] > 0.98
