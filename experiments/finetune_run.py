@@ -257,6 +257,7 @@ def build_model(bert, head, weights, config, seed):
 
 
 def _write_files(folder, task, dev, predictions, trainer, source, config, results):
+    predictions = task.tune(dev.examples, predictions)  # the model folder's settings carry it on
     paths = _write_predictions(task, folder.predictions / "dev", predictions)
     results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
     example_scores.save(folder.path / "example_scores.npz", task, dev.examples, predictions)
