@@ -4,8 +4,8 @@
     export("runs/spam/model", "spam")                    # writes spam/1/
     load("spam")(text=["WINNER!! call now"])["labels"]   # one row a text
 
-A module a head; `saved_model.py` puts them behind signatures. An exported model needs tensorflow and
-tensorflow-text, nothing of this project.
+A module a head; `saved_model.py` puts them behind signatures. An exported model needs tensorflow
+and tensorflow-text, nothing of this project.
 """
 
 import importlib

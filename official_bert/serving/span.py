@@ -158,7 +158,10 @@ def _by_text(scores, begin_end, text, batch):
     begin_end = tf.RaggedTensor.from_value_rowids(begin_end, text, batch, validate=False)
     scores, begin_end = scores.to_tensor(_NOTHING), begin_end.to_tensor(0)  # [B, windows, S, ...]
     most = tf.shape(scores)[1] * tf.shape(scores)[2]
-    return tf.reshape(scores, [batch, most]), tf.reshape(begin_end, [batch, most, 2])
+    scores, begin_end = tf.reshape(scores, [batch, most]), tf.reshape(begin_end, [batch, most, 2])
+    # One candidate more that is none: a batch without rows has a first column, too.
+    scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=_NOTHING)
+    return scores, tf.pad(begin_end, [[0, 0], [0, 1], [0, 0]])
 
 
 def _lengths(ragged):

@@ -1,0 +1,149 @@
+"""A local server for trying a model out, with a web page.
+
+    python -m experiments.serve --model=exported/spam       # then open http://127.0.0.1:8501
+
+--model is an exported model, or a model folder, which is then exported first. The addresses are
+those of TensorFlow Serving, which production should run instead (see the README):
+
+    curl -d '{"instances": ["WINNER!! call now"]}' http://127.0.0.1:8501/v1/models/spam:predict
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from absl import flags
+
+from official_bert import commands
+from official_bert.errors import UserError
+
+flags.DEFINE_string("model", "", "An exported model (of experiments.export), or a model folder.")
+flags.DEFINE_string("name", "", "The model's name in addresses; by default its folder's.")
+flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; others can reach only this one.")
+flags.DEFINE_integer("port", 8501, "Port to listen at; 0 picks a free one.", 0, 65535)
+flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
+flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
+flags.DEFINE_integer("queue", 32, "Requests that may wait; one more is refused.", 1)
+flags.DEFINE_integer("parallel", 2, "Requests that are computed at the same time.", 1)
+
+PAGE = Path(__file__).with_name("serve_page.html")
+_SECONDS_TO_FINISH = 10  # for requests under way when the server is told to stop
+# waitress reads a request before the application sees its size: more than this it cuts off itself.
+_MOST_BYTES_READ = 64_000_000
+
+
+def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits=None):
+    """A waitress server for an exported model, not yet running.
+
+    Args:
+      model: `official_bert.serving.load(...)`.
+      name: the model's name in addresses.
+      host, port: where to listen; port 0 picks a free one (`server.effective_port`).
+      limits: `official_bert.serving.rest.Limits`.
+
+    Raises:
+      UserError: the address is in use or not this machine's.
+    """
+    import waitress
+
+    from official_bert.serving.rest import Limits, create_app
+
+    limits = limits or Limits()
+    app = create_app(model, name, PAGE.read_text(encoding="utf-8"), limits)
+    try:
+        server = waitress.create_server(
+            app,
+            host=host,
+            port=port,
+            # A thread for each request that may wait, and some to refuse the others with.
+            threads=limits.queue + 4,
+            max_request_body_size=max(_MOST_BYTES_READ, limits.request_bytes),
+            ident=None,
+        )
+    except OSError as error:
+        raise UserError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    server.gate = app.extensions["gate"]
+    return server
+
+
+def main(argv) -> int:
+    del argv
+    options = flags.FLAGS
+    if not options.model:
+        raise UserError("--model is missing; see --help")
+    with tempfile.TemporaryDirectory() as scratch:
+        return _serve(options, _exported(options.model, Path(scratch)))
+
+
+def _exported(model: str, scratch: Path) -> Path:
+    from official_bert.checkpoints import model_folder
+    from official_bert.serving.client import newest_version
+
+    if not model_folder.is_model_folder(model):
+        return newest_version(model)
+    from experiments.export import export
+
+    print(f"{model} is a model folder: exporting it first", file=sys.stderr)
+    return export(model, scratch / "model")
+
+
+def _serve(options, path: Path) -> int:
+    from official_bert import serving
+    from official_bert.serving.rest import Limits
+
+    model = serving.load(path)
+    given = Path(options.model).resolve()
+    name = options.name or (given.parent if given.name.isdecimal() else given).name
+    limits = Limits(options.max_request_bytes, options.max_texts, options.queue, options.parallel)
+    server = make_server(model, name, options.host, options.port, limits)
+    _warm_up(model)
+    stopped_by = _stop_gracefully(server)
+    print(f"serving {name} at http://{options.host}:{server.effective_port}/", flush=True)
+    server.run()  # until a signal
+    server.close()
+    print("stopped", flush=True)
+    return 130 if stopped_by == [signal.SIGINT] else 0
+
+
+def _warm_up(model) -> None:
+    """The first call optimises the graph, which takes a second or two: not with a user waiting."""
+    texts = {
+        name: [["a", "b"]] if spec.shape.rank == 2 else ["a text"]
+        for name, spec in model.signatures["serving_default"].structured_input_signature[1].items()
+    }
+    model(**texts)
+
+
+def _stop_gracefully(server) -> list:
+    """At SIGTERM or Ctrl-C: refuse new requests, finish those under way, then leave `server.run`.
+
+    Returns a list that will hold the signal.
+    """
+    received, finished = [], threading.Event()
+
+    def finish():
+        server.gate.stop(_SECONDS_TO_FINISH)
+        # The answers are computed; the loop that runs on sends them.
+        threading.Event().wait(0.2)
+        finished.set()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def on_signal(number, _):
+        if finished.is_set() or len(received) > 1:
+            raise SystemExit
+        received.append(number)
+        if len(received) == 1:
+            threading.Thread(target=finish, daemon=True).start()
+        else:
+            raise SystemExit  # told twice
+
+    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(signal.SIGINT, on_signal)
+    return received
+
+
+if __name__ == "__main__":
+    commands.run(main)
