@@ -52,10 +52,7 @@ class InGraphTokenizer(tf.Module):
         tokenizer = InGraphTokenizer(vocab, do_lower_case=True)
         tokenizer(tf.constant(["Unaffable!"]))  # <tf.RaggedTensor [[14477, 20961, 3468, 999]]>
 
-    Bytes that are not UTF-8 are ignored, as the original ignores them. Spans can differ from
-    `encode_with_offsets` in one case, which real text does not have: an accent typed behind one of
-    the few marks that are not stripped but that decomposition reorders (U+302E, U+1D165, ...) is
-    counted to that mark here, to the letter there.
+    Bytes that are not UTF-8 are ignored, as the original ignores them.
     """
 
     def __init__(self, vocab: list[str], do_lower_case: bool = True):
@@ -178,7 +175,7 @@ class InGraphTokenizer(tf.Module):
         stays = tf.where(length > 0)[:, 0]
         # The last accent before the next character that stays. Every text ends with a blank that
         # stays, so this never reaches into another text.
-        last = tf.concat([stays[1:], [tf.size(length, tf.int64)]], 0) - 1
+        last = tf.concat([stays[1:], [tf.size(length, tf.int64)]], 0)[: tf.size(stays)] - 1
         extended = tf.gather(characters.ends, last)
         stay = characters.take(stays)
         ends = tf.where(self._is_ideograph(stay.points) == 1, stay.ends, extended)

@@ -80,14 +80,13 @@ def _lower(word):
 
 
 def _strip_accents(word):
-    kept = []
-    for char in _decompose(word):
-        if unicodedata.category(char.text) != "Mn":
-            kept.append(char)
-        elif kept:
-            letter = kept[-1]
-            kept[-1] = letter._replace(end=max(letter.end, char.end))
-    return kept
+    letters = []
+    for char in word:
+        if reference.strip_accents(char.text):
+            letters.append(char)
+        elif letters:  # an accent typed by itself widens the letter before it
+            letters[-1] = letters[-1]._replace(end=char.end)
+    return [char for char in _decompose(letters) if unicodedata.category(char.text) != "Mn"]
 
 
 def _decompose(word):

@@ -1,0 +1,195 @@
+"""The reference algorithm, vocabulary files, the fast path and decoding."""
+
+import pickle
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenization_texts import NASTY, REAL, corpus_lines, every_code_point, letters_vocab, texts
+
+from official_bert.errors import UserError
+from official_bert.tokenization import (
+    SPECIAL_TOKENS,
+    BertTokenizer,
+    fast,
+    load_vocab,
+    reference,
+    write_vocab,
+)
+
+TOY = [*SPECIAL_TOKENS, "want", "##want", "##ed", "wa", "un", "runn", "##ing", ",", "!"]
+
+
+def assert_fast_equals_reference(tokenizer: BertTokenizer, texts: list[str]):
+    ids, offsets = tokenizer.encode_batch(texts)
+    assert ids.dtype == np.int32 and offsets.dtype == np.int64
+    assert offsets.shape == (len(texts) + 1,) and offsets[0] == 0 and offsets[-1] == len(ids)
+    for index, text in enumerate(texts):
+        assert ids[offsets[index] : offsets[index + 1]].tolist() == tokenizer.encode(text), text
+
+
+class TestReference:
+    @pytest.mark.parametrize(
+        ("text", "do_lower_case", "words"),
+        [
+            (" \tHeLLo!how  \n Are yoU?  ", True, ["hello", "!", "how", "are", "you", "?"]),
+            (" \tHeLLo!how  \n Are yoU?  ", False, ["HeLLo", "!", "how", "Are", "yoU", "?"]),
+            ("H\u00e9llo", True, ["hello"]),
+            ("H\u00e9llo", False, ["H\u00e9llo"]),
+            ("ah\u535a\u63a8zz", True, ["ah", "\u535a", "\u63a8", "zz"]),
+            ("ΟΔΟΣ", True, ["οδος"]),  # sigma at the end of a word
+            ("Straße ﬁ …", True, ["straße", "ﬁ", "…"]),  # no compatibility folding
+            ("a\u200bb\u0085c\ufffdd", True, ["abcd"]),
+            ("a\u2028b\u00a0c", True, ["a", "b", "c"]),
+            ("\ue000", True, ["\ue000"]),  # private use is no control character to the original
+        ],
+    )
+    def test_words(self, text, do_lower_case, words):
+        assert reference.basic_tokenize(text, do_lower_case) == words
+
+    def test_pieces_are_the_longest_from_the_left(self):
+        tokenizer = BertTokenizer(TOY)
+        assert tokenizer.tokenize("UNwant\u00e9d,running") == [
+            "un", "##want", "##ed", ",", "runn", "##ing"
+        ]  # fmt: skip
+        assert tokenizer.tokenize("unwantedX running") == ["[UNK]", "runn", "##ing"]
+        assert tokenizer.tokenize("") == []
+
+    def test_word_limit_counts_characters(self):
+        tokenizer = BertTokenizer([*SPECIAL_TOKENS, "é", "##é"], do_lower_case=False)
+        assert len(tokenizer.tokenize("é" * 200)) == 200
+        assert tokenizer.tokenize("é" * 201) == ["[UNK]"]
+
+    def test_special_tokens_in_text_are_text(self):
+        tokenizer = BertTokenizer([*SPECIAL_TOKENS, "[", "mask", "]"])
+        assert tokenizer.tokenize("[MASK]") == ["[", "mask", "]"]
+
+    def test_sentences_of_the_lectures(self, data_dir):
+        chinese = BertTokenizer(data_dir / "vocab/bert-base-chinese-vocab.txt")
+        assert chinese.tokenize("彼得住在哪裡？") == list("彼得住在哪裡？")
+        multilingual = BertTokenizer(
+            data_dir / "vocab/bert-base-multilingual-cased-vocab.txt", do_lower_case=False
+        )
+        pieces = multilingual.tokenize("폼페이오 장관의 아시아 순방일정이 어떻게 되나요?")
+        assert "[UNK]" not in pieces
+        assert "".join(piece.removeprefix("##") for piece in pieces) == (
+            "폼페이오장관의아시아순방일정이어떻게되나요?"
+        )
+        assert pieces[-1] == "?"
+
+    @pytest.mark.parity
+    def test_equals_hugging_face_on_real_text(self, data_dir):
+        tokenizers = pytest.importorskip("tokenizers")
+        path = data_dir / "vocab/bert-base-uncased-vocab.txt"
+        ours = BertTokenizer(path)
+        theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase=True)
+        for line in corpus_lines(data_dir, 2000):
+            assert ours.encode(line) == theirs.encode(line, add_special_tokens=False).ids
+
+
+class TestVocabulary:
+    @pytest.mark.parametrize(("name", "do_lower_case"), REAL)
+    def test_real_files_survive_a_round_trip(self, data_dir, tmp_path, name, do_lower_case):
+        tokenizer = BertTokenizer(data_dir / "vocab" / name, do_lower_case)
+        assert tokenizer.pad_id == 0 and tokenizer.unk_id == 100
+        assert (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id) == (101, 102, 103)
+        write_vocab(tmp_path / "vocab.txt", tokenizer.vocab)
+        assert load_vocab(tmp_path / "vocab.txt") == tokenizer.vocab
+
+    def test_line_number_is_the_id(self, tmp_path):
+        path = tmp_path / "vocab.txt"
+        path.write_bytes("\n".join([*SPECIAL_TOKENS, "\u2028", "##\x85", "é ", "z"]).encode())
+        assert load_vocab(path) == [*SPECIAL_TOKENS, "", "##", "é", "z"]
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "empty"),
+            (b"[PAD]\n[UNK]\n[CLS]\na\n", r"lacks \[SEP\], \[MASK\]"),
+            (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n", "line 7: 'a' stands in line 6 too"),
+            (b"[PAD]\n[UNK]\n\xff\xfe\n", "line 3: not UTF-8"),
+        ],
+    )
+    def test_unusable_files_are_refused(self, tmp_path, content, message):
+        path = tmp_path / "vocab.txt"
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            BertTokenizer(path)
+
+    def test_missing_file_and_folder_are_named(self, tmp_path):
+        with pytest.raises(UserError, match="no such vocabulary file"):
+            BertTokenizer(tmp_path / "none.txt")
+        with pytest.raises(UserError, match="is a folder"):
+            BertTokenizer(str(tmp_path))
+
+    def test_pieces_with_blanks_are_not_written(self, tmp_path):
+        with pytest.raises(UserError, match="holds blanks"):
+            write_vocab(tmp_path / "vocab.txt", [*SPECIAL_TOKENS, "a\nb"])
+        assert not list(Path(tmp_path).iterdir())
+
+
+class TestFast:
+    @pytest.mark.parametrize(("name", "do_lower_case"), REAL)
+    def test_real_vocabularies(self, data_dir, name, do_lower_case):
+        tokenizer = BertTokenizer(data_dir / "vocab" / name, do_lower_case)
+        assert_fast_equals_reference(tokenizer, NASTY + corpus_lines(data_dir, 1500))
+
+    @pytest.mark.parametrize("do_lower_case", [True, False])
+    def test_every_code_point(self, do_lower_case):
+        tokenizer = BertTokenizer(letters_vocab(), do_lower_case)
+        assert_fast_equals_reference(tokenizer, NASTY + every_code_point())
+
+    @pytest.mark.parametrize("do_lower_case", [True, False])
+    def test_fuzz(self, do_lower_case):
+        tokenizer = BertTokenizer(letters_vocab(), do_lower_case)
+
+        @settings(max_examples=300, deadline=None)
+        @given(st.lists(texts(), max_size=5))
+        def check(texts):
+            assert_fast_equals_reference(tokenizer, texts)
+
+        check()
+
+    def test_full_tables_and_caches_change_nothing(self, monkeypatch):
+        monkeypatch.setattr(fast, "_SLOT_BITS", 3)
+        monkeypatch.setattr(fast, "_MAX_CACHED_WORDS", 40)
+        monkeypatch.setattr(fast, "_BLOCK_CHARACTERS", 100)
+        generator = random.Random(0)
+        words = ["".join(generator.choices("abc,é", k=generator.randint(1, 25))) for _ in range(99)]
+        lines = [" ".join(generator.choices(words, k=12)) for _ in range(200)]
+        assert_fast_equals_reference(BertTokenizer(letters_vocab()), lines)
+
+    def test_nothing_in_nothing_out(self):
+        for lines in ([], [""], ["", " ", "\0"]):
+            ids, offsets = BertTokenizer(TOY).encode_batch(lines)
+            assert ids.tolist() == [] and offsets.tolist() == [0] * (len(lines) + 1)
+
+    def test_a_pickled_tokenizer_works(self):
+        tokenizer = BertTokenizer(TOY)
+        tokenizer.encode_batch(["want"])
+        ids, _ = pickle.loads(pickle.dumps(tokenizer)).encode_batch(["want"])
+        assert ids.tolist() == [TOY.index("want")]
+
+
+class TestDecode:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "unaffable, naive!",
+            '"i don\'t know," said mr. smith-jones; "it costs $3.14 (1,000 times), at 10:30!"',
+            "the dog's house is 50% full.",
+            "他住在哪里？",
+        ],
+    )
+    def test_readable_text_comes_back(self, text):
+        tokenizer = BertTokenizer(letters_vocab())
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+    def test_framing_tokens_go_and_masks_stay(self):
+        tokenizer = BertTokenizer(TOY)
+        ids = [tokenizer.cls_id, TOY.index("un"), TOY.index("##want"), TOY.index("##ed")]
+        ids += [tokenizer.mask_id, TOY.index("!"), tokenizer.sep_id, tokenizer.pad_id]
+        assert tokenizer.decode(ids) == "unwanted [MASK]!"

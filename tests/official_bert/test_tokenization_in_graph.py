@@ -1,0 +1,110 @@
+"""The tokeniser as TensorFlow operations gives the ids and offsets of the reference."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from tokenization_texts import NASTY, REAL, corpus_lines, every_code_point, letters_vocab, texts
+
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
+from official_bert.tokenization.in_graph import InGraphTokenizer
+
+TOY = [*SPECIAL_TOKENS, "caf", "cafe", "##s", "ο", "##δ", "##ος", "a", "##b", "!", "[", "mask", "]"]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def pair(request):
+    """The reference and the graph, with every character a piece."""
+    vocab = letters_vocab()
+    return BertTokenizer(vocab, request.param), InGraphTokenizer(vocab, request.param)
+
+
+def assert_graph_equals_reference(tokenizer, in_graph, texts: list[str]):
+    texts = [text for text in texts if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
+    pieces = in_graph.tokenize_with_offsets(tf.constant(texts, tf.string))
+    columns = [values.to_list() for values in pieces]
+    assert pieces.ids.dtype == tf.int32 and [len(column) for column in columns] == [len(texts)] * 3
+    for text, ids, starts, ends in zip(texts, *columns, strict=True):
+        assert (ids, list(zip(starts, ends, strict=True))) == tokenizer.encode_with_offsets(text)
+
+
+def test_every_code_point(pair):
+    assert_graph_equals_reference(*pair, NASTY + every_code_point())
+
+
+def test_fuzz(pair):
+    @settings(max_examples=200, deadline=None)
+    @given(texts())
+    def check(text):
+        assert_graph_equals_reference(*pair, [text, "a" + text])
+
+    check()
+
+
+def test_nothing_in_nothing_out(pair):
+    _, in_graph = pair
+    assert in_graph(tf.constant([], tf.string)).to_list() == []
+    assert in_graph(tf.constant(["", " ", "\0"])).to_list() == [[], [], []]
+
+
+@pytest.mark.parametrize(("name", "do_lower_case"), REAL)
+def test_real_vocabularies(data_dir, name, do_lower_case):
+    tokenizer = BertTokenizer(data_dir / "vocab" / name, do_lower_case)
+    in_graph = InGraphTokenizer(tokenizer.vocab, do_lower_case)
+    assert_graph_equals_reference(tokenizer, in_graph, NASTY + corpus_lines(data_dir, 500))
+
+
+def test_invalid_bytes_are_ignored():
+    tokenizer = BertTokenizer(TOY)
+    raw = [b"caf\xc3\xa9\xffs!", b"\xe2\x82", b"a\xc3 b", b"\xed\xa0\x80a"]
+    expected = [tokenizer.encode(text.decode("utf-8", "ignore")) for text in raw]
+    assert InGraphTokenizer(TOY)(tf.constant(raw)).to_list() == expected
+
+
+def test_works_in_a_dataset():
+    in_graph = InGraphTokenizer(TOY)
+    dataset = tf.data.Dataset.from_tensor_slices(["cafés", "[MASK]", ""]).batch(2).map(in_graph)
+    found = [row for batch in dataset for row in batch.to_list()]
+    assert found == [BertTokenizer(TOY).encode(text) for text in ("cafés", "[MASK]", "")]
+
+
+def test_saved_model_needs_only_tensorflow_and_tensorflow_text(tmp_path):
+    class Server(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokenizer = InGraphTokenizer(TOY)
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def serve(self, texts):
+            pieces = self.tokenizer.tokenize_with_offsets(texts)
+            return {"ids": pieces.ids.to_tensor(), "ends": pieces.ends.to_tensor()}
+
+    server = Server()
+    tf.saved_model.save(server, str(tmp_path), signatures=server.serve)
+    program = f"""
+import sys
+for name in ("official_bert", "keras_hub", "transformers", "tokenizers"):
+    sys.modules[name] = None  # importing it is an error
+import tensorflow as tf, tensorflow_text
+serve = tf.saved_model.load({str(tmp_path)!r}).signatures["serving_default"]
+result = serve(tf.constant(["Cafés ΟΔΟΣ! e\\u0301", "[MASK]"]))
+print("found", result["ids"].numpy().tolist(), result["ends"].numpy().tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    tokenizer = BertTokenizer(TOY)
+    first, spans = tokenizer.encode_with_offsets("Cafés ΟΔΟΣ! e\u0301")
+    second, _ = tokenizer.encode_with_offsets("[MASK]")
+    ids = [first, second + [0] * (len(first) - len(second))]
+    ends = [[end for _, end in spans], [1, 5, 6] + [0] * (len(first) - 3)]
+    assert f"found {ids} {ends}" in done.stdout
