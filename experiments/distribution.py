@@ -159,14 +159,15 @@ def same_everywhere(strategy, number):
     if _num_processes(strategy) == 1:
         return True
 
-    @tf.function
+    @tf.function(autograph=False)
     def extremes(value):
-        def of_replica():
+        def of_replica(value):
             context = tf.distribute.get_replica_context()
-            total = context.all_reduce(tf.distribute.ReduceOp.SUM, [value, value * value])
-            return total
+            # Identities have a device, which an argument lacks and the sum asks for.
+            values = [tf.identity(value), tf.square(value)]
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-        return strategy.run(of_replica)
+        return strategy.run(of_replica, args=(value,))
 
     total, squares = extremes(tf.constant(float(number), tf.float32))
     n = strategy.num_replicas_in_sync

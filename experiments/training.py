@@ -82,7 +82,8 @@ class Trainer:
             self.optimizer.build(self.model.trainable_variables)
         self.columns = None  # names of what `train` returns, known once the step is traced
         self._run_seed = seed
-        self._take_steps = tf.function(self._steps_from_iterator)
+        # Without autograph, which would rewrite the source of every layer before the first step.
+        self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
         self._functions = {}
 
     # --- state ---------------------------------------------------------------------------------
@@ -189,10 +190,15 @@ class Trainer:
 
     def _steps_from_iterator(self, iterator, steps, run_seed):
         """`steps` steps inside one compiled call; the host is not asked in between."""
+
+        def body(i, table):
+            row = self._step(iterator.get_next(), run_seed, tf.equal(i, steps - 1))
+            return i + 1, table.write(i, row)
+
         table = tf.TensorArray(tf.float32, size=steps)
-        for i in tf.range(steps):
-            row = self._step(next(iterator), run_seed, tf.equal(i, steps - 1))
-            table = table.write(i, row)
+        _, table = tf.while_loop(
+            lambda i, _: i < steps, body, (tf.constant(0), table), parallel_iterations=1
+        )
         return table.stack()
 
     def _step_on_batch(self, batch, run_seed):
@@ -202,7 +208,7 @@ class Trainer:
         """One step on a global batch; returns float32 [columns], equal on all replicas."""
         function = self._replica_step
         if self.options.jit_compile:
-            function = tf.function(function, jit_compile=True)
+            function = tf.function(function, jit_compile=True, autograph=False)
         if self.strategy.num_replicas_in_sync == 1:
             return function(batch, run_seed, with_metrics)
         row = self.strategy.run(function, args=(batch, run_seed, with_metrics))
@@ -222,11 +228,14 @@ class Trainer:
             )
         else:
             parts = {name: _split(x, micro_batches) for name, x in batch.items()}
-            weights = self._sum_over_replicas(self._loss_weights(parts))
+
+            def seed_of(k):
+                return make_seed(run_seed, first_seed + k, replica)
+
+            weights = self._sum_over_replicas(self._loss_weights(parts, seed_of))
             gradients, sums, metrics = self._accumulate(
-                parts, lambda k: make_seed(run_seed, first_seed + k, replica), weights,
-                with_metrics, variables,
-            )  # fmt: skip
+                parts, seed_of, weights, with_metrics, variables
+            )
         gradients, sums, metrics = self._sum_over_replicas([gradients, sums, metrics])
         losses = tf.math.divide_no_nan(sums, weights)
         # A variable that the loss does not reach (the pooler without next-sentence prediction)
@@ -290,16 +299,16 @@ class Trainer:
         *gradients, sums, metrics = totals
         return gradients, sums, metrics
 
-    def _loss_weights(self, parts):
+    def _loss_weights(self, parts, seed_of):
         """The weights of the loss terms [terms], summed over all micro-batches.
 
         Weights do not depend on what the model computes, so TensorFlow prunes the model's forward
-        pass from this graph and only the labels are read.
+        pass from this graph and only labels (and what draws positions to predict) are computed.
         """
         total = 0.0
         for k in range(self.options.accumulation):
             batch = {name: x[k] for name, x in parts.items()}
-            outputs = self.model(batch, training=False)
+            outputs = self.model(batch, training=True, seed=seed_of(k))
             terms = self.model.loss_terms(batch, outputs)
             total += tf.stack([weight for _, weight in terms.values()])
         return total
@@ -414,7 +423,7 @@ class Trainer:
         key = (function.__name__, specs and tuple(sorted((n, str(s)) for n, s in specs.items())))
         if key not in self._functions:
             signature = [specs, *others] if specs else None
-            self._functions[key] = tf.function(function, input_signature=signature)
+            self._functions[key] = tf.function(function, input_signature=signature, autograph=False)
         return self._functions[key]
 
 

@@ -1,0 +1,78 @@
+"""Tiny pre-training runs: a vocabulary of a few words, records of made-up sentences, two layers."""
+
+import random
+
+from data_prep.create_pretraining_data import create
+from experiments.config import BertConfig, Phase, PretrainConfig
+
+WORDS = [
+    *("the", "a", "cat", "dog", "bird", "tree", "house", "river", "sees", "likes", "finds"),
+    *("small", "old", "red", "green", "and", "not", "with", "under", "one", "two", "three"),
+    *("four", "five", "six", "seven", "who", "what", "where", "sun", "moon", "star", "day"),
+]
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LENGTH = 24
+
+
+def write_vocab(path):
+    path.write_text("\n".join([*SPECIAL, ".", *WORDS]) + "\n", encoding="utf-8")
+    return path
+
+
+def write_text(path, documents=40, seed=0):
+    draw = random.Random(seed)
+    with open(path, "w", encoding="utf-8") as file:
+        for _ in range(documents):
+            for _ in range(6):
+                file.write(" ".join(draw.choices(WORDS, k=draw.randint(3, 8))) + " .\n")
+            file.write("\n")
+    return path
+
+
+def make_records(folder):
+    """Records of length 24 in folder/records and 16 in folder/short, and folder/vocab.txt."""
+    vocab = write_vocab(folder / "vocab.txt")
+    text = write_text(folder / "text.txt")
+    for name, length in (("records", LENGTH), ("short", 16)):
+        create(
+            str(text),
+            str(vocab),
+            str(folder / name),
+            max_seq_length=length,
+            max_predictions_per_seq=4,
+            dupe_factor=4,
+            num_shards=3,
+            num_workers=1,
+            progress=False,
+        )
+    return folder
+
+
+def bert(**fields):
+    sizes = {
+        "vocab_size": len(SPECIAL) + 1 + len(WORDS),
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 32,
+    }
+    return BertConfig(**{**sizes, **fields})
+
+
+def pretrain_config(data, **fields):
+    """24 steps: 16 at length 16 and 8 at length 24, evaluation at the end of each phase."""
+    short, records = str(data / "short"), str(data / "records")
+    values = {
+        "bert": bert(),
+        "vocab": str(data / "vocab.txt"),
+        "phases": (Phase(short, 16, 16, short), Phase(records, LENGTH, 8, records)),
+        "num_warmup_steps": 4,
+        "train_batch_size": 8,
+        "learning_rate": 1e-2,
+        "max_heldout_examples": 32,
+        "log_every": 5,
+        "save_every": 4,
+        "steps_per_loop": 3,
+    }
+    return PretrainConfig(**{**values, **fields})
