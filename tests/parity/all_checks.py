@@ -1,0 +1,10 @@
+"""Imports every module of checks, so that the registry is full."""
+
+from tests.parity import (  # noqa: F401 (imported for what they register)
+    other_checks,
+    training_checks,
+    transformers_checks,
+)
+from tests.parity.results import CHECKS
+
+__all__ = ["CHECKS"]

@@ -1,0 +1,61 @@
+"""What a check returns, and the registry of checks."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One line of the parity table.
+
+    Attributes:
+      what: what was compared, with sizes.
+      against: the independent implementation.
+      figure: the measured difference, or another figure (see `at_least`).
+      bound: what the figure may reach.
+      at_least: True where the bound is a lower one (a similarity, an accuracy).
+    """
+
+    what: str
+    against: str
+    figure: float
+    bound: float
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        # Written so that NaN does not hold.
+        return self.figure >= self.bound if self.at_least else self.figure <= self.bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    name: str
+    run: Callable[..., list[Result]]
+    packages: tuple[str, ...]
+    needs_data: bool
+
+
+CHECKS: dict[str, Check] = {}
+
+
+def check(*packages: str, needs_data: bool = False):
+    """Registers a function that returns `Result`s. With `needs_data` it takes the data's folder."""
+
+    def register(function):
+        name = function.__name__
+        CHECKS[name] = Check(name, function, packages, needs_data)
+        return function
+
+    return register
+
+
+def why_not(one: Check, data_dir) -> str:
+    """Why a check cannot run here; empty if it can."""
+    for package in one.packages:
+        if importlib.util.find_spec(package) is None:
+            return f"needs the package {package} (extra `peers`)"
+    if one.needs_data and data_dir is None:
+        return "needs real data: set BERT_DATA_DIR to its folder"
+    return ""

