@@ -1,0 +1,236 @@
+"""Runs a fine-tuned model over a file: text in, answers with probabilities out.
+
+    python -m experiments.predict --model=runs/spam/model --input=texts.txt --output=answers.tsv
+
+Input, one example a line: the text, or for tasks with several inputs (a pair of sentences; question
+and context) the texts separated by tabs; lines of a .jsonl file are objects with these fields.
+Output, one line an example in the same order: a .jsonl file, or else a TSV with a header. An empty
+line gives an empty line ({} in JSONL). Files of any size are read and written piece by piece; "-"
+stands for standard input and output.
+"""
+
+import contextlib
+import itertools
+import json
+import sys
+
+from experiments.config import show_in_help
+from official_bert import commands
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+_CHUNK = 1024  # lines that are batched together, by length
+# What a TSV shows of a prediction, by the kind of head and problem.
+_ANSWERS = {
+    ("classification", "single_label"): ("label", "probabilities"),
+    ("classification", "multi_label"): ("labels", "probabilities"),
+    ("classification", "regression"): ("value",),
+    ("multiple_choice", "multiple_choice"): ("label", "probabilities"),
+    ("span", "span"): ("text", "probability", "start", "end"),
+    ("tagging", "tagging"): ("entities",),
+}
+
+
+def run(model, input_path, output_path, batch_size=32, progress=True):
+    """Predicts for every line of a file.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      input_path, output_path: files, or "-".
+      batch_size: rows of a batch; answers do not depend on it.
+      progress: show a progress line on stderr.
+
+    Returns: {"lines", "empty", "truncated": texts longer than the model's window}.
+    Raises:
+      UserError: the model is not fine-tuned, or a line has other fields than the task needs.
+    """
+    from tqdm import tqdm
+
+    predictor = Predictor(model, batch_size)
+    counts = {"lines": 0, "empty": 0, "truncated": 0}
+    is_json = input_path.endswith(".jsonl")
+    writer = _json_line if output_path.endswith(".jsonl") else None
+    with _reading(input_path) as lines, _writing(output_path) as output:
+        if writer is None:
+            writer = _TsvWriter(predictor.task.head, predictor.labels, output)
+        numbered = enumerate(lines, 1)
+        with tqdm(unit="line", file=sys.stderr, disable=not progress) as bar:
+            while chunk := list(itertools.islice(numbered, _CHUNK)):
+                for line in _answers(predictor, chunk, input_path, is_json, counts):
+                    output.write(writer(line) + "\n")
+                bar.update(len(chunk))
+    return counts
+
+
+class Predictor:
+    """A fine-tuned model with its task.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      batch_size: rows of a batch.
+    """
+
+    def __init__(self, model, batch_size=32):
+        import tensorflow as tf
+
+        from data_prep.tasks import get_task
+        from official_bert.checkpoints import model_folder
+
+        loaded = model_folder.load(model)
+        described = loaded.settings.get("task")
+        if not isinstance(described, dict) or "name" not in described:
+            raise UserError(f"{model} is not fine-tuned: its model.json names no task")
+        self.task = get_task(described["name"], "", **described.get("options", {}))
+        self.labels = list(loaded.settings.get("labels") or [])
+        self.fields = self.task.input_fields
+        self._tokenizer = loaded.tokenizer
+        self._length = loaded.settings["max_seq_length"]
+        self._batch_size = batch_size
+        network = loaded.model
+        self._call = tf.function(
+            lambda batch: network(batch, training=False), reduce_retracing=True, autograph=False
+        )
+
+    def predict(self, examples):
+        """(one dict an example, number of examples that were cut to the model's window)."""
+        from data_prep.tasks.batches import OutputCollector, eval_batches
+        from data_prep.tasks.featurize import featurize
+
+        features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
+        collector = OutputCollector(len(features))
+        for rows, batch in eval_batches(features, self._batch_size):
+            inputs = {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")}
+            outputs = self._call(inputs)
+            collector.add(rows, {name: x.numpy() for name, x in outputs.items()})
+        predictions = self.task.predictions(examples, features, collector.outputs())
+        return predictions, features.notes["truncated_examples"]
+
+
+def main(_):
+    from absl import flags
+
+    values = flags.FLAGS
+    for name in ("model", "input", "output"):
+        if not values[name].value:
+            raise UserError(f"--{name} is missing")
+    counts = run(values.model, values.input, values.output, values.batch_size)
+    print(
+        f"{counts['lines']} lines, {counts['empty']} empty, {counts['truncated']} longer than the "
+        "model's window and cut",
+        file=sys.stderr,
+    )
+
+
+def _answers(predictor, chunk, path, is_json, counts):
+    """One prediction a line, None for an empty one."""
+    examples, places = [], []
+    for index, (number, line) in enumerate(chunk):
+        if line.strip():
+            fields = _fields(line, predictor.fields, is_json, f"{path} line {number}")
+            fields.setdefault("id", str(number))
+            examples.append(predictor.task.example(fields))
+            places.append(index)
+    answers = [None] * len(chunk)
+    if examples:
+        predictions, truncated = predictor.predict(examples)
+        counts["truncated"] += truncated
+        for place, prediction in zip(places, predictions, strict=True):
+            answers[place] = prediction
+    counts["lines"] += len(chunk)
+    counts["empty"] += len(chunk) - len(examples)
+    return answers
+
+
+def _fields(line, names, is_json, where):
+    """{field: text} of one line."""
+    if is_json:
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise UserError(f"{where}: not valid JSON ({error})") from error
+        if not isinstance(fields, dict) or any(name not in fields for name in names):
+            raise UserError(f"{where}: expected an object with the fields {', '.join(names)}")
+        return fields
+    texts = line.split("\t") if len(names) > 1 else [line]
+    if len(texts) != len(names):
+        raise UserError(
+            f"{where}: {len(texts)} texts, expected {len(names)} separated by tabs "
+            f"({', '.join(names)})"
+        )
+    return dict(zip(names, texts, strict=True))
+
+
+class _TsvWriter:
+    """Lines of a TSV: a header, then the answer and a probability for each label."""
+
+    def __init__(self, head, labels, output):
+        self._columns = _ANSWERS[head["head"], head["problem"]]
+        self._labels = labels
+        names = []
+        for column in self._columns:
+            if column == "probabilities":
+                names += [f"probability_{_cell(label)}" for label in labels]
+            else:
+                names.append(column)
+        output.write("\t".join(names) + "\n")
+
+    def __call__(self, prediction):
+        if prediction is None:
+            return ""
+        cells = []
+        for column in self._columns:
+            value = prediction[column]
+            if column == "probabilities":
+                cells += [f"{p:.6g}" for p in value]
+            else:
+                cells.append(_cell(value))
+        return "\t".join(cells)
+
+
+def _cell(value):
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _json_line(prediction):
+    return "{}" if prediction is None else json.dumps(prediction, ensure_ascii=False)
+
+
+@contextlib.contextmanager
+def _reading(path):
+    """The file's lines without their ends."""
+    if path == "-":
+        yield (line.rstrip("\n") for line in sys.stdin)
+        return
+    from data_prep.tasks.reading import read_lines
+
+    yield (line for _, line in read_lines(path))
+
+
+@contextlib.contextmanager
+def _writing(path):
+    if path == "-":
+        yield sys.stdout
+        return
+    with atomic_write(path) as file:
+        yield file
+
+
+def _define_flags():
+    from absl import flags
+
+    flags.DEFINE_string("model", None, "model folder that fine-tuning wrote")
+    flags.DEFINE_string("input", None, "text, one example a line, or .jsonl; - for standard input")
+    flags.DEFINE_string("output", None, "answers: .jsonl, or else TSV; - for standard output")
+    flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
+    show_in_help("model", "input", "output", "batch_size")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)
