@@ -109,6 +109,7 @@ class FinetuneConfig:
     do_lower_case: bool = True  # with model="" only
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
+    feature_width: int = 768  # of the two BiLSTMs that read it
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5

@@ -60,7 +60,7 @@ def run(config, folder, progress):
 
     trainer = get_trainer(
         ("finetune", bert, tuple(sorted(_head_options(task.head).items())), config.bilstm,
-         config.remat),
+         config.features, config.feature_width, config.remat),
         lambda seed: build_model(bert, task.head, source.weights, config, seed),
         strategy,
         StepOptions(
@@ -87,6 +87,11 @@ def run(config, folder, progress):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
     dev_predictions, scores = evaluator.evaluate(trainer.step)
+    # Thresholds are chosen on dev; the settings in the model folder carry them on.
+    tuned = task.tune(dev.examples, dev_predictions)
+    if tuned is not dev_predictions:
+        dev_predictions = tuned
+        scores = {k: float(v) for k, v in task.score(dev.examples, tuned).items()}
 
     results = {
         "task": task.name,
@@ -107,11 +112,7 @@ def run(config, folder, progress):
     if folder.write:
         _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
         if config.predict_test:
-            test = Data(task, "test", source.tokenizer, config, 0)
-            predictions, _ = Evaluator(trainer, task, test, config, buckets).predict()
-            results["files"]["test predictions"] = _write_predictions(
-                task, folder.predictions / "test", predictions
-            )[0]
+            _predict_other_splits(folder, task, trainer, source, config, buckets, results)
     results["seconds"] = round(time.perf_counter() - started, 2)
     folder.write_json("results.json", results)
     if folder.write:
@@ -244,6 +245,8 @@ def build_model(bert, head, weights, config, seed):
         for variable, value in zip(encoder.trainable_variables, weights, strict=True):
             variable.assign(value)
     options = {"bilstm": config.bilstm, "seed": seed}
+    if config.features:
+        return _feature_based(encoder, head, config, seed)
     match head["head"]:
         case "classification":
             return heads.BertClassifier(encoder, head["num_labels"], head["problem"], **options)
@@ -256,8 +259,20 @@ def build_model(bert, head, weights, config, seed):
     raise UserError(f'no head "{head["head"]}"')
 
 
+def _feature_based(encoder, head, config, seed):
+    from experiments.feature_based import FeatureTagger
+
+    if head["head"] != "tagging":
+        raise UserError(
+            f"features={config.features}: the feature-based approach is for tagging tasks; "
+            f"{config.task} is {head['head']}"
+        )
+    return FeatureTagger(
+        encoder, head["num_labels"], config.features, config.feature_width, seed=seed
+    )
+
+
 def _write_files(folder, task, dev, predictions, trainer, source, config, results):
-    predictions = task.tune(dev.examples, predictions)  # the model folder's settings carry it on
     paths = _write_predictions(task, folder.predictions / "dev", predictions)
     results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
     example_scores.save(folder.path / "example_scores.npz", task, dev.examples, predictions)
@@ -265,7 +280,8 @@ def _write_files(folder, task, dev, predictions, trainer, source, config, result
     if analysis:
         folder.write_json("analysis.json", analysis)
         results["files"]["analysis"] = str(folder.path / "analysis.json")
-    if config.save_model:
+    # A feature-based tagger is no head that a model folder knows; Table 7 needs its scores only.
+    if config.save_model and not config.features:
         settings = {
             "labels": list(task.head.get("labels") or []),
             "max_seq_length": config.max_seq_length,
@@ -273,6 +289,21 @@ def _write_files(folder, task, dev, predictions, trainer, source, config, result
         }
         model_folder.save(folder.model, trainer.model, source.tokenizer, settings, overwrite=True)
         results["files"]["model"] = str(folder.model)
+
+
+def _predict_other_splits(folder, task, trainer, source, config, buckets, results):
+    """Predictions for every split but train and dev that the data has."""
+    for split in task.splits:
+        if split in ("train", "dev"):
+            continue
+        try:
+            data = Data(task, split, source.tokenizer, config, 0)
+        except UserError as error:  # most folders do not hold every split
+            results.setdefault("splits_without_predictions", {})[split] = str(error)
+            continue
+        predictions, _ = Evaluator(trainer, task, data, config, buckets).predict()
+        paths = _write_predictions(task, folder.predictions / split, predictions)
+        results["files"][f"{split} predictions"] = paths[0]
 
 
 def _write_predictions(task, folder, predictions):
