@@ -1,0 +1,105 @@
+"""Pre-training (section 3.1, appendix A.2): 128 tokens for 90% of the steps, then 512.
+
+    python -m experiments.pretrain --config=pretrain:base --workdir=runs/base \\
+        --config.vocab=vocab.txt --config.phases.0.records=records_128 \\
+        --config.phases.1.records=records_512
+
+Scales: base, large (the paper's: 1,000,000 steps of 256 sequences; 4 days on 4 and on 16 Cloud TPUs
+there), mini (4 layers, 256 wide; an hour on two cores shows the loss falling), tiny (2 layers, 128
+wide, length 64; 20 minutes on two cores pass the plateau near loss 6.2, held-out loss below 5),
+smoke (a minute).
+
+Expected at base scale: next-sentence accuracy 97 to 98%, masked-LM perplexity 3.99 (Table 6).
+Add --config.distribute=mirrored for the GPUs of a machine, multi_worker for several machines, tpu.
+"""
+
+import dataclasses
+
+from experiments.config import BertConfig, Phase, PretrainConfig, choose_scale
+from official_bert.config import named_config
+
+
+def get_config(scale: str = "base") -> PretrainConfig:
+    scales = {"base": _base, "large": _large, "mini": _mini, "tiny": _tiny, "smoke": _smoke}
+    return choose_scale(scales, scale)
+
+
+def _base() -> PretrainConfig:
+    return PretrainConfig(
+        bert="base",
+        phases=(
+            Phase(max_seq_length=128, num_train_steps=900_000),
+            Phase(max_seq_length=512, num_train_steps=100_000),
+        ),
+        num_warmup_steps=10_000,
+        train_batch_size=256,  # 256 x 128 = 32,768 tokens a step, 131,072 in the second phase
+        learning_rate=1e-4,
+        precision="mixed_bfloat16",
+        eval_every=25_000,
+        max_heldout_examples=8192,
+        save_every=5_000,
+    )
+
+
+def _large() -> PretrainConfig:
+    # At length 512 the activations of 24 layers do not fit beside the weights: recompute them.
+    return dataclasses.replace(_base(), bert="large", remat=True)
+
+
+def _mini() -> PretrainConfig:
+    return dataclasses.replace(
+        _base(),
+        bert="mini",
+        phases=(Phase(max_seq_length=128, num_train_steps=6_000),),
+        num_warmup_steps=300,
+        train_batch_size=32,
+        learning_rate=1e-3,
+        adam_beta_2=0.98,  # a second moment that forgets in 50 steps suits few and large ones
+        output_bias="unigram",
+        eval_every=1_000,
+        max_heldout_examples=1024,
+        save_every=1_000,
+    )
+
+
+def _tiny() -> PretrainConfig:
+    # Many small steps at a short length pass the plateau of the masked-LM loss soonest. Dropout
+    # is for models that could learn their text by heart; the initial deviation grows with the
+    # narrowness, 0.02 * sqrt(768 / 128), so that activations start as large as in BERT base.
+    bert = dataclasses.replace(
+        named_config("tiny"),
+        num_attention_heads=4,
+        vocab_size=8192,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.05,
+    )
+    return dataclasses.replace(
+        _mini(),
+        bert=bert,
+        phases=(Phase(max_seq_length=64, num_train_steps=24_000),),
+        num_warmup_steps=960,
+        precision="float32",
+        eval_every=2_000,
+    )
+
+
+def _smoke() -> PretrainConfig:
+    bert = BertConfig(
+        vocab_size=8192,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=128,
+        max_position_embeddings=128,
+    )
+    return dataclasses.replace(
+        _tiny(),
+        bert=bert,
+        phases=(Phase(max_seq_length=64, num_train_steps=200),),
+        num_warmup_steps=20,
+        eval_every=100,
+        max_heldout_examples=256,
+        save_every=100,
+        log_every=20,
+    )

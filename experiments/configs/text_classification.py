@@ -1,0 +1,44 @@
+"""Your own texts: a TSV, CSV or JSONL file with one or two text columns and a label column.
+
+    python -m experiments.finetune --config=text_classification --workdir=runs/mine \\
+        --config.data_dir=mine.tsv --config.model=bert_base_en_uncased
+
+Columns named text and label are found by themselves; others are named with, for example,
+--config.task_options.text_column=message --config.task_options.label_column=kind. Several labels a
+row: --config.task_options.problem=multi_label; a number instead of a class: problem=regression.
+Without a dev file every tenth row is held out; long texts can keep their end, or both ends
+(--config.task_options.truncation=head+tail).
+
+Scales: base (BERT base's hyper-parameters), small (for the miniatures), smoke (a minute).
+Expected on SMS Spam with a 6-layer model: held-out accuracy above 98%.
+"""
+
+import dataclasses
+
+from experiments.config import FinetuneConfig, choose_scale
+
+
+def get_config(scale: str = "base") -> FinetuneConfig:
+    return choose_scale({"base": _base, "small": _small, "smoke": _smoke}, scale)
+
+
+def _base() -> FinetuneConfig:
+    return FinetuneConfig(
+        task="text_classification",
+        task_options={"dev_fraction": 0.1},
+        model="bert_base_en_uncased",
+        max_seq_length=128,
+        train_batch_size=32,
+        learning_rate=3e-5,
+        num_train_epochs=3.0,
+    )
+
+
+def _small() -> FinetuneConfig:
+    return dataclasses.replace(_base(), learning_rate=1e-4, num_train_epochs=4.0)
+
+
+def _smoke() -> FinetuneConfig:
+    return dataclasses.replace(
+        _small(), max_seq_length=64, max_train_examples=512, max_dev_examples=256
+    )
