@@ -1,4 +1,4 @@
-"""The reference algorithm's ids for many texts at once, some fifty times faster.
+"""The reference algorithm's ids for many texts at once, twenty-five to fifty times faster.
 
 Nothing about the algorithm is approximated. Three observations make it fast:
 
