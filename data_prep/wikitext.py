@@ -74,9 +74,8 @@ _REDIRECT = re.compile(
 _LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(-[a-z]+)*|simple|zh-min-nan")
 _LIST_LINE, _HOLE = "\x01", "\x02"  # marks in extracted text: a list item's line, a lost formula
 _EMPTY_BRACKETS = re.compile(r"\s*[(\[]\s*[,;:.\s–-]*\s*[)\]]")
-_LEFTOVER = re.compile(
-    r"\{\||\|\}|\{\{|\}\}|\[\[|\]\]|</?[a-zA-Z][^<>]*>|^\s*[|!]|\|\||__[A-Z]+__|=\s*$"
-)
+_LEFTOVER = re.compile(r"\{\||\|\}|\{\{|\}\}|\[\[|\]\]|</?[a-zA-Z][^<>]*>|^\s*[|!]|\|\||=\s*$")
+_SWITCH = re.compile(r"__[A-Z]+__")  # __NOTOC__
 _ENDS_SENTENCE = re.compile(r"[.!?。！？…][\"'”’»)\]]*(\s|$)|[。！？]")
 
 
@@ -101,7 +100,7 @@ def passages(wikitext: str, dropped: Counter | None = None) -> list[str]:
     import mwparserfromhell
 
     dropped = Counter() if dropped is None else dropped
-    wikitext = _COMMENT.sub("", wikitext)
+    wikitext = _SWITCH.sub("", _COMMENT.sub("", wikitext))
     wikitext, references = _REFERENCE.subn("", wikitext)
     dropped["references"] += references
     # Quotation marks for bold and italics are taken out by hand: unbalanced ones mislead a parser.
@@ -187,7 +186,7 @@ def _template(node, dropped: Counter) -> str:
         dropped["formulas"] += 1
         return _HOLE
     if name == "as of" and arguments:
-        return f"As of {_text(arguments[0].nodes, dropped)}"
+        return f"{'as' if node.has('lc') else 'As'} of {_text(arguments[0].nodes, dropped)}"
     dropped["templates"] += 1
     return ""
 
