@@ -100,7 +100,7 @@ class Column:
     Attributes:
       label: as printed; the paper's name where data and metric are the paper's.
       finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
-        or "sample:NAME" for an embedded task. None for a held-out column.
+        or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model.
       search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
@@ -169,6 +169,8 @@ class Ablation:
       scale: "paper", "gpu", "cpu" or "smoke".
       notes: what differs from the paper, each one sentence of the caption.
       data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
+      nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `experiments.nli_mixture`
+        makes training and dev data; a column uses it with data_dir="@nli//data".
       workers: cells side by side on this machine; 0: one a core.
     """
 
@@ -185,6 +187,7 @@ class Ablation:
     exports: tuple[Export, ...] = ()
     notes: tuple[str, ...] = ()
     data_dir: str = ""
+    nli_mixture: tuple[str, ...] = ()
     workers: int = 0
 
     def __post_init__(self):

@@ -56,7 +56,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         },
         "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
         "verdicts": [_verdict(judge(claim, evidence)) for claim in ablation.claims],
-        "columns": [_column(column, plan) for column in ablation.columns],
+        "columns": [_column(column, plan, statuses) for column in ablation.columns],
         "rows": [
             _row(ablation, row, runs, holes, chosen, baselines, evidence) for row in ablation.rows
         ],
@@ -168,8 +168,12 @@ def _above(runs, column, baselines) -> bool | None:
     return high < 0 if column.lower_is_better else low > 0
 
 
-def _column(column: Column, plan) -> dict[str, Any]:
+def _column(column: Column, plan, statuses) -> dict[str, Any]:
     train, dev = plan.data.get(column.label, (0, 0))
+    for (_, label), planned in plan.runs.items():
+        result = statuses[planned[0].cell].result
+        if label == column.label and result and "train_examples" in result:
+            train, dev = result["train_examples"], result["dev_examples"]
     facts = {}
     if column.finetune:
         f = column.finetune

@@ -10,7 +10,6 @@ none of it; the effect carries the numbers of seeds, so that a reader is told.
 """
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -135,12 +134,10 @@ def _draw(shared, pairs, differences, pretrain_seeds, constant, examples, draws,
     """Draws of the mean difference, as deviations from its observed value, float64 [draws]."""
     values = np.array([differences[key] for key in shared])  # [runs]
     if examples:
-        weights = _example_weights(examples, draws, int(rng.integers(2**31)))
+        scored = [run for pair in pairs for run in (pair[:1] if constant else pair)]
+        scores = iter(_resampled(scored, draws, rng))
         drawn = np.stack(
-            [
-                _resampled(one, weights) - (two.value if constant else _resampled(two, weights))
-                for one, two in pairs
-            ]
+            [next(scores) - (two.value if constant else next(scores)) for _, two in pairs]
         )  # [runs, draws]
     else:
         drawn = np.repeat(values[:, None], draws, axis=1)
@@ -169,23 +166,29 @@ def _seed_weights(shared, pretrain_seeds, resample, draws, rng) -> np.ndarray:
     return weights
 
 
-@functools.lru_cache(maxsize=4)
-def _example_weights(examples: int, draws: int, seed: int) -> np.ndarray:
-    """How often each example is drawn, uint8 [draws, examples]."""
-    rng = np.random.default_rng(seed)
-    weights = np.empty((draws, examples), np.uint8)
-    for draw in range(draws):
-        weights[draw] = np.bincount(rng.integers(examples, size=examples), minlength=examples)
-    return weights
+def _resampled(runs: list[Run], draws: int, rng) -> list[np.ndarray]:
+    """Each run's metric when examples are drawn with replacement, the same for all runs.
 
+    Examples that all runs answered alike are the same to every metric: what is drawn is how often
+    each such pattern occurs, exactly as a draw of examples would give, and there are few of them.
 
-def _resampled(run: Run, weights: np.ndarray) -> np.ndarray:
-    """The run's metric under each draw of examples, shifted so that it is centred on its value."""
-    measure = MEASURES[run.measure]
-    sums = np.concatenate(
-        [block.astype(np.float64) @ run.statistics for block in np.array_split(weights, 20)]
-    )
-    return run.value + measure(sums) - measure(run.statistics.sum(axis=0))
+    Returns: float64 [draws] for each run, shifted so that it is centred on the run's value.
+    """
+    stacked = np.concatenate([run.statistics for run in runs], axis=1)
+    examples = len(stacked)
+    patterns, counts = np.unique(stacked, axis=0, return_counts=True)
+    sums = np.empty((draws, stacked.shape[1]))
+    for block in np.array_split(np.arange(draws), max(1, draws * len(patterns) // 2_000_000)):
+        drawn = rng.multinomial(examples, counts / examples, size=len(block))
+        sums[block] = drawn.astype(np.float64) @ patterns
+    scores, first = [], 0
+    for run in runs:
+        last = first + run.statistics.shape[1]
+        measure = MEASURES[run.measure]
+        observed = measure(run.statistics.sum(axis=0))
+        scores.append(run.value + measure(sums[:, first:last]) - observed)
+        first = last
+    return scores
 
 
 def _matthews(tp, tn, fp, fn):

@@ -27,7 +27,6 @@ def split_sentences(config: dict, folder: Path) -> dict:
 
 def learn_vocabulary(config: dict, folder: Path) -> dict:
     from data_prep.vocab import learn_vocab
-
     from official_bert.tokenization import write_vocab
 
     vocab = learn_vocab(
@@ -57,6 +56,12 @@ def make_records(config: dict, folder: Path) -> dict:
         "vocab_size": manifest["vocab_size"],
         "max_predictions_per_seq": manifest["max_predictions_per_seq"],
     }
+
+
+def mix_nli(config: dict, folder: Path) -> dict:
+    from experiments.nli_mixture import mix
+
+    return mix(config["mnli_dev"], config["others"], folder / "data")
 
 
 def pretrain(config: dict, folder: Path) -> dict:
@@ -112,6 +117,7 @@ KINDS = {
     "sentences": split_sentences,
     "vocab": learn_vocabulary,
     "records": make_records,
+    "nli": mix_nli,
     "pretrain": pretrain,
     "finetune": finetune,
     "export": export_model,
@@ -148,14 +154,14 @@ def learning_curve(path: Path, points: int = 200) -> list[dict]:
     kept = []
     stride = max(1, len(lines) // points)
     for index, line in enumerate(lines):
-        named = {
-            key: round(value, 5)
-            for key, value in line.items()
-            if key == "step" or not key.endswith("_per_second") and key != "time"
-        }
-        evaluation = "loss" not in line
+        evaluation = any(key.startswith("dev/") for key in line)
         if evaluation or index % stride == 0 or index == len(lines) - 1:
-            kept.append(named)
+            values = {
+                key.removeprefix("dev/"): round(value, 5)
+                for key, value in line.items()
+                if not key.endswith("_per_second") and key != "time"
+            }
+            kept.append({"heldout": evaluation, **values})
     return kept
 
 

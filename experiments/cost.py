@@ -162,8 +162,7 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
         else:
             config = as_finetune_config(cell.config)
-            bert, length = plan.shapes[cell.name], config.max_seq_length
-            train, dev = plan.data[cell.name.split("/")[1]]
+            (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
             flops = finetune_flops(config, bert, train, dev)
             steps = int(config.num_train_epochs * train / config.train_batch_size)
             size = 4 * parameters(bert) * config.save_model + 1e5

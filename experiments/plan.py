@@ -10,6 +10,7 @@ vocabulary file that is given, leaves its cell out.
 import dataclasses
 import functools
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Plan:
       pretrains: (variant name, seed) -> cell.
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
-      shapes: fine-tuning cell -> BertConfig.
+      shapes: fine-tuning cell -> (BertConfig, training examples, dev examples).
     """
 
     cells: tuple[Cell, ...]
@@ -71,12 +72,15 @@ class _Planner:
         self.pretrains: dict[tuple[str, int], str] = {}
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
+        self.same: dict[str, str] = {}
         self.vocab = ""
 
     def plan(self) -> Plan:
         ablation = self.ablation
         if any(v.pretrain for v in ablation.variants):
             self._data_cells()
+        if ablation.nli_mixture:
+            self._nli_cell()
         for variant in ablation.variants:
             self._pretrain_cells(variant)
         runs = {}
@@ -174,6 +178,19 @@ class _Planner:
                 files += expand_inputs([str(_inside(self.ablation.data_dir, pattern))])
         return sorted(files)
 
+    def _nli_cell(self):
+        paths = [str(_inside(self.ablation.data_dir, path)) for path in self.ablation.nli_mixture]
+        self._add(
+            Cell(
+                "nli",
+                "nli",
+                {"mnli_dev": paths[0], "others": paths[1:]},
+                ignored=("mnli_dev", "others"),
+                fingerprints={"files": _files_digest(tuple(paths))},
+                cost=2,
+            )
+        )
+
     # Pre-training.
 
     def _pretrain_cells(self, variant: Variant):
@@ -202,7 +219,7 @@ class _Planner:
                     f"pretrain/{variant.name}/{seed}",
                     "pretrain",
                     to_dict(config),
-                    ignored=(*_bookkeeping(config), *_DEVICES),
+                    ignored=_ignored(config, keep="snapshots"),
                     cost=cost.seconds(flops, config.num_train_steps),
                     affinity=f"pretrain {bert} {config.use_nsp}",
                 )
@@ -232,13 +249,15 @@ class _Planner:
             changes |= column.search[setting]
         config = dataclasses.replace(column.finetune, **changes)
         config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
-        digest, train, dev = task_digest(
-            config.task, config.data_dir, tuple(sorted(map(_frozen, config.task_options.items())))
-        )
+        if config.data_dir.startswith("@"):
+            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
+        else:
+            options = tuple(sorted(map(_frozen, config.task_options.items())))
+            digest, train, dev = task_digest(config.task, config.data_dir, options)
         train = min(train, config.max_train_examples or train)
         dev = min(dev, config.max_dev_examples or dev)
         self.data[column.label] = train, dev
-        ignored, prints = [*_bookkeeping(config), *_DEVICES, "data_dir"], {"data": digest}
+        prints = {"data": digest}
         exported = any(
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
@@ -259,17 +278,24 @@ class _Planner:
             config = dataclasses.replace(config, model=variant.checkpoint)
             bert = _checkpoint_config(variant.checkpoint)
             prints["model"] = _checkpoint_digest(variant.checkpoint)
-            ignored.append("model")
         config = dataclasses.replace(config, save_model=exported)
+        ignored = [*_ignored(config, keep="save_model"), "data_dir"]
+        ignored += ["model"] if variant.checkpoint else []
         flops = cost.finetune_flops(config, bert, train, dev)
         steps = int(config.num_train_epochs * train / config.train_batch_size)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
-        self.shapes["/".join(parts)] = bert
+        # Columns that score one run by two metrics share it.
+        values = to_dict(config) | {"save_model": None}
+        same = json.dumps([values, prints], sort_keys=True)
+        if same in self.same:
+            return self.same[same]
+        name = self.same[same] = "/".join(parts)
+        self.shapes[name] = bert, train, dev
         return self._add(
             Cell(
-                "/".join(parts),
+                name,
                 "finetune",
                 to_dict(config),
                 ignored=tuple(ignored),
@@ -280,6 +306,8 @@ class _Planner:
         )
 
     def _task_folder(self, folder: str) -> str:
+        if folder.startswith("@"):
+            return folder
         if folder.startswith("sample:"):
             from data_prep import sample
 
@@ -351,8 +379,13 @@ def _checkpoint_config(checkpoint: str):
     return named_config("large" if "large" in checkpoint.lower() else "base")
 
 
-def _bookkeeping(config: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping"))
+def _ignored(config: Any, keep: str) -> tuple[str, ...]:
+    """Fields that do not change the result. `keep` changes what files a run leaves: where it is
+    set, another cell needs them, and a run that did without must not be taken for this one."""
+    bookkeeping = [f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping")]
+    if getattr(config, keep):
+        bookkeeping.remove(keep)
+    return (*bookkeeping, *_DEVICES)
 
 
 def _frozen(item):

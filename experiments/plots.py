@@ -216,8 +216,7 @@ def _perplexity_against_scores(results) -> str | None:
 
 
 def _series(points, key, training) -> tuple[list, list]:
-    """Training points carry the total "loss", held-out points do not."""
-    chosen = [p for p in points if key in p and ("loss" in p) == training]
+    chosen = [p for p in points if key in p and p["heldout"] != training]
     return [p["step"] for p in chosen], [p[key] for p in chosen]
 
 

