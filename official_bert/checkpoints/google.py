@@ -65,7 +65,7 @@ def import_google(
     def read(name):
         try:
             array = reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
             raise UserError(f"{prefix}: tensor {name} cannot be read ({error})") from error
         return array.T if name == _KERAS_KERNEL else array
 
@@ -158,7 +158,8 @@ def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None):
 
 def is_lower_case(vocab: list[str]) -> bool:
     """Whether no WordPiece but the special ones has a capital letter."""
-    words = (piece for piece in vocab if not (piece.startswith("[") and piece.endswith("]")))
+    # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
+    words = (piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>"))
     return all(word == word.lower() for word in words)
 
 

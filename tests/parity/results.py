@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import os
 from collections.abc import Callable
 
 
@@ -35,17 +36,24 @@ class Check:
     run: Callable[..., list[Result]]
     packages: tuple[str, ...]
     needs_data: bool
+    slow: bool
 
 
 CHECKS: dict[str, Check] = {}
 
 
-def check(*packages: str, needs_data: bool = False):
-    """Registers a function that returns `Result`s. With `needs_data` it takes the data's folder."""
+def check(*packages: str, needs_data: bool = False, slow: bool = False):
+    """Registers a function that returns `Result`s.
+
+    Args:
+      *packages: what must be installed.
+      needs_data: the function takes the folder of the real data.
+      slow: it takes minutes, and runs only where BERT_SLOW=1 is set.
+    """
 
     def register(function):
         name = function.__name__
-        CHECKS[name] = Check(name, function, packages, needs_data)
+        CHECKS[name] = Check(name, function, packages, needs_data, slow)
         return function
 
     return register
@@ -53,6 +61,8 @@ def check(*packages: str, needs_data: bool = False):
 
 def why_not(one: Check, data_dir) -> str:
     """Why a check cannot run here; empty if it can."""
+    if one.slow and os.environ.get("BERT_SLOW") != "1":
+        return "takes minutes: set BERT_SLOW=1"
     for package in one.packages:
         if importlib.util.find_spec(package) is None:
             return f"needs the package {package} (extra `peers`)"

@@ -10,6 +10,7 @@ from tests.parity.results import why_not
 
 
 @pytest.mark.parity
+@pytest.mark.timeout(1800)  # the slow ones
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_equal(name, capsys):
     one = CHECKS[name]

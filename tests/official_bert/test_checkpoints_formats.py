@@ -1,0 +1,249 @@
+"""Imports and exports without the other libraries: real files, reports, named errors."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import official_bert as ob
+from official_bert import UserError
+from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints.names import named_variables, variable_names
+from official_bert.checkpoints.resolve import EXPORTERS, kind_of, load_any
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+CONFIG = ob.BertConfig(
+    vocab_size=10,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=8,
+)
+
+
+@pytest.fixture(scope="module")
+def pretrainer():
+    return ob.BertPretrainer(CONFIG, seed=1)
+
+
+@pytest.fixture
+def hf_folder(tmp_path, pretrainer):
+    folder = tmp_path / "hf"
+    huggingface.export_huggingface(folder, pretrainer, ob.BertTokenizer(VOCAB))
+    return folder
+
+
+@pytest.fixture
+def google_folder(tmp_path, pretrainer):
+    google.export_google(tmp_path / "google", pretrainer, ob.BertTokenizer(VOCAB))
+    return tmp_path / "google"
+
+
+def test_the_table_names_every_variable_once(pretrainer):
+    rows = variable_names(CONFIG.num_hidden_layers, "pretraining")
+    assert [row.ours for row in rows] == list(dict.fromkeys(row.ours for row in rows))
+    assert {row.ours for row in rows} == set(named_variables(pretrainer))
+    for name in ("google", "huggingface"):
+        assert len({row.in_format(name) for row in rows}) == len(rows)
+
+
+def test_reads_the_trained_bert_tiny(data_dir):
+    loaded = load_any(data_dir / "checkpoints" / "bleurt_test_bert_tiny")
+    assert (loaded.head, loaded.settings["problem"]) == ("classification", "regression")
+    assert loaded.report.left_out == [("global_step", "the step counter")]
+    assert loaded.report.initial == [] and len(loaded.report.loaded) == 41
+    assert loaded.tokenizer.do_lower_case is True
+    # As many numbers as the file has but for the step counter.
+    assert loaded.model.count_params() == 4_386_050 - 1
+
+
+def test_reads_all_pretraining_heads_and_leaves_out_the_optimiser(data_dir):
+    loaded = load_any(data_dir / "checkpoints" / "keras_bert_test")
+    assert loaded.head == "pretraining" and loaded.settings["use_nsp"] is True
+    assert loaded.report.initial == []
+    reasons = [reason for _, reason in loaded.report.left_out]
+    assert reasons.count("optimiser slots") == 92 and len(reasons) == 93
+    assert "optimiser slots" in str(loaded.report)
+
+
+def test_cased_vocabularies_are_recognised(data_dir):
+    found = {
+        path.name: google.is_lower_case(path.read_text("utf-8").split("\n"))
+        for path in (data_dir / "vocab").glob("*.txt")
+    }
+    assert found == {
+        "bert-base-uncased-vocab.txt": True,
+        "bert-base-cased-vocab.txt": False,
+        "bert-base-multilingual-cased-vocab.txt": False,
+        "bert-base-chinese-vocab.txt": True,
+    }
+
+
+def test_the_encoder_alone_and_heads_of_ones_own(google_folder, tmp_path, pretrainer):
+    loaded = google.import_google(google_folder, head="none")
+    assert loaded.model is loaded.encoder
+    assert {reason for _, reason in loaded.report.left_out} == {"no part of this model"}
+    google.export_google(tmp_path / "encoder", pretrainer.encoder, None)
+    loaded = google.import_google(tmp_path / "encoder", head="pretraining")
+    assert "masked_lm/transform/kernel" in loaded.report.initial
+    assert "initial values kept" in str(loaded.report)
+
+
+def test_a_wrong_depth_is_an_error_in_both_directions(google_folder):
+    path = google_folder / "bert_config.json"
+    for layers, message in ((3, "layer_2.* is missing"), (1, "layer_1.* no variable")):
+        path.write_text(json.dumps({**CONFIG.to_dict(), "num_hidden_layers": layers}))
+        with pytest.raises(UserError, match=message):
+            google.import_google(google_folder)
+
+
+def test_a_wrong_shape_names_the_tensor(google_folder):
+    config = {**CONFIG.to_dict(), "intermediate_size": 16}
+    (google_folder / "bert_config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"intermediate/dense/kernel has shape \[8, 12\], expected"):
+        google.import_google(google_folder)
+
+
+def test_prefixes_and_missing_checkpoints(google_folder, tmp_path):
+    assert google.find_prefix(google_folder / "bert_model.ckpt").name == "bert_model.ckpt"
+    with pytest.raises(UserError, match="no such checkpoint"):
+        google.import_google(google_folder / "model.ckpt-7")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no TensorFlow checkpoint here"):
+        google.import_google(tmp_path / "empty")
+    (google_folder / "bert_model.ckpt.data-00000-of-00001").write_bytes(b"")
+    with pytest.raises(UserError, match="cannot be read|not a readable"):
+        google.import_google(google_folder)
+
+
+def test_huggingface_missing_and_mis_shaped_tensors_are_named(hf_folder):
+    path = hf_folder / "model.safetensors"
+    tensors = load_file(path)
+    name = "bert.encoder.layer.1.output.dense.weight"
+    save_file({**tensors, name: tensors[name].T.copy()}, path)
+    with pytest.raises(UserError, match=rf"{name} has shape \[12, 8\], expected \[8, 12\]"):
+        huggingface.import_huggingface(hf_folder)
+    save_file({key: value for key, value in tensors.items() if key != name}, path)
+    with pytest.raises(UserError, match=f"{name} is missing"):
+        huggingface.import_huggingface(hf_folder)
+    # Part of a head is an error too; a head that is absent as a whole is not.
+    half = {key: value for key, value in tensors.items() if key != "cls.predictions.bias"}
+    save_file(half, path)
+    with pytest.raises(UserError, match="cls.predictions.bias is missing"):
+        huggingface.import_huggingface(hf_folder)
+
+
+def test_huggingface_old_names_shards_and_untied_weights(hf_folder, pretrainer):
+    path = hf_folder / "model.safetensors"
+    tensors = load_file(path)
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): array
+        for name, array in tensors.items()
+    }
+    table = "bert.embeddings.word_embeddings.weight"
+    old["bert.embeddings.position_ids"] = np.arange(8)[None]
+    old["cls.predictions.decoder.weight"] = old[table]
+    names = sorted(old)
+    weight_map = {}
+    for part in range(2):
+        file = f"model-0000{part + 1}-of-00002.safetensors"
+        save_file({name: old[name] for name in names[part::2]}, hf_folder / file)
+        weight_map |= dict.fromkeys(names[part::2], file)
+    path.unlink()
+    index = hf_folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": weight_map}))
+    loaded = huggingface.import_huggingface(hf_folder)
+    assert_equal_weights(loaded.model, pretrainer)
+    assert dict(loaded.report.left_out) == {
+        "bert.embeddings.position_ids": "a constant",
+        "cls.predictions.decoder.weight": "a copy of tied weights",
+    }
+    save_file({**tensors, "cls.predictions.decoder.weight": tensors[table] + 1}, path)
+    with pytest.raises(UserError, match="decoder.weight differs from"):
+        huggingface.import_huggingface(hf_folder)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"model_type": "roberta"}, "model_type is 'roberta'"),
+        ({"position_embedding_type": "relative_key"}, "relative_key"),
+        ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
+        ({"architectures": ["BertForNextSentencePrediction"]}, "BertForNextSentencePrediction"),
+    ],
+)
+def test_what_is_no_bert_is_refused(hf_folder, change, message):
+    path = hf_folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UserError, match=message):
+        huggingface.import_huggingface(hf_folder)
+
+
+def test_huggingface_tokenizer_json_alone(hf_folder):
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (hf_folder / name).unlink()
+    tokenizer = huggingface.import_huggingface(hf_folder).tokenizer
+    assert tokenizer.vocab == VOCAB and tokenizer.do_lower_case is True
+
+
+def test_labels_problem_and_gelu_form_survive(tmp_path):
+    config = ob.BertConfig.from_dict({**CONFIG.to_dict(), "gelu_form": "tanh"})
+    model = ob.BertClassifier(ob.BertEncoder(config), 2, "multi_label")
+    huggingface.export_huggingface(tmp_path / "m", model, None, {"labels": ["no", "yes"]})
+    loaded = huggingface.import_huggingface(tmp_path / "m")
+    assert loaded.settings["labels"] == ["no", "yes"]
+    assert loaded.settings["problem"] == "multi_label"
+    assert loaded.config == config
+
+
+def test_exports_refuse_what_the_other_side_would_compute_differently(tmp_path):
+    config = ob.BertConfig.from_dict({**CONFIG.to_dict(), "attention_direction": "left_to_right"})
+    left_to_right = ob.BertClassifier(ob.BertEncoder(config), 2)
+    with_bilstm = ob.BertClassifier(ob.BertEncoder(CONFIG), 2, bilstm=True)
+    for name, model in (
+        ("huggingface", left_to_right),
+        ("google", left_to_right),
+        ("keras_hub", left_to_right),
+        ("huggingface", with_bilstm),
+        ("google", with_bilstm),
+        ("google", ob.BertTagger(ob.BertEncoder(CONFIG), 2)),
+    ):
+        with pytest.raises(UserError):
+            EXPORTERS[name](tmp_path / "out", model, None)
+        assert not (tmp_path / "out").exists()
+
+
+def test_kinds_are_recognised_and_unknown_ones_explained(google_folder, hf_folder, tmp_path):
+    assert kind_of(google_folder) == "google"
+    assert kind_of(hf_folder) == "huggingface"
+    ob.save(tmp_path / "ours", ob.BertEncoder(CONFIG), None)
+    assert kind_of(tmp_path / "ours") == "model_folder"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="no model in this folder"):
+        load_any(tmp_path / "empty")
+
+
+def test_keras_hub_presets_by_folder_and_name(tmp_path, pretrainer):
+    pytest.importorskip("keras_hub")
+    notes = EXPORTERS["keras_hub"](tmp_path / "p", pretrainer, ob.BertTokenizer(VOCAB))
+    assert any("tanh" in note for note in notes) and any("head" in note for note in notes)
+    loaded = load_any(tmp_path / "p")
+    assert loaded.config.gelu_form == "tanh" and loaded.tokenizer.vocab == VOCAB
+    assert_equal_weights(loaded.model, pretrainer.encoder)
+    assert kind_of("bert_tiny_en_uncased") == "keras_hub"
+    with pytest.raises(UserError, match="no BERT preset of that name"):
+        load_any("bert_teeny")
+
+
+def assert_equal_weights(found, expected):
+    found, expected = named_variables(found), named_variables(expected)
+    assert set(found) == set(expected)
+    for name, variable in found.items():
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
+        )

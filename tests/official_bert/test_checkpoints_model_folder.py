@@ -1,0 +1,170 @@
+"""Model folders: nothing changes on the way, and what is wrong is named."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import official_bert as ob
+from official_bert import UserError
+from official_bert.checkpoints import model_folder
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+CONFIG = ob.BertConfig(
+    vocab_size=10,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=8,
+)
+MODELS = {
+    "none": lambda: ob.BertEncoder(CONFIG),
+    "pretraining": lambda: ob.BertPretrainer(CONFIG, use_nsp=False, left_to_right_fraction=0.5),
+    "classification": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 3, "multi_label"),
+    "regression": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 1, "regression", bilstm=True),
+    "span": lambda: ob.BertSpan(ob.BertEncoder(CONFIG)),
+    "multiple_choice": lambda: ob.BertMultipleChoice(ob.BertEncoder(CONFIG)),
+    "tagging": lambda: ob.BertTagger(ob.BertEncoder(CONFIG), 5, bilstm=True),
+}
+
+
+@pytest.fixture
+def tokenizer():
+    return ob.BertTokenizer(VOCAB, do_lower_case=False)
+
+
+@pytest.fixture
+def folder(tmp_path, tokenizer):
+    """A saved classifier of three labels."""
+    model = ob.BertClassifier(ob.BertEncoder(CONFIG), 3)
+    ob.save(tmp_path / "m", model, tokenizer, {"labels": ["x", "y", "z"], "max_seq_length": 8})
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loads_bit_for_bit_what_was_saved(name, tmp_path, tokenizer):
+    model = MODELS[name]()
+    ob.save(tmp_path / "m", model, tokenizer, {"task": {"name": "t"}})
+    loaded = ob.load(tmp_path / "m")
+    assert type(loaded.model) is type(model)
+    assert loaded.config == CONFIG and loaded.encoder.config == CONFIG
+    assert model_folder.describe(loaded.model) == model_folder.describe(model)
+    assert loaded.settings["task"] == {"name": "t"}
+    assert loaded.tokenizer.vocab == VOCAB and loaded.tokenizer.do_lower_case is False
+    for old, new in zip(model.weights, loaded.model.weights, strict=True):
+        old, new = keras.ops.convert_to_numpy(old), keras.ops.convert_to_numpy(new)
+        assert old.tobytes() == new.tobytes()
+
+
+def test_a_compiled_model_is_saved_without_its_optimiser(tmp_path, tokenizer):
+    model = ob.BertClassifier(ob.BertEncoder(CONFIG), 2)
+    model.compile(optimizer=ob.BertAdamW(1e-3))
+    model.optimizer.build(model.trainable_variables)
+    ob.save(tmp_path / "m", model, tokenizer)
+    assert model.optimizer is not None
+    ob.load(tmp_path / "m")
+
+
+def test_an_existing_folder_is_kept_unless_overwritten(folder, tokenizer):
+    before = (folder / "model.json").read_text()
+    with pytest.raises(UserError, match="exists already"):
+        ob.save(folder, ob.BertEncoder(CONFIG), tokenizer)
+    assert (folder / "model.json").read_text() == before
+    ob.save(folder, ob.BertEncoder(CONFIG), tokenizer, overwrite=True)
+    assert ob.load(folder).head == "none"
+    assert [path.name for path in folder.parent.iterdir()] == ["m"]  # nothing temporary is left
+
+
+def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
+    vocab = folder / "vocab.txt"
+    vocab.write_text("\n".join(VOCAB[:-2]) + "\n")
+    with pytest.warns(UserWarning, match="2 rows"):
+        ob.load(folder)
+    vocab.write_text("\n".join([*VOCAB, "f"]) + "\n")
+    with pytest.raises(UserError, match=r"vocab.txt: 11 entries, but vocab_size .* is 10"):
+        ob.load(folder)
+
+
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("head", "classifier", r"model.json: head must be one of none, pretraining"),
+        ("problem", "ranking", r"model.json: problem must be one of"),
+        ("num_labels", 0, r"model.json: num_labels must be a positive whole number"),
+        ("num_labels", 4, r"labels has 3 entries, num_labels is 4"),
+        ("do_lower_case", "no", r"model.json: do_lower_case must be true or false"),
+    ],
+)
+def test_a_wrong_field_is_named(folder, field, value, message):
+    path = folder / "model.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(UserError, match=message):
+        ob.load(folder)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"num_hidden_layers": 2}, r"model.weights.h5.* for encoder/layer_1/"),
+        (
+            {"intermediate_size": 16},
+            r"weights.h5.*\(8, 16\) for encoder/layer_0/intermediate",
+        ),
+        ({"hidden_size": 9}, r"bert_config.json.*num_attention_heads"),
+        ({"hiden_size": 8}, r"bert_config.json: unknown field hiden_size"),
+    ],
+)
+def test_a_configuration_of_another_model_is_an_error(folder, change, message):
+    path = folder / "bert_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UserError, match=message):
+        ob.load(folder)
+
+
+def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
+    deeper = ob.BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 2})
+    ob.save(tmp_path / "d", ob.BertClassifier(ob.BertEncoder(deeper), 3), tokenizer)
+    (tmp_path / "d" / "model.weights.h5").replace(folder / "model.weights.h5")
+    with pytest.raises(UserError, match="more than the model has"):
+        ob.load(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["bert_config.json", "model.json", "vocab.txt", "model.weights.h5"]
+)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(UserError, match=name):
+        ob.load(folder)
+
+
+def test_damaged_files_are_named(folder):
+    weights = folder / "model.weights.h5"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    with pytest.raises(UserError, match="model.weights.h5: cannot be read"):
+        ob.load(folder)
+    (folder / "model.json").write_text("{")
+    with pytest.raises(UserError, match="model.json: not valid JSON"):
+        ob.load(folder)
+
+
+def test_foreign_models_and_missing_folders(tmp_path):
+    with pytest.raises(UserError, match="no such folder"):
+        ob.load(tmp_path / "absent")
+    with pytest.raises(UserError, match="Sequential"):
+        ob.save(tmp_path / "m", keras.Sequential(), None)
+    assert not (tmp_path / "m").exists()
+
+
+def test_without_a_vocabulary(tmp_path):
+    encoder = ob.BertEncoder(CONFIG)
+    ob.save(tmp_path / "m", encoder, None)
+    loaded = ob.load(tmp_path / "m")
+    assert loaded.tokenizer is None and loaded.settings["do_lower_case"] is None
+    ids = np.ones((1, 4), "int32")
+    batch = {"input_ids": ids, "input_mask": ids, "segment_ids": 0 * ids}
+    expected = keras.ops.convert_to_numpy(encoder(batch)["pooled_output"])
+    found = keras.ops.convert_to_numpy(loaded.encoder(batch)["pooled_output"])
+    np.testing.assert_array_equal(found, expected)
