@@ -5,7 +5,8 @@
     python -m data_prep.sentences --input='zh/*.txt' --output=corpus --documents=files --language=zh
 
 `--documents` says where documents begin (`data_prep.text_layout`): at chapter headings, at blank
-lines, at every line, or at files. Each input file becomes one output file, plain or gzip.
+lines, at every line, or at files. Each input file becomes one output file, plain or gzip. Corpora
+of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en (`data_prep.tfds_corpora`).
 
 English is split by nupunkt, every other language by sentencex (both MIT, no downloads). In 35 short
 real and hard English passages (tests/data_prep/hard_sentences.txt: quotations, dialogue,
@@ -29,7 +30,7 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep import text_layout
+from data_prep import text_layout, tfds_corpora
 from data_prep.documents import expand_inputs, is_remote, text_lines
 from official_bert import commands
 from official_bert.errors import UserError
@@ -124,9 +125,9 @@ def split_file(
       {"documents", "sentences", "characters"}, counts of what was written.
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
-    lines = text_lines(source)
+    found = _documents(source, layout, language, title_lines, section_titles)
     with atomic_write(target, "wb") as raw, _text_writer(raw, str(target).endswith(".gz")) as file:
-        for document in _documents(lines, layout, language, title_lines, section_titles):
+        for document in found:
             sentences = [s for paragraph in document for s in split_sentences(paragraph, language)]
             if not sentences:
                 continue
@@ -166,7 +167,7 @@ def split_files(
     """
     if layout not in LAYOUTS:
         raise UserError(f"--documents={layout}: choose one of {', '.join(LAYOUTS)}")
-    paths = expand_inputs(inputs)
+    paths = _expand(inputs)
     output = Path(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     options = {
@@ -207,7 +208,19 @@ def split_files(
     return {name: entries[name] for name in targets}
 
 
-def _documents(lines, layout, language, title_lines, section_titles):
+def _expand(inputs: str | list[str]) -> list[str]:
+    """Files, and parts of the corpora of TensorFlow Datasets, in the order given."""
+    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+    found = []
+    for name in inputs:
+        found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
+    return found or expand_inputs(inputs)
+
+
+def _documents(source, layout, language, title_lines, section_titles):
+    if tfds_corpora.is_tfds(source):
+        return tfds_corpora.documents(source)
+    lines = text_lines(source)
     join = "" if language.split("-")[0] in _NO_BLANKS else " "
     if layout == "chapters":
         return text_layout.chapters(lines, join)
@@ -268,6 +281,13 @@ def _output_names(paths: list[str], compress: bool) -> list[str]:
         stem = re.sub(r"\.txt$", "", stem)
         return stem + (".txt.gz" if compress else ".txt")
 
+    # "tfds:wiki40b/en@train[20000:40000]" becomes "wiki40b-en-train-000020000".
+    paths = [
+        re.sub(r"[/@]|\[(\d+):\d+\]", _dash_and_first, path.removeprefix(tfds_corpora.PREFIX))
+        if tfds_corpora.is_tfds(path)
+        else path
+        for path in paths
+    ]
     names = [name(os.path.basename(path)) for path in paths]
     if len(set(names)) < len(names):
         common = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
@@ -276,6 +296,10 @@ def _output_names(paths: list[str], compress: bool) -> list[str]:
     if repeated:
         raise UserError(f"two inputs would both be written as {repeated[0]}; rename one of them")
     return names
+
+
+def _dash_and_first(match) -> str:
+    return "-" + (match.group(1) or "").zfill(9 if match.group(1) else 0)
 
 
 def _finished(output: Path, options: dict, overwrite: bool) -> dict:
@@ -308,6 +332,9 @@ def _save(output: Path, options: dict, entries: dict) -> None:
 
 
 def _input_state(path: str) -> dict:
+    if tfds_corpora.is_tfds(path):
+        number, version = tfds_corpora.size(path)
+        return {"path": path, "bytes": number, "modified": version}
     if is_remote(path):
         import tensorflow as tf
 
@@ -356,7 +383,13 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    flags.DEFINE_list("input", None, "Text files or globs, plain or gzip.", required=True)
+    flags.DEFINE_list(
+        "input",
+        None,
+        "Text files or globs, plain or gzip, or corpora of TensorFlow Datasets "
+        "(tfds:wikipedia/20230601.en), whose documents need no --documents.",
+        required=True,
+    )
     flags.DEFINE_string("output", None, "Folder for the sentence files.", required=True)
     flags.DEFINE_enum(
         "documents",
