@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data_prep.random_streams import RandomStream, below, uniform
+from data_prep.random_streams import RandomStream
 from official_bert.errors import UserError
 
-_POSITION_BITS = 16  # a row's random keys carry their position in the lowest bits
-_LOW = np.uint64((1 << _POSITION_BITS) - 1)
-_NEVER = np.uint64(2**64 - 1)
+# A random key is 20 bits of chance above 12 bits of position: sorted keys bring their positions
+# along, and equal chances (one pair in a million) fall back on the position.
+_LOW = np.uint32((1 << 12) - 1)
+_NEVER = np.uint32(2**32 - 1)
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,9 @@ def mask_rows(
     rows, length = input_ids.shape
     slots = min(max_predictions, length)
     wanted = prediction_counts(lengths, masked_lm_prob, max_predictions)
-    keys = (stream.raw(rows * length) & ~_LOW).reshape(rows, length)
-    keys |= np.arange(length, dtype=np.uint64)
+    keys = stream.raw((rows * length + 1) // 2).view(np.uint32)[: rows * length]
+    keys = (keys & ~_LOW).reshape(rows, length)
+    keys |= np.arange(length, dtype=np.uint32)
     if continues is None:
         chosen, counts = _choose_pieces(keys, candidates, wanted, slots)
     else:
@@ -107,17 +109,18 @@ def mask_rows(
     used = np.arange(slots) < counts[:, None]
 
     take = np.where(used, chosen, 0)
-    originals = np.take_along_axis(input_ids, take, axis=1)
-    raw = stream.raw(2 * rows * slots).reshape(2, rows, slots)
-    fate = uniform(raw[0])
-    random_ids = below(raw[1], vocab_size).astype(input_ids.dtype)
-    becomes = np.where(fate < rates.mask, np.array(mask_id, input_ids.dtype), originals)
-    becomes = np.where(fate >= rates.mask + rates.same, random_ids, becomes)
+    place = take + np.arange(rows)[:, None] * length
+    originals = input_ids.ravel()[place]
+    # 32 bits decide what happens to a token, 32 bits which random token it may become.
+    raw = stream.raw(rows * slots).reshape(rows, slots)
+    fate = raw >> np.uint64(32)
+    random_ids = ((raw & np.uint64(2**32 - 1)) * np.uint64(vocab_size)) >> np.uint64(32)
+    mask_below, same_below = (round(share * 2**32) for share in (rates.mask, 1 - rates.random))
+    becomes = np.where(fate < mask_below, np.array(mask_id, input_ids.dtype), originals)
+    becomes = np.where(fate >= same_below, random_ids.astype(input_ids.dtype), becomes)
 
     corrupted = input_ids.copy()
-    flat = np.flatnonzero(used)
-    place = (take + np.arange(rows)[:, None] * length).ravel()[flat]
-    corrupted.ravel()[place] = becomes.ravel()[flat]
+    corrupted.ravel()[place[used]] = becomes[used]
     return MaskedRows(
         input_ids=corrupted,
         positions=_widen(take.astype(np.uint16), max_predictions),

@@ -264,3 +264,18 @@ def test_records_of_other_options_than_the_configuration(made, name, value):
         pretraining_dataset(made["static"], 32, **{name: value})
     right = {"max_seq_length": 64, "max_predictions_per_seq": 10, "vocab_size": len(VOCAB)}
     pretraining_dataset(made["static"], 32, **right)
+
+
+def test_a_remote_folder_holds_the_same_records(made, tmp_path):
+    # TensorFlow's file system in memory stands for an object store.
+    vocab = write_vocabulary(tmp_path / "vocab.txt")
+    path = write_corpus(tmp_path / "a.txt", documents=80)
+    options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "num_shards": 4}
+    options |= {"dupe_factor": 3, "num_workers": 1, "progress": False}
+    manifest = create(path, vocab, "ram://bucket/records", **options)
+    local = open_records(made["static"])
+    assert manifest["shards"] == local.manifest["shards"]
+    assert create(path, vocab, "ram://bucket/records", **options) == manifest
+    remote = open_records("ram://bucket/records")
+    assert_equal(batches(remote, seed=1), batches(local, seed=1))
+    assert "work" not in tf.io.gfile.listdir("ram://bucket/records")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep.record_files import parse_example, read_records
-from data_prep.tf_example import frame_records, pack_examples
+from data_prep.tf_example import pack_examples, pack_records
 
 tf = pytest.importorskip("tensorflow")
 
@@ -52,11 +52,10 @@ def test_the_bytes_are_those_of_protocol_buffers(rows, shapes, seed):
 def test_the_file_is_that_of_tensorflows_writer(tmp_path):
     generator = np.random.default_rng(0)
     features = {"ids": generator.integers(0, 30000, (50, 40)), "one": np.ones((50, 1), np.uint8)}
-    data, lengths = pack_examples(features)
     with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
         for row in range(50):
             writer.write(message(features, row))
-    framed = frame_records(data, lengths)
+    framed = pack_records(features)
     assert framed == (tmp_path / "theirs").read_bytes()
     (tmp_path / "ours").write_bytes(framed)
     assert list(read_records(str(tmp_path / "ours"))) == [message(features, r) for r in range(50)]
@@ -69,4 +68,4 @@ def test_values_that_do_not_fit_are_refused(value):
 
 
 def test_no_records_make_an_empty_file():
-    assert frame_records(np.zeros(0, np.uint8), np.zeros(0, np.int64)) == b""
+    assert pack_records({"ids": np.zeros((0, 7), np.int64)}) == b""
