@@ -317,9 +317,13 @@ class _Worker:
         return None
 
     def stop(self):
-        """Closing its input ends a worker; a cell in progress keeps its checkpoints."""
+        """Ends the worker; a training in progress saves a checkpoint first."""
+        if self.cell and self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=20)
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self.process.stdin.close()  # ends an idle worker
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
