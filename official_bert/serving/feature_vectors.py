@@ -77,7 +77,7 @@ class ServedFeatures(_ServedVectors):
     kind = "features"
 
     def answer_texts(self, text):
-        ids, starts, ends = self.tokenizer.tokenize_with_offsets(text)
+        ids, starts, ends = self.tokenize_with_offsets(text)
         packed = self.pack_single(ids)
         answer = self.answer_ids(packed)
         rows = packing.Rows(packed)

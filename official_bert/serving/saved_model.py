@@ -14,6 +14,7 @@ size and lengths are free. Read it with `tf.saved_model.load` after `import tens
 `official_bert.serving.load`, or with TensorFlow Serving.
 """
 
+import functools
 import json
 import os
 import tempfile
@@ -62,7 +63,6 @@ def export(
 
     from official_bert.serving import warmup
     from official_bert.serving.settings import ServingSettings
-    from official_bert.tokenization.in_graph import InGraphTokenizer
 
     loaded, source = _load(model_folder)
     head = _choose_head(loaded, head, source)
@@ -75,7 +75,7 @@ def export(
         tempfile.TemporaryDirectory() as assets,
         tf.device("CPU"),
     ):
-        tokenizer = InGraphTokenizer(loaded.tokenizer.vocab, loaded.tokenizer.do_lower_case)
+        tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.do_lower_case)
         model = _served_model(head)(loaded, tokenizer, settings)
         model.assets = _assets(Path(assets), loaded.tokenizer.vocab, settings.labels)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
@@ -133,6 +133,14 @@ def _served_model(head):
     }[head]
 
 
+@functools.lru_cache(maxsize=1)
+def _in_graph(vocab, do_lower_case):
+    # Half of the time of an export goes into the tokeniser: several exports of a vocabulary share it.
+    from official_bert.tokenization.in_graph import InGraphTokenizer
+
+    return InGraphTokenizer(list(vocab), do_lower_case)
+
+
 def _assets(folder: Path, vocab, labels) -> list:
     import tensorflow as tf
 
@@ -170,7 +178,7 @@ def _signatures(model) -> dict:
         **model.extra_signatures(),
     }
     return {
-        name: tf.function(function).get_concrete_function(**specs)
+        name: tf.function(function, autograph=False).get_concrete_function(**specs)
         for name, (function, specs) in wanted.items()
     }
 

@@ -24,7 +24,9 @@ class ServedModel(tf.Module):
 
     def __init__(self, loaded, tokenizer, settings: ServingSettings):
         super().__init__(name=self.kind)
-        self.tokenizer = tokenizer
+        # Functions hide what tf.Module would otherwise track and save with functions of its own.
+        self._tokenize = lambda texts: tokenizer(texts)
+        self._tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
         self.settings = settings
         self.encoder = PackedEncoder(loaded.encoder, settings.precision)
         known = loaded.tokenizer
@@ -33,8 +35,7 @@ class ServedModel(tf.Module):
         self._bilstm = None
         if getattr(loaded.model, "bilstm", None) is not None:
             layer = loaded.model.bilstm
-            # A function hides the Keras layer from tf.Module (tracing a tracked Keras layer again
-            # fails); the variables that it reads are kept here.
+            # Tracing a tracked Keras layer again would fail; the variables it reads are kept here.
             self._bilstm = lambda sequence, mask: layer(sequence, mask)
             self.bilstm_variables = [weight.value for weight in layer.variables]
 
@@ -60,7 +61,11 @@ class ServedModel(tf.Module):
 
     def tokenize(self, texts):
         """Strings [B] -> ragged int32 ids [B, (tokens)]."""
-        return self.tokenizer(texts)
+        return self._tokenize(texts)
+
+    def tokenize_with_offsets(self, texts):
+        """Strings [B] -> `ids`, `starts`, `ends`: ragged int32 [B, (tokens)]."""
+        return self._tokenize_with_offsets(texts)
 
     def pack_single(self, ids) -> packing.Packed:
         settings = self.settings

@@ -42,7 +42,7 @@ class ServedSpan(ServedModel):
         questions = self.tokenize(question)
         kept = tf.minimum(_lengths(questions), settings.max_query_length)
         questions = packing.cut(questions, kept)
-        contexts, starts, ends = self.tokenizer.tokenize_with_offsets(context)
+        contexts, starts, ends = self.tokenize_with_offsets(context)
 
         room = settings.max_seq_length - 3 - kept
         plan = windows(_lengths(contexts), room, tf.fill(tf.shape(room), settings.doc_stride))

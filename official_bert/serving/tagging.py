@@ -39,7 +39,7 @@ class ServedTagger(ServedModel):
         self.word_finder = WordFinder(loaded.tokenizer.vocab)
 
     def answer_texts(self, text):
-        ids, starts, ends = self.tokenizer.tokenize_with_offsets(text)
+        ids, starts, ends = self.tokenize_with_offsets(text)
         begins = self.word_finder.begins_word(ids, starts, ends)
         row = tf.boolean_mask(tf.cast(ids.value_rowids(), tf.int32), begins)
         word_of_piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1

@@ -1,0 +1,118 @@
+"""Packing and windows in the graph give what `data_prep` made for training."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep.tasks import sequences, squad
+from official_bert.serving import packing
+from official_bert.serving.windows import windows
+
+CLS, SEP = 101, 102
+
+
+class Specials:
+    cls_id, sep_id = CLS, SEP
+
+
+def ragged(rows):
+    return tf.ragged.constant(rows, dtype=tf.int32, ragged_rank=1)
+
+
+def rows_of(packed):
+    return (
+        tf.RaggedTensor.from_row_lengths(values, packed.row_lengths).to_list()
+        for values in (packed.ids, packed.segments, packed.positions)
+    )
+
+
+texts = st.lists(st.integers(1, 30).map(lambda n: list(range(n))) | st.just([]), min_size=1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts, st.integers(5, 24), st.sampled_from(sequences.TRUNCATIONS))
+def test_single_equals_training(rows, max_seq_length, truncation):
+    packed = packing.single(ragged(rows), CLS, SEP, max_seq_length, truncation)
+    ids, segments, positions = rows_of(packed)
+    for i, row in enumerate(rows):
+        expected = sequences.pack(Specials, row, None, max_seq_length, truncation)
+        assert ids[i] == expected["input_ids"]
+        assert segments[i] == expected["segment_ids"]
+        assert positions[i] == list(range(len(ids[i])))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1),
+    st.integers(5, 24),
+    st.sampled_from(sequences.TRUNCATIONS),
+)
+def test_pair_equals_training(sizes, max_seq_length, truncation):
+    first = [list(range(a)) for a, _ in sizes]
+    second = [list(range(50, 50 + b)) for _, b in sizes]
+    packed = packing.pair(ragged(first), ragged(second), CLS, SEP, max_seq_length, truncation)
+    ids, segments, _ = rows_of(packed)
+    for i in range(len(sizes)):
+        expected = sequences.pack(Specials, first[i], second[i], max_seq_length, truncation)
+        assert ids[i] == expected["input_ids"]
+        assert segments[i] == expected["segment_ids"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), min_size=1, max_size=5),
+    st.integers(1, 25),
+)
+def test_windows_equal_training(sizes, stride):
+    lengths, rooms = (tf.constant(column, tf.int32) for column in zip(*sizes, strict=True))
+    plan = windows(lengths, rooms, tf.fill(tf.shape(rooms), stride))
+    found = plan.tokens.to_list()
+    owns = plan.tokens.with_values(plan.owns).to_list()
+    expected, expected_owns, text_of_window = [], [], []
+    first = 0
+    for text, (length, room) in enumerate(sizes):
+        starts = squad.window_starts(length, room, stride)
+        owner = squad.max_context_window(length, starts, room)
+        for index, start in enumerate(starts):
+            inside = np.arange(start, min(start + room, length))
+            expected.append((first + inside).tolist())
+            expected_owns.append((owner[inside] == index).tolist())
+            text_of_window.append(text)
+        first += length
+    assert found == expected
+    assert owns == expected_owns
+    assert plan.text.numpy().tolist() == text_of_window
+    owned = [
+        token
+        for row, own in zip(found, owns, strict=True)
+        for token, o in zip(row, own, strict=True)
+        if o
+    ]
+    assert sorted(owned) == list(range(first))  # every token once
+
+
+def test_spread_and_collect_are_inverse():
+    packed = packing.single(ragged([[1, 2, 3], [], [4] * 9]), CLS, SEP, 32)
+    rows = packing.Rows(packed)
+    spread = rows.spread(packed.ids)
+    assert spread.shape == (3, 16)  # 11 tokens, rounded up to a multiple of eight
+    assert rows.mask.numpy().sum(axis=1).tolist() == [5, 2, 11]
+    np.testing.assert_array_equal(rows.collect(tf.reshape(spread, [-1])), packed.ids)
+
+
+def test_padded_ids_with_gaps_in_the_mask_come_back_in_place():
+    ids = tf.constant([[5, 6, 7, 8], [9, 0, 0, 0], [0, 0, 0, 0]])
+    mask = tf.constant([[1, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
+    packed = packing.from_padded(ids, mask, tf.zeros_like(ids))
+    assert packed.ids.numpy().tolist() == [5, 7, 8, 9, 0]
+    assert packed.positions.numpy().tolist() == [0, 2, 3, 0, 0]
+    assert packed.row_lengths.numpy().tolist() == [3, 1, 1]  # a row has at least one token
+    back = packing.to_padded(packed.ids, mask)
+    assert back.numpy().tolist() == [[5, 0, 7, 8], [9, 0, 0, 0], [0, 0, 0, 0]]
+
+
+def test_unknown_truncation_is_refused():
+    with pytest.raises(ValueError, match="head, tail"):
+        packing.single(ragged([[1]]), CLS, SEP, 8, "middle")
