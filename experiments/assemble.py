@@ -50,6 +50,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "machine": _machine(),
         "versions": {name: _version(name) for name in _PACKAGES if _version(name)},
         "seconds": sum(s.seconds for s in statuses.values() if s.state == FINISHED),
+        "wall_seconds": _wall_seconds(statuses.values()),
         "cells": {
             state: sum(s.state == state for s in statuses.values())
             for state in ("finished", "failed", "pending", "running")
@@ -302,6 +303,16 @@ def _learning_curves(ablation, plan, statuses) -> dict[str, list]:
                 line = {"label": row, "seed": seed, "points": result["curve"]}
                 panels.setdefault(column, []).append(line)
     return panels
+
+
+def _wall_seconds(statuses) -> float:
+    """Time in which at least one cell was at work; pauses between calls do not count."""
+    spans = sorted((s.started, s.started + s.seconds) for s in statuses if s.started)
+    total, end = 0.0, 0.0
+    for first, last in spans:
+        total += max(0.0, last - max(first, end))
+        end = max(end, last)
+    return round(total, 1)
 
 
 def _values(runs) -> list[float]:

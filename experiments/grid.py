@@ -65,12 +65,13 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """How far a cell is, with the reason of a failure."""
+    """How far a cell is, with the reason of a failure; `started` in seconds since 1970."""
 
     state: str
     reason: str = ""
     seconds: float = 0.0
     result: dict[str, Any] | None = None
+    started: float = 0.0
 
 
 class Grid:
@@ -126,11 +127,9 @@ class Grid:
     def status(self, name: str) -> Status:
         """What the files of the cell say; a cell whose runner was killed is pending again."""
         folder = self.folder(name)
-        record = _read_json(folder / "cell.json")
-        if record and record.get("state") == FINISHED:
-            return Status(FINISHED, seconds=record["seconds"], result=record["result"])
-        if record and record.get("state") == FAILED:
-            return Status(FAILED, record["reason"], record["seconds"])
+        ended = _read_status(folder)
+        if ended:
+            return ended
         for need in self.cells[name].needs:
             other = self.status(need)
             if other.state == FAILED:
@@ -169,7 +168,8 @@ class Grid:
         with _exclusive(self.root / ".grid.lock", f"{self.root} is in use by another run"):
             if retry_failed:
                 for name in self.cells:
-                    if _read_json(self.folder(name) / "cell.json").get("state") == FAILED:
+                    ended = _read_status(self.folder(name))
+                    if ended and ended.state == FAILED:
                         (self.folder(name) / "cell.json").unlink()
             _Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
@@ -241,7 +241,8 @@ class _Pool:
         if status is None and code is None:
             return
         if status is None:
-            status = Status(FAILED, _death(code), time.time() - worker.started)
+            seconds = time.time() - worker.started
+            status = Status(FAILED, _death(code), seconds, started=worker.started)
             _write_status(self.grid.folder(name), status)
         if code is not None:
             self.workers.remove(worker)
@@ -309,12 +310,7 @@ class _Worker:
             self.process.stdin.flush()
 
     def answer(self):
-        record = _read_json(self.folder / "cell.json")
-        if record.get("state") == FINISHED:
-            return Status(FINISHED, "", record["seconds"], record["result"])
-        if record.get("state") == FAILED:
-            return Status(FAILED, record["reason"], record["seconds"])
-        return None
+        return _read_status(self.folder)
 
     def stop(self):
         """Ends the worker; a training in progress saves a checkpoint first."""
@@ -351,12 +347,15 @@ def _write_status(folder: Path, status: Status) -> None:
         json.dump(dataclasses.asdict(status), file, indent=1)
 
 
-def _read_json(path: Path) -> dict:
+def _read_status(folder: Path) -> Status | None:
+    """The end of a cell, or None where it has not ended."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+        with open(folder / "cell.json", encoding="utf-8") as file:
+            record = json.load(file)
     except FileNotFoundError:
-        return {}
+        return None
+    names = {field.name for field in dataclasses.fields(Status)}
+    return Status(**{name: value for name, value in record.items() if name in names})
 
 
 def _references(value: Any) -> Iterator[str]:

@@ -150,8 +150,8 @@ def footer(results: dict) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
         f"Made on {results['date']} with Python {machine['python']}, {versions}, on "
-        f"{machine['processor']} with {machine['cores']} cores; {results['seconds'] / 60:.1f} "
-        f"minutes of one worker in {results['cells']['finished']} cells."
+        f"{machine['processor']} with {machine['cores']} cores; {results['cells']['finished']} "
+        f"cells in {results['wall_seconds'] / 60:.1f} minutes."
     )
 
 

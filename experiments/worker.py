@@ -57,6 +57,7 @@ def run_cell(function, kind: str, config: dict, folder: Path) -> dict:
     return {
         "state": state,
         "reason": reason,
+        "started": round(started, 2),
         "seconds": round(time.time() - started, 2),
         # Of all threads: what the cell costs on a machine that others use too.
         "cpu_seconds": round(time.process_time() - cpu_started, 2),

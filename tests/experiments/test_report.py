@@ -64,7 +64,7 @@ def results():
         "name": "table5", "title": "Effect of <tasks>", "scale": "cpu", "section": "5.1",
         "command": "python -m experiments.ablate --config=table5:cpu", "date": "2026-01-31",
         "machine": {"processor": "Some CPU", "cores": 2, "python": "3.12.1"},
-        "versions": {"keras": "3.15.1"}, "seconds": 1200.0,
+        "versions": {"keras": "3.15.1"}, "seconds": 1200.0, "wall_seconds": 700.0,
         "cells": {"finished": 7, "failed": 1, "pending": 0, "running": 0},
         "failures": {"x": "killed"},
         "verdicts": [
