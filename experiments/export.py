@@ -15,39 +15,6 @@ from absl import flags
 from official_bert import commands
 from official_bert.errors import UserError
 
-flags.DEFINE_string("model", "", "Model folder, such as the `model` folder of a fine-tuning run.")
-flags.DEFINE_string("output", "", "Folder to write; the SavedModel goes in its sub-folder 1/.")
-flags.DEFINE_enum(
-    "head",
-    None,
-    [
-        "classification",
-        "span",
-        "multiple_choice",
-        "tagging",
-        "masked_words",
-        "embedding",
-        "features",
-    ],
-    "What to serve; by default the head that the model has.",
-)
-flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Of weights and products.")
-flags.DEFINE_list(
-    "input_fields",
-    None,
-    "Names of the text inputs of a classifier, one or two; by default the task's.",
-)
-flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
-flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)
-flags.DEFINE_string("layers", None, "Layers of embeddings and features, such as concat_last_four.")
-flags.DEFINE_enum("pooling", None, ["cls", "mean"], "Of embeddings.")
-flags.DEFINE_bool("normalize", None, "Scale embeddings to length 1.")
-flags.DEFINE_float(
-    "null_score_diff_threshold", None, "SQuAD 2.0: how far the empty answer has to be ahead."
-)
-flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
-flags.DEFINE_bool("overwrite", False, "Replace the version if it exists.")
-
 _SETTINGS = (
     "precision",
     "input_fields",
@@ -140,5 +107,45 @@ def main(argv) -> None:
     print(f"SavedModel: {path}")
 
 
+def _define_flags():
+    flags.DEFINE_string(
+        "model", "", "Model folder, such as the `model` folder of a fine-tuning run."
+    )
+    flags.DEFINE_string("output", "", "Folder to write; the SavedModel goes in its sub-folder 1/.")
+    flags.DEFINE_enum(
+        "head",
+        None,
+        [
+            "classification",
+            "span",
+            "multiple_choice",
+            "tagging",
+            "masked_words",
+            "embedding",
+            "features",
+        ],
+        "What to serve; by default the head that the model has.",
+    )
+    flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Of weights and products.")
+    flags.DEFINE_list(
+        "input_fields",
+        None,
+        "Names of the text inputs of a classifier, one or two; by default the task's.",
+    )
+    flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
+    flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)
+    flags.DEFINE_string(
+        "layers", None, "Layers of embeddings and features, such as concat_last_four."
+    )
+    flags.DEFINE_enum("pooling", None, ["cls", "mean"], "Of embeddings.")
+    flags.DEFINE_bool("normalize", None, "Scale embeddings to length 1.")
+    flags.DEFINE_float(
+        "null_score_diff_threshold", None, "SQuAD 2.0: how far the empty answer has to be ahead."
+    )
+    flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
+    flags.DEFINE_bool("overwrite", False, "Replace the version if it exists.")
+
+
 if __name__ == "__main__":
+    _define_flags()
     commands.run(main)

@@ -20,15 +20,6 @@ from absl import flags
 from official_bert import commands
 from official_bert.errors import UserError
 
-flags.DEFINE_string("model", "", "An exported model (of experiments.export), or a model folder.")
-flags.DEFINE_string("name", "", "The model's name in addresses; by default its folder's.")
-flags.DEFINE_string("host", "127.0.0.1", "Address to listen at; others can reach only this one.")
-flags.DEFINE_integer("port", 8501, "Port to listen at; 0 picks a free one.", 0, 65535)
-flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
-flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
-flags.DEFINE_integer("queue", 32, "Requests that may wait; one more is refused.", 1)
-flags.DEFINE_integer("parallel", 2, "Requests that are computed at the same time.", 1)
-
 PAGE = Path(__file__).with_name("serve_page.html")
 _SECONDS_TO_FINISH = 10  # for requests under way when the server is told to stop
 # waitress reads a request before the application sees its size: more than this it cuts off itself.
@@ -145,5 +136,21 @@ def _stop_gracefully(server) -> list:
     return received
 
 
+def _define_flags():
+    flags.DEFINE_string(
+        "model", "", "An exported model (of experiments.export), or a model folder."
+    )
+    flags.DEFINE_string("name", "", "The model's name in addresses; by default its folder's.")
+    flags.DEFINE_string(
+        "host", "127.0.0.1", "Address to listen at; others can reach only this one."
+    )
+    flags.DEFINE_integer("port", 8501, "Port to listen at; 0 picks a free one.", 0, 65535)
+    flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
+    flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
+    flags.DEFINE_integer("queue", 32, "Requests that may wait; one more is refused.", 1)
+    flags.DEFINE_integer("parallel", 2, "Requests that are computed at the same time.", 1)
+
+
 if __name__ == "__main__":
+    _define_flags()
     commands.run(main)

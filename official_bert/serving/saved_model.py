@@ -135,7 +135,7 @@ def _served_model(head):
 
 @functools.lru_cache(maxsize=1)
 def _in_graph(vocab, do_lower_case):
-    # Half of the time of an export goes into the tokeniser: several exports of a vocabulary share it.
+    # Half of an export's time goes into the tokeniser: exports of the same vocabulary share it.
     from official_bert.tokenization.in_graph import InGraphTokenizer
 
     return InGraphTokenizer(list(vocab), do_lower_case)

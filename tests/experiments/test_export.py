@@ -1,0 +1,83 @@
+"""The export command: from a model folder on disk to answers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import official_bert
+from experiments import export as command
+from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+
+ROOT = Path(__file__).parents[2]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory):
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    settings = {
+        "labels": ["ham", "spam"],
+        "max_seq_length": 16,
+        "task": {
+            "name": "text_classification",
+            "options": {"text_column": "title", "text_b_column": "body", "labels": ["ham", "spam"]},
+        },
+    }
+    folder = tmp_path_factory.mktemp("run") / "model"
+    official_bert.save(folder, model, BertTokenizer(VOCAB), settings)
+    return folder
+
+
+def test_inputs_are_named_as_the_task_names_them(model_folder, tmp_path):
+    path = command.export(model_folder, tmp_path / "spam")
+    titles, bodies = ["free prize", "see you"], ["prize", ""]
+    answers = command.answer(path, titles, body=bodies)
+    assert [sorted(answer) for answer in answers] == [["labels", "logits", "probabilities"]] * 2
+    assert {answer["labels"] for answer in answers} <= {"ham", "spam"}
+    assert not np.allclose(answers[0]["logits"], answers[1]["logits"])
+
+
+def run(*flags):
+    return subprocess.run(
+        [sys.executable, "-m", "experiments.export", *flags],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_command_lists_the_signatures(model_folder, tmp_path):
+    done = run(
+        f"--model={model_folder}", f"--output={tmp_path / 'out'}", "--input_fields=subject,message"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "  <- subject: string [?]" in done.stdout
+    assert "  -> probabilities: float32 [?, 2]" in done.stdout
+    assert done.stdout.endswith(f"SavedModel: {tmp_path / 'out' / '1'}\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "--model is missing"),
+        (["--model=/nowhere", "--output=x"], "/nowhere: no such folder"),
+        (["--model=x", "--output=y", "--precision=int8"], "precision"),
+    ],
+)
+def test_wrong_usage_is_one_clear_line(flags, message):
+    done = run(*flags)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

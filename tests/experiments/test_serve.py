@@ -1,0 +1,276 @@
+"""The local server: TensorFlow Serving's REST format, limits, wrong requests, a graceful stop."""
+
+import base64
+import concurrent.futures
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import official_bert
+from experiments import serve
+from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+from official_bert.serving import export, load
+from official_bert.serving.rest import Limits, create_app
+
+ROOT = Path(__file__).parents[2]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
+LIMITS = Limits(request_bytes=20_000, texts=8, queue=3, parallel=1)
+PREDICT = "/v1/models/spam:predict"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    folder = tmp_path_factory.mktemp("serve")
+    settings = {"labels": ["ham", "spam"], "max_seq_length": 16}
+    official_bert.save(folder / "model", model, BertTokenizer(VOCAB), settings)
+    return export(folder / "model", folder / "spam")
+
+
+@pytest.fixture(scope="module")
+def model(exported):
+    return load(exported)
+
+
+@pytest.fixture
+def client(model):
+    return create_app(model, "spam", "<p>page</p>", LIMITS).test_client()
+
+
+def test_predictions_in_rows_and_columns(client, model):
+    texts = ["free prize", "see you soon", ""]
+    expected = model(text=texts)
+    rows = client.post(PREDICT, json={"instances": texts}).get_json()["predictions"]
+    named = client.post(PREDICT, json={"instances": [{"text": text} for text in texts]})
+    assert named.get_json()["predictions"] == rows
+    assert [row["labels"] for row in rows] == expected["labels"]
+    np.testing.assert_allclose([row["logits"] for row in rows], expected["logits"], atol=1e-5)
+    for inputs in (texts, {"text": texts}):
+        columns = client.post(PREDICT, json={"inputs": inputs}).get_json()["outputs"]
+        assert columns["labels"] == expected["labels"]
+    versioned = client.post("/v1/models/spam/versions/1:predict", json={"instances": texts})
+    assert versioned.get_json()["predictions"] == rows
+
+
+def test_other_signatures_and_base64(client, model):
+    ids = [[2, 5, 6, 3], [2, 9, 3, 0]]
+    request = {
+        "signature_name": "token_ids",
+        "inputs": {
+            "input_ids": ids,
+            "input_mask": [[1, 1, 1, 1], [1, 1, 1, 0]],
+            "segment_ids": [[0] * 4] * 2,
+        },
+    }
+    by_id = client.post(PREDICT, json=request).get_json()["outputs"]["logits"]
+    encoded = [{"b64": base64.b64encode(text).decode()} for text in (b"free prize", b"soon")]
+    by_text = client.post(PREDICT, json={"instances": encoded}).get_json()["predictions"]
+    np.testing.assert_allclose(by_id, [row["logits"] for row in by_text], atol=1e-5)
+    assert client.post(PREDICT, json={"instances": []}).get_json() == {"predictions": []}
+
+
+def test_state_metadata_health_and_page(client):
+    state = client.get("/v1/models/spam").get_json()["model_version_status"][0]
+    assert (state["version"], state["state"]) == ("1", "AVAILABLE")
+    metadata = client.get("/v1/models/spam/metadata").get_json()
+    signatures = metadata["metadata"]["signature_def"]["signature_def"]
+    assert signatures["serving_default"]["inputs"]["text"]["dtype"] == "DT_STRING"
+    assert set(signatures) == {"serving_default", "token_ids", "serving_examples"}
+    assert client.get("/health").get_json() == {"status": "ok"}
+    assert client.get("/").data == b"<p>page</p>"
+    assert client.get("/model.json").get_json()["labels"] == ["ham", "spam"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"", 400, "not JSON"),
+        (b'{"instances": [', 400, "not JSON"),
+        (b'{"instances": ["\xff\xfe"]}', 400, "not UTF-8: invalid start byte at byte 16"),
+        (b"[" * 5000, 400, "nested too deeply"),
+        (b'["text"]', 400, "must be a JSON object"),
+        (b"{}", 400, 'either "instances" or "inputs"'),
+        (b'{"instances": [], "inputs": []}', 400, 'either "instances" or "inputs"'),
+        (b'{"instances": [], "colour": 1}', 400, "unknown field 'colour'"),
+        (b'{"instances": "text"}', 400, "must be a list"),
+        (b'{"instances": [3]}', 400, "text[0] must be a text, not 3"),
+        (b'{"instances": [null]}', 400, "text[0] must be a text, not null"),
+        (b'{"instances": [["a"]]}', 400, "text[0] must be a text"),
+        (b'{"instances": ["\\ud800"]}', 400, "half a character"),
+        (b'{"instances": [{"b64": "???"}]}', 400, "not base64"),
+        (b'{"instances": [{"text": "a"}, "b"]}', 400, "instances[1] has other inputs"),
+        (b'{"instances": [{"words": "a"}]}', 400, "the inputs are words; they must be text"),
+        (b'{"inputs": {"text": "a"}}', 400, "text must be a list"),
+        (b'{"instances": ["a"], "signature_name": "x"}', 400, "no signature 'x'"),
+        (b'{"instances": ["a"], "signature_name": ["x"]}', 400, "no signature"),
+        (b'{"instances": ["a"], "signature_name": "token_ids"}', 400, "by name"),
+        (json.dumps({"instances": ["a"] * 9}).encode(), 413, "9 rows in text; at most 8"),
+        (json.dumps({"instances": ["a"] * 100_000}).encode(), 413, "larger than 20,000 bytes"),
+        (b'{"instances": ["' + b"a" * 10_000_000 + b'"]}', 413, "larger than 20,000 bytes"),
+    ],
+)
+def test_wrong_requests_are_told_why(client, body, status, message):
+    answer = client.post(PREDICT, data=body)
+    assert answer.status_code == status
+    assert message in answer.get_json()["error"]
+    assert client.post(PREDICT, json={"instances": ["free"]}).status_code == 200  # it goes on
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"input_ids": [[2, True]]}, "input_ids[0][1] must be a 32-bit integer, not true"),
+        ({"input_ids": [[2, 1.5]]}, "not 1.5"),
+        ({"input_ids": [[2, 2**31]]}, "32-bit integer"),
+        ({"input_ids": [[2, "a"]]}, 'not "a"'),
+        ({"input_ids": [2, 3]}, "input_ids[0] must be a list"),
+        ({"input_ids": [[2, 3], [2]]}, "equal length"),
+        ({"input_ids": [[2, 3], [2, 3]]}, "inputs of different length"),
+        ({"input_ids": [[2, 3, 4]]}, "the model refused the input"),
+        ({"input_ids": [[2, 4000]]}, "the model refused the input: "),
+        ({"segment_ids": None}, "segment_ids must be a list"),
+    ],
+)
+def test_wrong_ids_are_told_why(client, change, message):
+    inputs = {"input_ids": [[2, 3]], "input_mask": [[1, 1]], "segment_ids": [[0, 0]], **change}
+    request = {"signature_name": "token_ids", "inputs": inputs}
+    answer = client.post(PREDICT, json=request)
+    assert answer.status_code == 400
+    assert message in answer.get_json()["error"]
+
+
+def test_wrong_addresses_and_methods(client):
+    missing = client.get("/v1/models/ham")
+    assert missing.status_code == 404
+    assert "/v1/models/spam" in missing.get_json()["error"]
+    assert client.get(PREDICT).status_code == 405
+
+
+class SlowModel:
+    """Answers when it is allowed to."""
+
+    def __init__(self, model):
+        self.signatures, self.path, self.description = model.signatures, model.path, {}
+        self.model, self.go_on, self.entered = model, threading.Event(), threading.Semaphore(0)
+
+    def __call__(self, signature, **inputs):
+        self.entered.release()
+        assert self.go_on.wait(60)
+        return self.model(signature, **inputs)
+
+
+def test_more_than_the_queue_holds_is_refused_and_the_rest_answered(model):
+    slow = SlowModel(model)
+    app = create_app(slow, "spam", "", LIMITS)
+
+    def ask():
+        return app.test_client().post(PREDICT, json={"instances": ["free"]}).status_code
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        first = [pool.submit(ask) for _ in range(LIMITS.queue)]
+        assert slow.entered.acquire(timeout=60)
+        deadline = time.monotonic() + 60
+        while (refused := ask_if_full(app)) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert refused.status_code == 429
+        assert "try again later" in refused.get_json()["error"]
+        stopping = pool.submit(app.extensions["gate"].stop, 60)
+        while app.test_client().get("/health").status_code != 503:
+            time.sleep(0.01)
+        late = app.test_client().post(PREDICT, json={"instances": ["free"]})
+        assert late.status_code == 503
+        slow.go_on.set()
+        assert [answer.result(60) for answer in first] == [200] * LIMITS.queue
+        assert stopping.result(60), "all requests inside were finished"
+
+
+def ask_if_full(app):
+    """A refused answer once all places are taken, before that None."""
+    gate = app.extensions["gate"]
+    if gate._inside < LIMITS.queue:
+        return None
+    return app.test_client().post(PREDICT, json={"instances": ["free"]})
+
+
+@pytest.fixture
+def server_process(exported):
+    """The command, its address, and its model folder's own export."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "experiments.serve", f"--model={exported.parent}", "--port=0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = process.stdout.readline()
+    address = re.search(r"http://127\.0\.0\.1:\d+", line)
+    assert address, line + process.stderr.read()
+    yield process, address.group()
+    process.kill()
+    process.wait()
+
+
+def test_the_command_serves_many_clients_and_stops_when_told(server_process, model):
+    process, address = server_process
+
+    def ask(body):
+        request = urllib.request.Request(address + PREDICT, body)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return reply.status, json.load(reply)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+    fine = json.dumps({"instances": ["free prize"]}).encode()
+    expected = model(text=["free prize"])["labels"][0]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, [fine] * 200))
+    assert {status for status, _ in answers} == {200}
+    assert {reply["predictions"][0]["labels"] for _, reply in answers} == {expected}
+    status, reply = ask(b'{"instances": ["' + b"a" * 10_000_000 + b'"]}')
+    assert status == 413 and "larger than 1,000,000 bytes" in reply["error"]
+    assert ask(fine)[0] == 200
+
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert output == "stopped\n"
+
+
+def test_a_port_in_use_is_a_clear_error(model):
+    server = serve.make_server(model, "spam")
+    try:
+        with pytest.raises(official_bert.UserError, match=f"127.0.0.1:{server.effective_port}"):
+            serve.make_server(model, "spam", port=int(server.effective_port))
+    finally:
+        server.close()
+
+
+def test_nothing_to_serve_is_a_clear_error(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.serve", f"--model={tmp_path}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "no SavedModel; python -m experiments.export makes one" in done.stderr
