@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 import tiny_runs
 
+from experiments.config import Phase
+
 _ROOT = Path(__file__).parents[2]
 STEPS = 20
 
@@ -73,7 +75,6 @@ def test_two_processes_equal_one_device(tmp_path):
     data = tiny_runs.make_records(tmp_path)
     ports = [_free_port() for _ in range(2)]
     cluster = {"worker": [f"localhost:{port}" for port in ports]}
-    config = {"precision": "float32", "gradient_accumulation": 2}
     processes = [
         subprocess.Popen(
             [sys.executable, __file__, "worker", str(data), str(tmp_path / "two")],
@@ -90,10 +91,7 @@ def test_two_processes_equal_one_device(tmp_path):
     from experiments import pretrain
     from official_bert.checkpoints import model_folder
 
-    quiet = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    one = pretrain.run(
-        tiny_runs.pretrain_config(data, bert=quiet, **config), tmp_path / "one", progress=False
-    )
+    one = pretrain.run(_config_of_workers(data), tmp_path / "one", progress=False)
     for process in processes:
         assert process.wait(240) == 0
     two = json.loads((tmp_path / "two" / "results.json").read_text())
@@ -210,11 +208,18 @@ def _batches(rows=16, length=16, predictions=6):
 def _worker(data, workdir):
     from experiments import pretrain
 
-    quiet = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    config = tiny_runs.pretrain_config(
-        Path(data), bert=quiet, distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2
-    )
+    config = _config_of_workers(Path(data), distribute=os.environ["DISTRIBUTE"])
     pretrain.run(config, workdir, progress=False)
+
+
+def _config_of_workers(data, **fields):
+    records = str(data / "records")
+    return tiny_runs.pretrain_config(
+        data,
+        bert=tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+        phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
+        **fields,
+    )
 
 
 def _environment():

@@ -50,13 +50,12 @@ def test_kill_at_random_steps_then_the_same_bits(data, uninterrupted, tmp_path):
     assert logged == sorted(set(logged)), "a step was logged twice"
 
 
-@pytest.mark.parametrize(
-    "number, code", [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 130)]
-)
-def test_signals_save_first(data, uninterrupted, tmp_path, number, code):
-    assert _in_a_process(data, tmp_path, send=number, send_at=6) == code
-    # Calls take three steps; the one that began at step 5, the log point before, is finished.
-    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 8)
+def test_signals_save_first(data, uninterrupted, tmp_path):
+    # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
+    assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
+    assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (18, 19, 20)
     assert _in_a_process(data, tmp_path) == 0
     _assert_equal(_final(tmp_path), uninterrupted)
 

@@ -51,11 +51,12 @@ def make_records(folder):
 def bert(**fields):
     sizes = {
         "vocab_size": len(SPECIAL) + 1 + len(WORDS),
-        "hidden_size": 8,
+        "hidden_size": 16,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
-        "intermediate_size": 16,
+        "intermediate_size": 32,
         "max_position_embeddings": 32,
+        "initializer_range": 0.1,  # as 0.02 at 768 wide: activations start as large
     }
     return BertConfig(**{**sizes, **fields})
 

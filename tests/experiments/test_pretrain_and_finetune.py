@@ -1,0 +1,310 @@
+"""Pre-training, evaluation, fine-tuning and prediction from end to end on made-up texts."""
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments import evaluate, finetune, predict, pretrain
+from experiments.config import FinetuneConfig, Phase, override
+from experiments.search import parse
+from official_bert.checkpoints import model_folder
+from official_bert.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tiny_runs.make_records(tmp_path_factory.mktemp("records"))
+
+
+@pytest.fixture(scope="module")
+def pretrained(data, tmp_path_factory):
+    """(work folder, results) of a pre-training run."""
+    workdir = tmp_path_factory.mktemp("pretrained")
+    config = tiny_runs.pretrain_config(data, snapshots=(10,), output_bias="unigram")
+    return workdir, pretrain.run(config, workdir, progress=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def feature_cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path_factory.mktemp("features")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder of train.tsv and dev.tsv; texts with "cat" are of kind animal."""
+    folder = tmp_path_factory.mktemp("texts")
+    draw = random.Random(1)
+    for name, rows in (("train", 160), ("dev", 43)):
+        with open(folder / f"{name}.tsv", "w", encoding="utf-8") as file:
+            file.write("text\tlabel\n")
+            for _ in range(rows):
+                words = [w for w in draw.choices(tiny_runs.WORDS, k=draw.randint(3, 14))]
+                words = [w for w in words if w != "cat"]
+                animal = draw.random() < 0.4
+                if animal:
+                    words.insert(draw.randint(0, len(words)), "cat")
+                file.write(f"{' '.join(words)}\t{'animal' if animal else 'other'}\n")
+    return folder
+
+
+def _finetune_config(texts, model="", **fields):
+    values = {
+        "task": "text_classification",
+        "data_dir": str(texts),
+        "model": str(model),
+        "bert": tiny_runs.bert(),
+        "max_seq_length": 16,
+        "train_batch_size": 16,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 6.0,
+        "dropout": 0.0,
+        "log_every": 10,
+    }
+    return FinetuneConfig(**{**values, **fields})
+
+
+def test_pretraining_leaves_the_runs_folder(pretrained):
+    workdir, results = pretrained
+    found = {path.name for path in workdir.iterdir()}
+    assert found == {
+        "config.json",
+        "versions.json",
+        "metrics.jsonl",
+        "results.json",
+        "events",
+        "checkpoints",
+        "snapshots",
+        "model",
+    }
+    assert json.loads((workdir / "results.json").read_text()) == results
+    assert results["steps"] == 24 and results["examples"] == 24 * 8
+    assert results["tokens"] == (16 * 16 + 8 * 24) * 8
+    heldout = results["heldout"]
+    assert heldout["masked_lm_perplexity"] == pytest.approx(np.exp(heldout["masked_lm_loss"]))
+    assert 0.5 <= heldout["next_sentence_majority"] <= 1
+    loaded = model_folder.load(workdir / "model")
+    assert loaded.head == "pretraining" and loaded.tokenizer.vocab[-1] == tiny_runs.WORDS[-1]
+    snapshot = model_folder.load(workdir / "snapshots" / "step-00000010")
+    assert not np.array_equal(snapshot.model.get_weights()[0], loaded.model.get_weights()[0])
+    lines = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
+    logged = next(line for line in lines if line["step"] == 15)
+    assert {"loss", "masked_lm_loss", "gradient_norm", "learning_rate"} < set(logged)
+    versions = json.loads((workdir / "versions.json").read_text())
+    assert versions["packages"]["keras"] and versions["seed"] == 12345
+
+
+def test_events_hold_the_scalars(pretrained):
+    import tensorflow as tf
+
+    workdir, _ = pretrained
+    (path,) = (workdir / "events").iterdir()
+    seen = {}
+    for record in tf.data.TFRecordDataset(str(path)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            assert value.metadata.plugin_data.plugin_name == "scalars"
+            seen.setdefault(value.tag, {})[event.step] = float(tf.make_ndarray(value.tensor))
+    logged = {}
+    for line in map(json.loads, (workdir / "metrics.jsonl").open()):
+        if "loss" in line:
+            logged[line["step"]] = line["loss"]
+    assert seen["loss"] == pytest.approx(logged, rel=1e-6)
+
+
+def test_a_finished_run_is_not_run_again(pretrained, data):
+    workdir, results = pretrained
+    before = {p: p.stat().st_mtime_ns for p in workdir.rglob("*") if p.name != "config.json"}
+    config = tiny_runs.pretrain_config(
+        data, snapshots=(10,), output_bias="unigram", log_every=3, save_every=9
+    )
+    assert pretrain.run(config, workdir, progress=False) == results
+    after = {p: p.stat().st_mtime_ns for p in workdir.rglob("*") if p.name != "config.json"}
+    assert {p: t for p, t in after.items() if p.is_file()} == {
+        p: t for p, t in before.items() if p.is_file()
+    }
+    with pytest.raises(UserError, match="learning_rate: 0.01 -> 0.02"):
+        pretrain.run(dataclasses.replace(config, learning_rate=0.02), workdir, progress=False)
+
+
+def test_evaluate_measures_what_training_measured(pretrained, data):
+    workdir, results = pretrained
+    arguments = (str(workdir / "model"), str(data / "records"))
+    metrics = evaluate.run(*arguments, batch_size=8, max_examples=32)
+    for name, value in results["heldout"].items():
+        assert metrics[name] == pytest.approx(value, rel=1e-5)
+    few, many = (evaluate.run(*arguments, batch_size=n) for n in (50, 512))
+    assert few == pytest.approx(many, rel=1e-5)
+
+
+def test_continued_pretraining_starts_from_the_checkpoint(pretrained, data, tmp_path):
+    workdir, results = pretrained
+    config = tiny_runs.pretrain_config(
+        data, init_from=str(workdir / "model"), bert="", learning_rate=1e-12
+    )
+    continued = pretrain.run(config, tmp_path / "run", progress=False)
+    assert continued["heldout"] == pytest.approx(results["heldout"], rel=1e-4)
+    with pytest.raises(UserError, match="hidden_size 12, there 16"):
+        wider = dataclasses.replace(config, bert=tiny_runs.bert(hidden_size=12))
+        pretrain.run(wider, tmp_path / "wider", progress=False)
+    with pytest.raises(UserError, match="is not the vocabulary of"):
+        vocab = tmp_path / "vocab.txt"
+        vocab.write_text("\n".join([*tiny_runs.SPECIAL, "x", *tiny_runs.WORDS]))
+        pretrain.run(dataclasses.replace(config, vocab=str(vocab)), tmp_path / "v", progress=False)
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"bert": tiny_runs.bert(vocab_size=100)}, "bert.vocab_size=39"),
+        ({"phases": (Phase("{data}/records", 16, 4),)}, "max_seq_length 24, the configuration 16"),
+        ({"phases": (Phase("{data}/nothing*", 16, 4),)}, "no record file matches"),
+        ({"phases": (Phase("", 16, 4),)}, r"phases.0.records is empty"),
+        ({"do_lower_case": False}, "made with do_lower_case=True"),
+        ({"train_batch_size": 9, "gradient_accumulation": 2}, "not a multiple of 2"),
+    ],
+)
+def test_wrong_pretraining_configurations(data, tmp_path, fields, message):
+    if "phases" in fields:
+        (phase,) = fields["phases"]
+        records = phase.records.format(data=data)
+        fields = {"phases": (dataclasses.replace(phase, records=records),)}
+    with pytest.raises(UserError, match=message):
+        pretrain.run(tiny_runs.pretrain_config(data, **fields), tmp_path, progress=False)
+
+
+def test_loss_that_explodes_stops_the_run(data, tmp_path):
+    config = tiny_runs.pretrain_config(data, learning_rate=1e30, clip_norm=0.0, save_every=1)
+    with pytest.raises(FloatingPointError, match=r"step \d+: the loss is"):
+        pretrain.run(config, tmp_path, progress=False)
+    with np.load(sorted((tmp_path / "checkpoints").iterdir())[-1] / "arrays.npz") as arrays:
+        assert all(np.isfinite(arrays[name]).all() for name in arrays.files)
+
+
+@pytest.fixture(scope="module")
+def finetuned(texts, pretrained, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("finetuned")
+    config = _finetune_config(texts, pretrained[0] / "model", eval_every=10, keep_best=True)
+    return config, workdir, finetune.run(config, workdir, progress=False)
+
+
+def test_finetuning_learns_and_leaves_its_files(finetuned):
+    _, workdir, results = finetuned
+    assert results["main_metric"] == "accuracy"
+    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
+    assert (results["steps"], results["train_examples"], results["dev_examples"]) == (60, 160, 43)
+    assert json.loads((workdir / "results.json").read_text()) == results
+    lines = Path(results["predictions_file"]).read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + 43
+    analysis = json.loads((workdir / "analysis.json").read_text())
+    assert "confusion" in analysis and "mistakes" in analysis
+    assert not (workdir / "checkpoints").exists()
+
+
+def test_the_best_evaluation_is_kept(finetuned):
+    _, workdir, results = finetuned
+    lines = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
+    scores = {line["step"]: line["dev/accuracy"] for line in lines if "dev/accuracy" in line}
+    assert set(scores) == {10, 20, 30, 40, 50, 60}
+    assert results["dev"]["accuracy"] == max(scores.values())
+    assert results["best_step"] == min(s for s, v in scores.items() if v == max(scores.values()))
+
+
+def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path):
+    config, _, results = finetuned
+    other = dataclasses.replace(config, seed=3, learning_rate=1e-3)
+    finetune.run(other, tmp_path / "other", progress=False)
+    again = finetune.run(config, tmp_path / "again", progress=False)
+    assert again["dev"] == results["dev"] and again["best_step"] == results["best_step"]
+    lines = [
+        [json.loads(line) for line in (folder / "metrics.jsonl").open()]
+        for folder in (finetuned[1], tmp_path / "again")
+    ]
+    assert [x.get("loss") for x in lines[0]] == [x.get("loss") for x in lines[1]]
+
+
+def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
+    _, workdir, _ = finetuned
+    lines = ["the cat sees one house", "", "two red river", "cat " * 40, "a cat", ""]
+    (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    model = str(workdir / "model")
+    counts = predict.run(
+        model, str(tmp_path / "in.txt"), str(tmp_path / "out.tsv"), batch_size=2, progress=False
+    )
+    assert counts == {"lines": 6, "empty": 2, "truncated": 1}
+    header, *rows = (tmp_path / "out.tsv").read_text().splitlines()
+    assert header == "label\tprobability_animal\tprobability_other"
+    assert len(rows) == 6 and rows[1] == rows[5] == ""
+    labels = [row.split("\t")[0] for row in rows]
+    assert labels[0] == labels[4] == "animal" and labels[2] == "other"
+    objects = [json.dumps({"text": line}) if line else "" for line in lines]
+    (tmp_path / "in.jsonl").write_text("\n".join(objects) + "\n", encoding="utf-8")
+    predict.run(model, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), progress=False)
+    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").open()]
+    assert [answer.get("label", "") for answer in answers] == labels
+    for row, answer in zip(rows, answers, strict=True):
+        if row:
+            shown = [float(x) for x in row.split("\t")[1:]]
+            assert shown == pytest.approx(answer["probabilities"], abs=1e-5)
+    (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{"txt": "b"}\n')
+    with pytest.raises(UserError, match="bad.jsonl line 2: expected an object with the fields"):
+        predict.run(model, str(tmp_path / "bad.jsonl"), str(tmp_path / "o"), progress=False)
+    assert not (tmp_path / "o").exists()
+
+
+def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
+    config = _finetune_config(
+        texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
+    )
+    grid = parse("learning_rate=1e-2,1e-9;seed=1,2", config)
+    assert grid == {"learning_rate": [1e-2, 1e-9], "seed": [1, 2]}
+    table = finetune.search(config, tmp_path, grid, progress=False)
+    assert [row["fields"] for row in table["rows"]][0] == table["best"]["fields"]
+    assert {tuple(row["runs"]) for row in table["rows"]} == {("1", "2")}
+    means = [row["mean"] for row in table["rows"]]
+    assert means == sorted(means, reverse=True)
+    results = tmp_path / "learning_rate=0.01_seed=1" / "results.json"
+    before = results.stat().st_mtime_ns
+    (tmp_path / "learning_rate=0.01_seed=2" / "results.json").unlink()
+    assert finetune.search(config, tmp_path, grid, progress=False) == table
+    assert results.stat().st_mtime_ns == before
+    with pytest.raises(UserError, match="unknown field"):
+        parse("rate=1,2", config)
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"task": ""}, "task is empty; choose one of text_classification"),
+        ({"task": "sst3"}, "unknown task"),
+        ({"model": "", "vocab": ""}, "give model"),
+        ({"model": "no/such/model"}, "no such folder"),
+        ({"max_seq_length": 64}, "positions for 32 tokens"),
+        ({"keep_best": True}, "keep_best needs eval_every"),
+        ({"data_dir": "/nowhere"}, "nowhere"),
+        ({"task_options": {"colour": 1}}, "unknown option colour"),
+    ],
+)
+def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, message):
+    config = override(_finetune_config(texts, pretrained[0] / "model"), fields)
+    with pytest.raises(UserError, match=message):
+        finetune.run(config, tmp_path, progress=False)
+
+
+def test_evaluate_refuses_a_fine_tuned_model(finetuned, data):
+    with pytest.raises(UserError, match="no masked-LM head"):
+        evaluate.run(str(finetuned[1] / "model"), str(data / "records"))
+
+
+def test_predict_refuses_a_model_without_task(pretrained, tmp_path):
+    (tmp_path / "in.txt").write_text("a\n")
+    with pytest.raises(UserError, match="not fine-tuned"):
+        predict.run(
+            str(pretrained[0] / "model"), str(tmp_path / "in.txt"), str(tmp_path / "out.tsv")
+        )
