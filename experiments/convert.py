@@ -46,6 +46,7 @@ def main(argv) -> None:
         if not options[name].value:
             raise UserError(f"--{name} is missing; see --help")
 
+    commands.import_tensorflow()
     from official_bert.checkpoints import model_folder
     from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, kind_of
 

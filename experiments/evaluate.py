@@ -63,6 +63,7 @@ def main(_):
     for name in ("model", "records"):
         if not values[name].value:
             raise UserError(f"--{name} is missing")
+    commands.import_tensorflow()
     metrics = run(
         values.model, values.records, values.batch_size, values.max_examples, values.precision
     )

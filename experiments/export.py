@@ -94,6 +94,7 @@ def main(argv) -> None:
     for name in ("model", "output"):
         if not options[name].value:
             raise UserError(f"--{name} is missing; see --help")
+    commands.import_tensorflow()
     settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
     path = export(
         options.model,

@@ -77,6 +77,7 @@ def main(_):
         raise UserError(f"--config gives a {type(config).__name__}; finetune needs FinetuneConfig")
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
+    commands.import_tensorflow()
     if flags.FLAGS.search:
         from experiments import search as grid_search
 

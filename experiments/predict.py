@@ -113,6 +113,7 @@ def main(_):
     for name in ("model", "input", "output"):
         if not values[name].value:
             raise UserError(f"--{name} is missing")
+    commands.import_tensorflow()
     counts = run(values.model, values.input, values.output, values.batch_size)
     print(
         f"{counts['lines']} lines, {counts['empty']} empty, {counts['truncated']} longer than the "

@@ -56,6 +56,7 @@ def main(_):
         raise UserError(f"--config gives a {type(config).__name__}; pretrain needs PretrainConfig")
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
+    commands.import_tensorflow()
     print(summary(run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite)))
 
 

@@ -65,6 +65,7 @@ def main(argv) -> int:
     options = flags.FLAGS
     if not options.model:
         raise UserError("--model is missing; see --help")
+    commands.import_tensorflow()
     with tempfile.TemporaryDirectory() as scratch:
         return _serve(options, _exported(options.model, Path(scratch)))
 

@@ -3,8 +3,12 @@
 Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C.
 """
 
+import importlib
+import importlib.util
 import logging
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 
 from absl import app, flags
@@ -23,6 +27,30 @@ def run(main: Callable[[Sequence[str]], int | None]) -> None:
         sys.exit(_exit_code(main, argv))
 
     app.run(guarded, flags_parser=_parse_flags)
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow without the notes that its start prints; commands call it first.
+
+    They are written by C++ code before any setting can silence it, so standard error is turned
+    aside for the moment of the import; if the import fails, what it said is shown. Where
+    TensorFlow is not installed this does nothing: whoever needs it will say so.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as notes:
+        os.dup2(notes.fileno(), 2)
+        try:
+            importlib.import_module("tensorflow")
+        except BaseException:
+            notes.seek(0)
+            os.write(stderr, notes.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _exit_code(main, argv) -> int:
