@@ -2,13 +2,13 @@
 
     python benchmarks/data_prep.py --corpus='sentences/*.txt.gz' --vocab=vocab.txt --rounds=3
 
-Where the original's own code is installed (pip install --no-deps bert-tensorflow==1.0.4, the package
-that Google published) it runs too, under TensorFlow 2's compatibility module, beside our slow
-reference of its algorithm. The corpus is what data_prep.sentences or data_prep.wikipedia writes. Every run is a process of its
-own; contestants take turns, so that a machine whose speed drifts slows all alike, and the best of
-the rounds counts. Rates are by processor time of one core (start-up and imports left out), with the
-wall clock beside it; on a quiet machine the two agree. Memory is the peak of the largest process,
-its imports included.
+Where the original's own code is installed (`pip install --no-deps bert-tensorflow==1.0.4`, the
+package that Google published) it runs too, under TensorFlow 2's compatibility module, beside our
+slow reference of its algorithm. The corpus is what data_prep.sentences or data_prep.wikipedia
+writes. Every run is a process of its own; contestants take turns, so that a machine whose speed
+drifts slows all alike, and the best of the rounds counts. Rates are by processor time of one core
+(start-up and imports left out), with the wall clock beside it; on a quiet machine the two agree.
+Memory is the peak of the largest process, its imports included.
 """
 
 import argparse
@@ -91,7 +91,12 @@ class _Bench:
     def workers(self):
         """Wall clock of 1 and 2 workers."""
         contestants = {
-            f"{number} workers": {"what": "ours", "text": self._large, "dupe": 5, "workers": number}
+            f"{number} workers": {
+                "what": "ours",
+                "text": self._large,
+                "dupe": 5,
+                "num_workers": number,
+            }
             for number in (1, 2)
         }
         runs = self._in_turns(contestants, key="wall")
@@ -235,8 +240,10 @@ def _reference(text, vocab, folder, dupe):
     return _timed(work)
 
 
-def _ours(text, vocab, folder, dupe, workers=1, output="", dynamic=False):
+def _ours(text, vocab, folder, dupe, num_workers=1, output="", dynamic=False):
+    from data_prep import shards, workers  # noqa: F401  (imported before the clock starts)
     from data_prep.create_pretraining_data import create
+    from official_bert.tokenization import fast  # noqa: F401
 
     scratch = output or os.path.join(folder, "ours")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -247,7 +254,7 @@ def _ours(text, vocab, folder, dupe, workers=1, output="", dynamic=False):
             vocab,
             scratch,
             dupe_factor=dupe,
-            num_workers=workers,
+            num_workers=num_workers,
             dynamic_masking=dynamic,
             progress=False,
         )

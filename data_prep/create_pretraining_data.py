@@ -126,6 +126,7 @@ def create(
     from data_prep import token_store as token_stores
     from data_prep import workers as local_workers
     from data_prep.documents import expand_inputs
+    from data_prep.output_folder import claim_folder
     from official_bert.tokenization import load_vocab
 
     chosen = _record_options(options)
@@ -135,7 +136,7 @@ def create(
         inputs, vocab_path, chosen.do_lower_case, chosen.held_out
     )
     options = store_options | dataclasses.asdict(chosen)
-    token_stores.claim_folder(output, options, overwrite, "set of records")
+    claim_folder(output, options, overwrite, "set of records")
     manifest_path = os.path.join(output, "manifest.json")
     if storage.exists(manifest_path):
         return storage.read_json(manifest_path)

@@ -13,24 +13,19 @@ the corpus is cut into files and whoever tokenised it. The documents of the lowe
 out, as blocks of their own. No step holds more than a chunk or a block, plus 24 bytes a document.
 """
 
-import functools
-import hashlib
 import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from data_prep import storage
-from data_prep.documents import is_remote, text_lines
+from data_prep.output_folder import claim_folder
+from data_prep.store_tasks import DOCUMENT, assemble, offsets_of, token_dtype, tokenise
 from official_bert.errors import UserError
 from official_bert.files import sha256_file
 
 BLOCK_TOKENS = 1 << 21
-_CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 _TASK_BYTES = 2_000_000  # input files are tokenised in groups of at least so many bytes
-_BATCH_CHARACTERS = 1 << 20  # text handed to the tokeniser at once
-
-_DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8")])
 
 
 @dataclass
@@ -73,11 +68,6 @@ class TokenStore:
             storage.read_array(base + ".sentences", "<i8", checksums["sentences"]),
             storage.read_array(base + ".documents", "<i8", checksums["documents"]),
         )
-
-
-def token_dtype(vocab_size: int):
-    """The integer type of token ids in blocks and rows."""
-    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
 def store_options(
@@ -142,162 +132,6 @@ def build(
     return TokenStore(folder)
 
 
-def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None:
-    """Makes `folder` ours: new, or begun with the same options, or emptied by `overwrite`.
-
-    Raises:
-      UserError: it was begun with other options (listed), or holds other things.
-    """
-    path = os.path.join(folder, "options.json")
-    if storage.exists(path):
-        before = storage.read_json(path)
-        differences = list(_differences(before, options))
-        if not differences:
-            return
-        if not overwrite:
-            raise UserError(
-                f"{folder} holds a {what} made with other options: {'; '.join(differences[:8])}. "
-                f"Choose another folder or pass --overwrite"
-            )
-        storage.remove(folder)
-    elif storage.list_folder(folder):
-        raise UserError(f"{folder} exists and is no {what}; choose another folder")
-    storage.make_folder(folder)
-    storage.write_json(path, options)
-
-
-def tokenise(task: dict) -> dict:
-    """Step 1 for one group of input files: writes chunks, each with its documents in key order."""
-    tokenizer = _tokenizer(task["vocab"], task["do_lower_case"], task["vocab_sha256"])
-    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
-    sentences, sizes, characters = [], [], 0
-    for path in task["files"]:
-        for document in _documents(path):
-            sentences.extend(document)
-            sizes.append(len(document))
-            characters += sum(map(len, document))
-            if characters >= _BATCH_CHARACTERS:
-                writer.add(*tokenizer.encode_batch(sentences), sizes)
-                sentences, sizes, characters = [], [], 0
-    if sizes:
-        writer.add(*tokenizer.encode_batch(sentences), sizes)
-    writer.flush()
-    return {"vocab_size": tokenizer.vocab_size, "parts": writer.parts}
-
-
-def assemble(task: dict) -> dict:
-    """Step 2 for one block: its documents from every chunk, in key order."""
-    dtype = np.dtype(task["dtype"])
-    tokens, sentences, documents = [], [], []
-    for path, (d0, d1), (s0, s1), (t0, t1) in task["slices"]:
-        documents.append(storage.read_slice(path + ".documents", _DOCUMENT, d0, d1))
-        sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
-        tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
-    documents, sentences, tokens = map(np.concatenate, (documents, sentences, tokens))
-    documents, sentences, tokens = _in_key_order(documents, sentences, tokens)
-    sentence_offsets = _offsets(sentences)
-    document_offsets = _offsets(documents["sentences"])
-    base = task["output"]
-    return {
-        "documents": len(documents),
-        "sentences": len(sentences),
-        "tokens": len(tokens),
-        "checksums": {
-            "tokens": storage.write_array(base + ".tokens", tokens),
-            "sentences": storage.write_array(base + ".sentences", sentence_offsets),
-            "documents": storage.write_array(base + ".documents", document_offsets),
-        },
-    }
-
-
-class _ChunkWriter:
-    """Collects tokenised documents and writes a chunk whenever enough tokens are there."""
-
-    def __init__(self, base, dtype):
-        self._base = base
-        self._dtype = dtype
-        self._pending = []  # (documents, sentence lengths, tokens)
-        self.parts = []
-
-    def add(self, ids, offsets, sizes):
-        """Documents of `sizes` sentences each; empty sentences and documents are left out."""
-        lengths = np.diff(offsets)
-        document = np.repeat(np.arange(len(sizes)), sizes)[lengths > 0]
-        lengths = lengths[lengths > 0].astype(np.int64)
-        tokens = np.asarray(ids).astype(self._dtype)
-        kept, sentences = np.unique(document, return_counts=True)
-        documents = np.empty(len(kept), _DOCUMENT)
-        documents["sentences"] = sentences
-        ends = np.cumsum(sentences)
-        documents["tokens"] = np.add.reduceat(lengths, ends - sentences) if len(kept) else 0
-        documents["key"] = _document_keys(tokens, documents["tokens"])
-        self._pending.append((documents, lengths, tokens))
-        if sum(len(tokens) for _, _, tokens in self._pending) >= _CHUNK_TOKENS:
-            self.flush()
-
-    def flush(self):
-        if not self._pending:
-            return
-        columns = [np.concatenate(column) for column in zip(*self._pending, strict=True)]
-        self._pending = []
-        documents, sentences, tokens = _in_key_order(*columns)
-        path = f"{self._base}-{len(self.parts):03d}"
-        storage.write_array(path + ".tokens", tokens)
-        storage.write_array(path + ".sentences", sentences)
-        storage.write_array(path + ".documents", documents)
-        self.parts.append({"path": path, "documents": len(documents)})
-
-
-def _document_keys(tokens, lengths):
-    """uint64: a hash of each document's tokens. Equal texts get equal keys, so copies of a document
-    fall on the same side of the held-out split."""
-    content = tokens.astype("<u4").tobytes()
-    keys, at = [], 0
-    for size in (4 * lengths).tolist():
-        digest = hashlib.blake2b(content[at : at + size], digest_size=8).digest()
-        keys.append(int.from_bytes(digest, "little"))
-        at += size
-    return np.array(keys, np.uint64)
-
-
-def _in_key_order(documents, sentences, tokens):
-    """Sorts documents by key and takes their sentence lengths and tokens along."""
-    order = np.argsort(documents["key"], kind="stable")
-    return (
-        documents[order],
-        sentences[_runs(documents["sentences"], order)],
-        tokens[_runs(documents["tokens"], order)],
-    )
-
-
-def _runs(lengths, order):
-    """Indices that reorder consecutive runs of these lengths."""
-    starts = _offsets(lengths)[:-1][order]
-    lengths = lengths[order]
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
-
-
-def _offsets(lengths):
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def _documents(path):
-    """As data_prep.documents.documents for one file, which may hold no text at all."""
-    document = []
-    for line in text_lines(path):
-        line = line.strip()
-        if line:
-            document.append(line)
-        elif document:
-            yield document
-            document = []
-    if document:
-        yield document
-
-
 def _tokenise_tasks(options, inputs, vocab_path, folder):
     groups, size = [], 0
     enough = max(_TASK_BYTES, sum(file["bytes"] for file in options["inputs"]) // 2000)
@@ -322,7 +156,7 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
 
 def _block_tasks(options, inputs, vocab_size, parts, folder):
     """Cuts the range of keys into blocks; returns one task a block, and the blocks' names."""
-    documents = [storage.read_array(part["path"] + ".documents", _DOCUMENT) for part in parts]
+    documents = [storage.read_array(part["path"] + ".documents", DOCUMENT) for part in parts]
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
         raise UserError(f"no text in the input: {', '.join(inputs[:3])}")
@@ -335,7 +169,7 @@ def _block_tasks(options, inputs, vocab_size, parts, folder):
         "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0),
         "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
     }
-    offsets = [(_offsets(d["sentences"]), _offsets(d["tokens"])) for d in documents]
+    offsets = [(offsets_of(d["sentences"]), offsets_of(d["tokens"])) for d in documents]
     tasks, names = [], []
     for split, edges in cuts.items():
         for index, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
@@ -381,15 +215,8 @@ def _cuts(tokens, block_tokens, first):
     return [first + edge for edge in [*edges, len(tokens)]]
 
 
-@functools.lru_cache(maxsize=2)
-def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
-    from official_bert.tokenization import BertTokenizer
-
-    return BertTokenizer(vocab, do_lower_case=do_lower_case)
-
-
 def _fingerprint(path):
-    if is_remote(path):
+    if storage.is_remote(path):
         import tensorflow as tf
 
         return {"file": os.path.basename(path), "bytes": tf.io.gfile.stat(path).length}
@@ -398,20 +225,6 @@ def _fingerprint(path):
         "bytes": os.path.getsize(path),
         "sha256": sha256_file(path),
     }
-
-
-def _differences(before, now, name=""):
-    """ "name: was X, now Y" for every leaf that differs."""
-    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        before, now = dict(enumerate(before)), dict(enumerate(now))
-    if isinstance(before, list) and isinstance(now, list):
-        yield f"{name}: was {len(before)} files, now {len(now)}"
-    elif isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            path = f"{name}.{key}" if name else str(key)
-            yield from _differences(before.get(key, "absent"), now.get(key, "absent"), path)
-    elif before != now:
-        yield f"{name}: was {before}, now {now}"
 
 
 def _manifest_path(folder):
