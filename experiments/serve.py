@@ -8,11 +8,11 @@ those of TensorFlow Serving, which production should run instead (see the README
     curl -d '{"instances": ["WINNER!! call now"]}' http://127.0.0.1:8501/v1/models/spam:predict
 """
 
-import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from absl import flags
@@ -21,7 +21,6 @@ from official_bert import commands
 from official_bert.errors import UserError
 
 PAGE = Path(__file__).with_name("serve_page.html")
-_SECONDS_TO_FINISH = 10  # for requests under way when the server is told to stop
 # waitress reads a request before the application sees its size: more than this it cuts off itself.
 _MOST_BYTES_READ = 64_000_000
 
@@ -42,11 +41,12 @@ def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits
 
     from official_bert.serving.rest import Limits, create_app
 
-    limits = limits or Limits()
+    limits, sockets = limits or Limits(), {}
     app = create_app(model, name, PAGE.read_text(encoding="utf-8"), limits)
     try:
         server = waitress.create_server(
             app,
+            map=sockets,
             host=host,
             port=port,
             # A thread for each request that may wait, and some to refuse the others with.
@@ -56,8 +56,18 @@ def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits
         )
     except OSError as error:
         raise UserError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
-    server.gate = app.extensions["gate"]
+    server.gate, server.sockets = app.extensions["gate"], sockets
     return server
+
+
+def stop(server, seconds: float = 10.0) -> None:
+    """Refuses new requests, finishes those under way, and ends `server.run` in its thread.
+
+    Requests that need longer than `seconds` are cut off.
+    """
+    server.gate.stop(seconds)
+    time.sleep(0.2)  # the answers are computed; the loop that still runs sends them
+    server.trigger.pull_trigger(lambda: server.asyncore.close_all(server.sockets, ignore_all=True))
 
 
 def main(argv) -> int:
@@ -92,12 +102,11 @@ def _serve(options, path: Path) -> int:
     limits = Limits(options.max_request_bytes, options.max_texts, options.queue, options.parallel)
     server = make_server(model, name, options.host, options.port, limits)
     _warm_up(model)
-    stopped_by = _stop_gracefully(server)
+    signals = _stop_when_told(server)
     print(f"serving {name} at http://{options.host}:{server.effective_port}/", flush=True)
     server.run()  # until a signal
-    server.close()
     print("stopped", flush=True)
-    return 130 if stopped_by == [signal.SIGINT] else 0
+    return 130 if signal.SIGINT in signals else 0
 
 
 def _warm_up(model) -> None:
@@ -109,28 +118,18 @@ def _warm_up(model) -> None:
     model(**texts)
 
 
-def _stop_gracefully(server) -> list:
-    """At SIGTERM or Ctrl-C: refuse new requests, finish those under way, then leave `server.run`.
+def _stop_when_told(server) -> list:
+    """At SIGTERM or Ctrl-C stops gracefully, at the second one at once.
 
-    Returns a list that will hold the signal.
+    Returns a list that will hold the signals.
     """
-    received, finished = [], threading.Event()
-
-    def finish():
-        server.gate.stop(_SECONDS_TO_FINISH)
-        # The answers are computed; the loop that runs on sends them.
-        threading.Event().wait(0.2)
-        finished.set()
-        os.kill(os.getpid(), signal.SIGTERM)
+    received = []
 
     def on_signal(number, _):
-        if finished.is_set() or len(received) > 1:
-            raise SystemExit
         received.append(number)
-        if len(received) == 1:
-            threading.Thread(target=finish, daemon=True).start()
-        else:
-            raise SystemExit  # told twice
+        if len(received) > 1:
+            raise SystemExit
+        threading.Thread(target=stop, args=[server], daemon=True).start()
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)

@@ -1,0 +1,176 @@
+"""The web page in a real browser: type, ask, read the answer; one model of each kind that has an answer to show."""
+
+import contextlib
+import shutil
+import threading
+
+import pytest
+
+from experiments import serve
+from official_bert import (
+    BertClassifier,
+    BertConfig,
+    BertEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+    BertTokenizer,
+)
+from official_bert.checkpoints.model_folder import LoadedModel, describe
+from official_bert.serving import export, load
+
+VOCAB = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *"<>/.!?",
+    *["the", "cat", "sat", "on", "a", "mat", "who", "b", "i"],
+]
+HEADS = {
+    "classification": lambda encoder: BertClassifier(encoder, 2, seed=1),
+    "span": lambda encoder: BertSpan(encoder, seed=1),
+    "tagging": lambda encoder: BertTagger(encoder, 3, seed=4),
+    "masked_words": lambda encoder: BertPretrainer(encoder, seed=1),
+    "multiple_choice": lambda encoder: BertMultipleChoice(encoder, seed=1),
+}
+LABELS = {"classification": ["bad", "good"], "tagging": ["O", "B-PER", "I-PER"]}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium (extra dev)")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = chromium or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("needs Chromium and chromedriver on the path")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-dev-shm-usage",
+        "disable-background-networking",
+        "no-first-run",
+        f"user-data-dir={tmp_path_factory.mktemp('browser')}",
+        "window-size=800,700",
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    with webdriver.Chrome(options=options, service=service) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def serving(head, folder):
+    """The address of a server of a small model with that head."""
+    config = BertConfig(
+        vocab_size=len(VOCAB),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=32,
+        initializer_range=0.5,
+    )
+    encoder = BertEncoder(config, seed=0)
+    model = HEADS[head](encoder)
+    kind, own = describe(model)
+    settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
+    loaded = LoadedModel(config, encoder, model, kind, BertTokenizer(VOCAB), settings)
+    path = export(loaded, folder / head, head=head, max_query_length=8)
+    server = serve.make_server(load(path), head)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.effective_port}/"
+    finally:
+        serve.stop(server)
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def ask(browser, address, **texts):
+    """Loads the page, types the texts, asks; returns the answer's text."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(address)
+    wait = WebDriverWait(browser, 60)
+    button = wait.until(lambda b: b.find_elements(By.TAG_NAME, "button"))[0]
+    for name, text in texts.items():
+        area = browser.find_element(By.ID, name)
+        if text.isascii():
+            area.clear()
+            area.send_keys(text)
+        else:  # chromedriver cannot type characters beyond U+FFFF
+            browser.execute_script("arguments[0].value = arguments[1]", area, text)
+    button.click()
+    wait.until(
+        lambda b: b.find_element(By.ID, "answer").text or b.find_element(By.ID, "error").text
+    )
+    assert browser.find_element(By.ID, "error").text == ""
+    return browser.find_element(By.ID, "answer").text
+
+
+def marks(browser):
+    from selenium.webdriver.common.by import By
+
+    return [mark.text for mark in browser.find_elements(By.TAG_NAME, "mark")]
+
+
+@pytest.mark.parametrize("head", list(HEADS))
+def test_the_page_shows_the_answer(browser, tmp_path, head):
+    texts = {"text": "the cat sat on a <b>mat</b>"}
+    if head == "span":
+        texts = {"question": "who sat?", "context": "😀 the cat sat on a mat"}
+    elif head == "multiple_choice":
+        texts = {"context": "the cat", "choices": "sat on a mat\nwho?\n"}
+    elif head == "masked_words":
+        texts = {"text": "the [MASK] sat on a [MASK]."}
+    with serving(head, tmp_path) as address:
+        answer = ask(browser, address, **texts)
+        assert browser.title == head
+        served = load(tmp_path / head)
+        lists = {name: [text] for name, text in texts.items()}
+        if head == "multiple_choice":
+            lists["choices"] = [["sat on a mat", "who?"]]
+        expected = served(**lists)
+        if head == "classification":
+            share = max(expected["probabilities"][0])
+            assert answer.splitlines()[0].startswith(expected["labels"][0])
+            assert f"{100 * share:.1f} %" in answer
+        elif head == "span":
+            assert marks(browser) == expected["answer"]
+        elif head == "tagging":
+            assert "<b>mat</b>" in "".join(answer.split("PER")).replace("\n", "")
+            found = [label for label in expected["labels"][0] if label not in ("", "O")]
+            assert found and all(mark.endswith("PER") for mark in marks(browser))
+        elif head == "masked_words":
+            first, second = (words[0] for words in expected["words"][0])
+            assert answer.startswith(f"the {first} sat on a {second}.")
+        else:
+            best = ["sat on a mat", "who?"][expected["choice"][0]]
+            assert answer.startswith(best)
+        # Nothing that was typed became part of the page, and nothing went wrong unseen.
+        assert not browser.find_elements("css selector", "#answer b")
+        assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+
+
+def test_the_page_shows_what_was_wrong(browser, tmp_path):
+    with serving("classification", tmp_path) as address:
+        browser.get(address)
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        wait = WebDriverWait(browser, 60)
+        wait.until(lambda b: b.find_elements("tag name", "button"))
+        browser.execute_script("document.getElementById('text').value = 'a'.repeat(2000000)")
+        browser.find_element("tag name", "button").click()
+        error = browser.find_element("id", "error")
+        wait.until(lambda _: error.text)
+        assert "larger than 1,000,000 bytes" in error.text
