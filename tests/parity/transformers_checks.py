@@ -230,7 +230,7 @@ def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
     ]
 
 
-def relative_difference(ours: np.ndarray, theirs: np.ndarray, floor: float = 1e-3) -> float:
+def relative_difference(ours: np.ndarray, theirs: np.ndarray, floor: float = 1e-4) -> float:
     """|ours - theirs| / max(|theirs|, floor) in the Euclidean norm.
 
     The floor is for tensors whose true gradient is zero: a key bias adds the same number to all
