@@ -103,22 +103,36 @@ class _Rows:
 
     def __init__(self, rows):
         self._rows = rows
+        self._constant = b""  # bytes of all rows, not yet a column
         self._columns = []  # (uint8 [rows, width], bool [rows, width] or None where all are used)
         self.lengths = np.zeros(rows, np.int64)
 
     def prepend(self, content, used):
+        self._place_constant()
         self._columns.append((content, used))
         width = content.shape[1]
         self.lengths += width if used is None else _count(used)
 
     def prepend_bytes(self, constant: bytes):
-        content = np.frombuffer(constant, np.uint8)
-        self.prepend(np.broadcast_to(content, (self._rows, len(constant))), None)
+        self._constant = constant + self._constant  # neighbours become one column
+        self.lengths += len(constant)
 
     def prepend_length(self, lengths):
-        self.prepend(*_varints(lengths[:, None]))
+        """The lengths as varints; most parts have the same length in every row."""
+        first = int(lengths[0]) if len(lengths) else 0
+        if (lengths == first).all():
+            self.prepend_bytes(_varint(first))
+        else:
+            self.prepend(*_varints(lengths[:, None]))
+
+    def _place_constant(self):
+        if self._constant:
+            content = np.frombuffer(self._constant, np.uint8)
+            self._columns.append((np.broadcast_to(content, (self._rows, len(content))), None))
+            self._constant = b""
 
     def join(self):
+        self._place_constant()
         width = sum(content.shape[1] for content, _ in self._columns)
         wide = np.empty((self._rows, width), np.uint8)
         keep = np.ones((self._rows, width), bool)
@@ -130,6 +144,14 @@ class _Rows:
                 keep[:, here] = used
             at += content.shape[1]
         return np.compress(keep.ravel(), wide.ravel())  # a quarter faster than wide[keep]
+
+
+def _varint(value: int) -> bytes:
+    used = bytearray()
+    while value >= 1 << 7:
+        used.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*used, value])
 
 
 def _varints(values):
