@@ -22,7 +22,7 @@ import tensorflow as tf
 from experiments import distribution
 from experiments.checkpointing import check_arrays
 from official_bert.errors import UserError
-from official_bert.optimization import BertAdamW
+from official_bert.optimization import BertAdamW, WarmupLinearDecay
 from official_bert.randomness import make_seed
 
 # Trainers kept for the next run in this process. Each holds a model and its optimiser.
@@ -456,11 +456,7 @@ class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.values = tf.Variable([0.0, 0.0, 1.0], trainable=False, dtype=tf.float32)
 
     def __call__(self, step):
-        step = tf.cast(step, tf.float32)
-        peak, warmup_steps, total_steps = tf.unstack(tf.convert_to_tensor(self.values))
-        warmup = peak * step / tf.maximum(warmup_steps, 1.0)
-        decay = peak * (1.0 - tf.minimum(step, total_steps) / total_steps)
-        return tf.where(step < warmup_steps, warmup, decay)
+        return WarmupLinearDecay(*tf.unstack(tf.convert_to_tensor(self.values)))(step)
 
     def get_config(self):
         return {}

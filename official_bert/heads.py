@@ -262,6 +262,7 @@ class BiLSTM(keras.layers.Layer):
                 kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, 10 + offset)),
                 recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, 11 + offset)),
                 dtype=self.dtype_policy,
+                name="backward" if backwards else "forward",
             )
 
         with keras.name_scope(self.name):

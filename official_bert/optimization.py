@@ -36,10 +36,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
 
     def __call__(self, step):
-        step = ops.cast(step, "float32")
-        warmup = self.peak * step / max(self.warmup_steps, 1)
-        decay = self.peak * (1.0 - ops.minimum(step, self.total_steps) / self.total_steps)
-        return ops.where(step < self.warmup_steps, warmup, decay)
+        # The three numbers may be tensors: the training loop changes them without recompiling.
+        step, peak, warmup_steps, total_steps = (
+            ops.cast(x, "float32") for x in (step, self.peak, self.warmup_steps, self.total_steps)
+        )
+        warmup = peak * step / ops.maximum(warmup_steps, 1.0)
+        decay = peak * (1.0 - ops.minimum(step, total_steps) / total_steps)
+        return ops.where(step < warmup_steps, warmup, decay)
 
     def get_config(self):
         return {

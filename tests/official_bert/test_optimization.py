@@ -48,12 +48,11 @@ def random_steps(steps):
 def test_twenty_steps_equal_the_formula(method, clip):
     weights, gradients = random_steps(20)
     variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
-    # The fused kernel computes 1 - beta in float32: updates differ by 6e-6 of their size.
-    optimizer = BertAdamW(WarmupLinearDecay(1e-3, 5, 25), clip_norm=clip)
+    optimizer = BertAdamW(WarmupLinearDecay(1e-2, 5, 25), clip_norm=clip)
     for step in gradients:
         values = [tf.constant(step[name]) for name in variables]
         getattr(optimizer, method)(values, list(variables.values()))
-    expected = reference(weights, gradients, 1e-3, 5, 25, clip)
+    expected = reference(weights, gradients, 1e-2, 5, 25, clip)
     for name, variable in variables.items():
         np.testing.assert_allclose(variable.numpy(), expected[name], atol=1e-6)
     assert int(optimizer.iterations) == 20
@@ -64,7 +63,7 @@ def test_plain_formula_and_fused_kernel_agree(monkeypatch):
     results = []
     for backend in ("tensorflow", "other"):
         variables = [keras.Variable(value, name=name) for name, value in weights.items()]
-        optimizer = BertAdamW(1e-3)
+        optimizer = BertAdamW(1e-2)
         for step in gradients:
             # The update asks for the backend's name to choose the kernel.
             monkeypatch.setattr(
