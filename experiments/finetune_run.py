@@ -82,7 +82,7 @@ def run(config, folder, progress):
     folder.write_versions(config.seed, distribution.devices(strategy))
 
     evaluator = Evaluator(trainer, task, dev, config, buckets)
-    state = _train(trainer, feed, evaluator, num_steps, config, folder, progress, train.key)
+    state, here = _train(trainer, feed, evaluator, num_steps, config, folder, progress, train.key)
     if config.keep_best and state.best_step not in (-1, trainer.step):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
@@ -113,7 +113,7 @@ def run(config, folder, progress):
         _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
         if config.predict_test:
             _predict_other_splits(folder, task, trainer, source, config, buckets, results)
-    results["seconds"] = round(time.perf_counter() - started, 2)
+    results["seconds"] = round(state.seconds + time.perf_counter() - started - here, 2)
     folder.write_json("results.json", results)
     if folder.write:
         Checkpoints(folder.checkpoints).remove_all()
@@ -192,6 +192,7 @@ class Evaluator:
 
 
 def _train(trainer, feed, evaluator, num_steps, config, folder, progress, data_key):
+    """(the State at the end, how many of its seconds were spent in this process)"""
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
     state = loop.restore(trainer, checkpoints, data_key)
     if not distribution.same_everywhere(trainer.strategy, state.step):
@@ -207,7 +208,8 @@ def _train(trainer, feed, evaluator, num_steps, config, folder, progress, data_k
     )
     show = progress and folder.write
     with Progress(folder, state.step, num_steps, show, f"finetune {config.task}") as shown:
-        return loop.train(
+        before = state.seconds
+        loop.train(
             trainer,
             feed,
             plan,
@@ -217,6 +219,7 @@ def _train(trainer, feed, evaluator, num_steps, config, folder, progress, data_k
             write=folder.write,
             evaluate=evaluator if config.eval_every else None,
         )
+    return state, state.seconds - before
 
 
 def load_source(config):

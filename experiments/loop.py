@@ -151,6 +151,8 @@ def restore(trainer, checkpoints, inputs):
 def _evaluate(evaluate, state, progress):
     metrics, score = evaluate(state.step)
     state.evaluated_step = state.step
+    if not metrics:  # a phase without held-out records
+        return
     progress.log(state.step, {f"dev/{name}": value for name, value in metrics.items()})
     if score is not None and score > state.best_score:
         state.best_score, state.best_step, state.best_metrics = score, state.step, metrics

@@ -82,6 +82,7 @@ def run(config, folder, progress):
     if not distribution.same_everywhere(strategy, state.step):
         raise UserError("the processes of this run see different checkpoints; share the workdir")
     folder.forget_metrics_after(state.step)
+    here = -state.seconds  # training time of this process: what is added to it from here on
     show = progress and folder.write
     with Progress(folder, state.step, config.num_train_steps, show, "pretrain") as shown:
         loop.train(
@@ -99,6 +100,7 @@ def run(config, folder, progress):
             },
         )
 
+    here += state.seconds
     metrics = evaluator.at_end(config.num_train_steps)
     save_model(folder.model)
     results = {
@@ -111,7 +113,7 @@ def run(config, folder, progress):
         "parameters": int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
         "records": feed.description(),
         "model": str(folder.model),
-        "seconds": round(time.perf_counter() - started, 2),
+        "seconds": round(state.seconds + time.perf_counter() - started - here, 2),
     }
     folder.write_json("results.json", results)
     return results
