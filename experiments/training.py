@@ -423,7 +423,13 @@ class Trainer:
         key = (function.__name__, specs and tuple(sorted((n, str(s)) for n, s in specs.items())))
         if key not in self._functions:
             signature = [specs, *others] if specs else None
-            self._functions[key] = tf.function(function, input_signature=signature, autograph=False)
+            # A function object of its own: TensorFlow counts compilations by object, and would warn
+            # of too many where several models are trained in one process.
+            self._functions[key] = tf.function(
+                lambda *arguments: function(*arguments),
+                input_signature=signature,
+                autograph=False,
+            )
         return self._functions[key]
 
 
