@@ -145,6 +145,10 @@ def create(
         workers = _local_workers(local_workers, num_workers, store_options["inputs"], progress)
     work = os.path.join(output, "work")
     storage.make_folder(work)
+    # Cluster workers reach the output folder, not this machine's files.
+    with storage.writing(os.path.join(work, "vocab.txt")) as file:
+        file.write(storage.read_bytes(vocab_path))
+    vocab_path = os.path.join(work, "vocab.txt")
     with workers:
         store = token_stores.build(
             store_options,

@@ -8,6 +8,7 @@ import os
 
 import tensorflow as tf
 
+from data_prep import storage
 from official_bert.tokenization import load_vocab
 
 
@@ -23,7 +24,8 @@ class DynamicMasking:
 
     def __init__(self, records, batch_size: int, seed: int):
         options = records.manifest["options"]
-        vocab = load_vocab(os.path.join(records.folder, "vocab.txt"))
+        with storage.local_copy(os.path.join(records.folder, "vocab.txt")) as path:
+            vocab = load_vocab(path)
         self._length = records.max_seq_length
         self._wanted_slots = records.max_predictions_per_seq
         self._slots = min(self._wanted_slots, self._length)

@@ -250,7 +250,8 @@ class _Vocabulary:
 def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
     from official_bert.tokenization import load_vocab
 
-    return _Vocabulary(load_vocab(path))
+    with storage.local_copy(path) as local:
+        return _Vocabulary(load_vocab(local))
 
 
 class _HashingFile:

@@ -25,10 +25,12 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     """
     import itertools
 
+    from data_prep import storage
     from official_bert.tokenization import load_vocab
 
     records = _open(source)
-    vocab = load_vocab(vocab_path or _vocab_beside(records))
+    with storage.local_copy(vocab_path or _vocab_beside(records)) as path:
+        vocab = load_vocab(path)
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
@@ -54,13 +56,17 @@ def statistics(source, limit: int = 100_000) -> dict:
 
     import numpy as np
 
+    from data_prep import storage
     from official_bert.tokenization import load_vocab
 
     records = _open(source)
     lengths, masks, random_next = [], [], 0
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
-    mask_id = load_vocab(vocab_path).index("[MASK]") if vocab_path else -1
+    mask_id = -1
+    if vocab_path:
+        with storage.local_copy(vocab_path) as path:
+            mask_id = load_vocab(path).index("[MASK]")
     for example in itertools.islice(_examples(records), limit):
         lengths.append(int(example["input_mask"].sum()))
         random_next += int(example["next_sentence_labels"][0])

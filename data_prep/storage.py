@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import shutil
+import tempfile
 import zlib
 
 import numpy as np
@@ -85,6 +86,19 @@ def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
     with reading(path) as file:
         file.seek(offset)
         return file.read() if count is None else file.read(count)
+
+
+@contextlib.contextmanager
+def local_copy(path: str):
+    """The path itself, or that of a temporary copy of a remote file."""
+    if not is_remote(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, path.rsplit("/", 1)[1])
+        with open(copy, "wb") as file:
+            file.write(read_bytes(path))
+        yield copy
 
 
 def write_json(path: str, content) -> None:

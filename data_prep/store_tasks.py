@@ -160,4 +160,5 @@ def token_dtype(vocab_size: int):
 def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
     from official_bert.tokenization import BertTokenizer
 
-    return BertTokenizer(vocab, do_lower_case=do_lower_case)
+    with storage.local_copy(vocab) as path:
+        return BertTokenizer(path, do_lower_case=do_lower_case)

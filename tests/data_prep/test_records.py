@@ -278,4 +278,10 @@ def test_a_remote_folder_holds_the_same_records(made, tmp_path):
     assert create(path, vocab, "ram://bucket/records", **options) == manifest
     remote = open_records("ram://bucket/records")
     assert_equal(batches(remote, seed=1), batches(local, seed=1))
+    for kind in ("dynamic", "words"):
+        tf.io.gfile.makedirs(f"ram://{kind}")
+        for name in [*open_records(made[kind]).files, f"{made[kind]}/manifest.json"]:
+            tf.io.gfile.copy(name, f"ram://{kind}/{name.rsplit('/', 1)[1]}")
+        tf.io.gfile.copy(f"{made[kind]}/vocab.txt", f"ram://{kind}/vocab.txt")
+        assert_equal(batches(f"ram://{kind}"), batches(made[kind]))
     assert "work" not in tf.io.gfile.listdir("ram://bucket/records")

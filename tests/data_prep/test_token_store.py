@@ -53,9 +53,9 @@ def test_it_holds_every_sentence_once(tmp_path, vocab):
 def test_blocks_do_not_depend_on_files_their_order_or_the_chunks(tmp_path, vocab, monkeypatch):
     paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
     first = contents(build(tmp_path / "one", paths, vocab, held_out=0.1))
-    monkeypatch.setattr(store_tasks, "_CHUNK_TOKENS", 500)
+    monkeypatch.setattr(store_tasks, "_CHUNK_TOKENS", 5000)
     monkeypatch.setattr(token_store, "_TASK_BYTES", 1)
-    monkeypatch.setattr(store_tasks, "_BATCH_CHARACTERS", 300)
+    monkeypatch.setattr(store_tasks, "_BATCH_CHARACTERS", 3000)
     assert contents(build(tmp_path / "two", paths[::-1], vocab, held_out=0.1)) == first
     (tmp_path / "all.txt").write_text("\n\n".join(Path(p).read_text() for p in paths))
     joined = build(tmp_path / "three", [str(tmp_path / "all.txt")], vocab, held_out=0.1)
