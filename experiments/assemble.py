@@ -21,6 +21,9 @@ from experiments.paper import TABLES
 from experiments.plan import Plan
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax")
+# Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
+# breaks. A model is taken to have left when it is this many nats below them.
+_PLATEAU_DEPTH = 1.0
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
@@ -38,6 +41,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         frozenset(c.label for c in ablation.columns if c.lower_is_better),
         holes,
         tuple(r.label for r in ablation.rows if ablation.variant(r.variant).random_init),
+        *_plateau(ablation, plan, statuses),
     )
     paper = TABLES.get(ablation.name)
     return {
@@ -126,6 +130,27 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
     return found
 
 
+def _plateau(ablation, plan, statuses) -> tuple[dict[str, str], frozenset[str]]:
+    """(rows still on the masked-LM plateau and why, left-to-right rows)."""
+    stuck, left_to_right = {}, set()
+    for row in ablation.rows:
+        variant = ablation.variant(row.variant)
+        if variant.random_init or not variant.pretrain:
+            continue
+        if resolve_bert(variant.pretrain.bert).attention_direction == "left_to_right":
+            left_to_right.add(row.label)
+            continue
+        for (name, _), cell in plan.pretrains.items():
+            result = statuses[cell].result
+            if name != variant.name or not result or not result["heldout"]:
+                continue
+            loss = result["heldout"]["masked_lm_loss"]
+            alone = result["baseline"]["masked_lm_loss"]
+            if loss > alone - _PLATEAU_DEPTH:
+                stuck[row.label] = f"held-out loss {loss:.2f}, word frequencies alone {alone:.2f}"
+    return stuck, frozenset(left_to_right)
+
+
 def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[str, Any]:
     paper = TABLES.get(ablation.name)
     cells = {}
@@ -143,7 +168,10 @@ def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[s
                 "deviation": deviation,
                 "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs[key]],
                 "pretrainings": len({r.pretrain_seed for r in runs[key]}),
-                "difference": None if number is None else mean - number,
+                # With another data set's number there is nothing to subtract.
+                "difference": mean - number
+                if number is not None and column.label == column.paper_column
+                else None,
                 "above_baseline": _above(runs[key], column, baselines),
             }
         if key in chosen:

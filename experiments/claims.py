@@ -4,10 +4,12 @@ A claim is a sentence of the paper and the comparisons that it rests on: which r
 which direction. Each comparison gets an effect with an interval (`experiments.bootstrap`) and one
 of three verdicts; a claim is reproduced when all of its comparisons are.
 
-Three guards keep a verdict honest. A model that does not beat the trivial baseline has learnt
-nothing that the comparison could be about, so it decides nothing. An effect counts only when every
-pre-training seed shows its direction. And an interval that leaves both answers open is "not decided
-at this scale", which is not "not reproduced".
+Four guards keep a verdict honest. A model that does not beat the trivial baseline has learnt
+nothing that the comparison could be about, so it decides nothing. A masked-LM model that is still
+on the plateau of its loss, where it knows word frequencies and little else, says nothing about
+masked against left-to-right pre-training. An effect counts only when every pre-training seed shows
+its direction. And an interval that leaves both answers open is "not decided at this scale", which
+is not "not reproduced".
 """
 
 import dataclasses
@@ -86,6 +88,8 @@ class Evidence:
       lower_is_better: columns that are losses or perplexities.
       holes: (row, column) -> why there are no runs.
       random_rows: rows of randomly initialised models, to say where pre-training shows nothing.
+      plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
+      left_to_right: rows of left-to-right models.
     """
 
     runs: Mapping[tuple[str, str], Sequence[Run]]
@@ -93,6 +97,8 @@ class Evidence:
     lower_is_better: frozenset[str] = frozenset()
     holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     random_rows: tuple[str, ...] = ()
+    plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    left_to_right: frozenset[str] = frozenset()
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
@@ -130,6 +136,10 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         if at_baseline(runs[row], comparison.column, evidence):
             reason = f"{row} does not beat the trivial baseline, so the comparison decides nothing"
             return Finding(comparison, NOT_DECIDED, effect, reason)
+    stuck = [row for row in runs if row in evidence.plateau]
+    if stuck and any(row in evidence.left_to_right for row in runs):
+        reason = f"{stuck[0]} is still on the masked-LM plateau ({evidence.plateau[stuck[0]]})"
+        return Finding(comparison, NOT_DECIDED, effect, reason)
     verdict, reason = _decide(comparison, effect)
     return Finding(
         comparison, verdict, effect, reason + _remarks(comparison, runs, evidence, effect)

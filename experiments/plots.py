@@ -99,7 +99,7 @@ def _row_labels(results) -> list[str]:
 def _pretraining(results) -> str:
     pyplot = _pyplot()
     labels = _row_labels(results)
-    figure, axes = pyplot.subplots(figsize=(8.2, 3.6))
+    figure, axes = pyplot.subplots(figsize=(8.2, 3.7), layout="constrained")
     named = set()
     baselines = {
         m["name"]: m["heldout_baseline"]["masked_lm_loss"]
@@ -118,7 +118,7 @@ def _pretraining(results) -> str:
         axes.axhline(loss, color="#9a9a94", linestyle=(0, (4, 3)), linewidth=1)
     axes.set_xlabel("step")
     axes.set_ylabel("loss, nats a piece")
-    axes.legend(loc="upper right", ncols=2)
+    figure.legend(loc="outside lower left", ncols=4)
     return _svg(figure)
 
 

@@ -178,6 +178,16 @@ def test_measures_agree_with_their_definitions():
     assert MEASURES["matthews"](np.array([tp, tn, fp, fn])) == pytest.approx(100 * expected)
 
 
+def test_a_masked_model_on_its_plateau_says_nothing_about_left_to_right():
+    table = {("a", "task"): runs(0.7), ("b", "task"): runs(0.8), ("c", "task"): runs(0.6)}
+    made = Evidence(table, {}, plateau={"a": "held-out loss 5.9"}, left_to_right=frozenset({"b"}))
+    finding = judge_comparison(A_OVER_B, made)
+    assert finding.verdict == NOT_DECIDED
+    assert finding.reason == "a is still on the masked-LM plateau (held-out loss 5.9)"
+    # Two masked models can be compared: both are on it, or the task does not need more.
+    assert judge_comparison(Comparison("task", "a", "c"), made).verdict == REPRODUCED
+
+
 def test_unpaired_seeds_give_no_effect_and_constants_do():
     assert paired_effect([Run(1, 1, 3.0)], [Run(2, 1, 2.0)]) is None
     effect = paired_effect(runs(0.8), 50.0)
