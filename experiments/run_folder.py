@@ -101,8 +101,9 @@ class RunFolder:
 
     def _check_config(self, config):
         path = self.path / "config.json"
-        if not path.exists():
-            return False
+        left = [name for name in _FILES + _FOLDERS if (self.path / name).exists()]
+        if left in ([], ["config.json"]):
+            return False  # nothing but the options of a run that was refused before it began
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:

@@ -133,6 +133,9 @@ def test_hash_ignores_bookkeeping_and_names_of_sizes():
 def test_other_options_in_a_folder_are_listed(tmp_path):
     base = PretrainConfig(bert=BertConfig(hidden_size=12))
     RunFolder(tmp_path, base)
+    assert not RunFolder(tmp_path, dataclasses.replace(base, seed=2)).continued  # never began
+    RunFolder(tmp_path, base)
+    (tmp_path / "metrics.jsonl").touch()
     assert RunFolder(tmp_path, dataclasses.replace(base, log_every=1)).continued
     changed = dataclasses.replace(
         base, seed=1, bert=BertConfig(hidden_size=24), phases=(Phase("other"),)
@@ -154,6 +157,7 @@ def test_other_options_in_a_folder_are_listed(tmp_path):
 
 def test_a_run_of_another_kind_is_refused(tmp_path):
     RunFolder(tmp_path, PretrainConfig())
+    (tmp_path / "metrics.jsonl").touch()
     with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
         RunFolder(tmp_path, FinetuneConfig())
 
