@@ -1,4 +1,4 @@
-"""The web page in a real browser: type, ask, read the answer; one model of each kind that has an answer to show."""
+"""The web page in a real browser: type, ask, read the answer, for each kind of head."""
 
 import contextlib
 import shutil
