@@ -35,12 +35,18 @@ class _ServedVectors(ServedModel):
 
     def token_vectors(self, packed):
         """float32 [N, D], D = H, or 4H for "concat_last_four"; and the last layer [N, H]."""
-        states = self.encoder.hidden_states(packed)
         selected, join = LAYERS[self.settings.layers]
-        layers = states[selected]
-        if join == "concat":
-            return tf.concat(layers, axis=1), states[-1]
-        return tf.add_n(layers) / len(layers), states[-1]
+        parts = 4 if join == "concat" else 1
+
+        def read(states):
+            layers = states[selected]
+            joined = layers if join == "concat" else [tf.add_n(layers) / len(layers)]
+            return tf.concat([*joined, states[-1]], axis=1)
+
+        width = self.encoder.config.hidden_size
+        return tf.split(
+            self.encoder.encode(packed, read, parts + 1), [parts * width, width], axis=1
+        )
 
 
 class ServedEmbedding(_ServedVectors):

@@ -61,7 +61,7 @@ class ServedMaskedWords(ServedModel):
         return {**answer, **self._offsets(pieces, answer["words"])}
 
     def answer_ids(self, packed):
-        hidden = self.encoder.hidden_states(packed)[-1]
+        hidden = self.encoder.encode(packed)
         places = tf.cast(tf.where(packed.ids == self.mask_id)[:, 0], tf.int32)  # [masks]
         row_ids = tf.repeat(tf.range(tf.size(packed.row_lengths)), packed.row_lengths)
         x = self.transform(tf.gather(hidden, places))

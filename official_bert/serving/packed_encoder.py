@@ -1,19 +1,23 @@
 """The encoder for inference: the same numbers as `BertEncoder`, computed without padding.
 
 Dense layers and normalisation, nine tenths of the work at BERT's lengths, do not care where one
-text ends and the next begins: they run over the tokens of all rows together, [N, H]. Only attention
-looks at rows, so only there tokens are spread to [B, L], L being the longest row rounded up to a
-multiple of eight. On batches of mixed length this takes 0.55 to 0.65 of the time of padding
-everything (benchmarks/README.md); on one text it costs nothing. Variables are plain `tf.Variable`s,
-so that a SavedModel holds no trace of Keras.
+text ends and the next begins: they run over the tokens of several rows together, [N, H]. Only
+attention looks at rows, so only there tokens are spread to [B, L], L being the longest row rounded
+up to a multiple of eight. Large batches go through in groups of rows of similar length. On batches
+of mixed length this takes a fraction of the time of padding everything (benchmarks/serving.py); on
+one text it costs nothing. Variables are plain `tf.Variable`s, so that a SavedModel holds no trace
+of Keras.
 """
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert.serving.packing import Packed, Rows
+from official_bert.serving.packing import Packed, Rows, longest, positions_in_rows
 
 _MASKED_SCORE = -10000.0  # as in official_bert.layers
+# Tokens that run through the blocks together. With more, every operation allocates and fills tens
+# of megabytes; with fewer, the products lose speed.
+_GROUP_TOKENS = 768
 
 
 class PackedEncoder(tf.Module):
@@ -37,8 +41,37 @@ class PackedEncoder(tf.Module):
         self.blocks = [_Block(block, encoder.config, self.dtype) for block in encoder.blocks]
         self.pooler = Dense(encoder.pooler, self.dtype)
 
-    def hidden_states(self, packed: Packed) -> list[tf.Tensor]:
-        """num_hidden_layers + 1 float32 tensors [N, H], the embedding output first."""
+    def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
+        """Runs the blocks; by default gives the last layer.
+
+        Rows go through in groups of similar length (see `_groups`): tensors that stay within the
+        caches, and little padding in attention.
+
+        Args:
+          packed: tokens of all rows.
+          read: function from the `num_hidden_layers` + 1 hidden states [n, H] of a group of n
+            tokens (the embedding output first) to the [n, parts * H] that are wanted.
+          parts: see `read`.
+
+        Returns:
+          float32 [N, parts * H], in the order of `packed`.
+        """
+        read = read or (lambda states: states[-1])
+        count, group, places = _groups(packed)
+        width = parts * self.config.hidden_size
+        done = tf.TensorArray(
+            tf.float32, size=count, infer_shape=False, element_shape=[None, width]
+        )
+
+        def step(i, done):
+            return i + 1, done.write(i, read(self._hidden_states(group(i))))
+
+        _, done = tf.while_loop(
+            lambda i, _: i < count, step, [tf.constant(0), done], parallel_iterations=1
+        )
+        return tf.gather(done.concat(), places)
+
+    def _hidden_states(self, packed: Packed) -> list[tf.Tensor]:
         x = (
             tf.cast(tf.gather(self.word_embeddings, packed.ids), tf.float32)
             + tf.cast(tf.gather(self.segment_embeddings, packed.segments), tf.float32)
@@ -67,6 +100,34 @@ class PackedEncoder(tf.Module):
 
     def _table(self, weights, name):
         return variable(weights, self.dtype, name)
+
+
+def _groups(packed: Packed):
+    """Divides rows, the longest first, into groups of about `_GROUP_TOKENS` tokens.
+
+    Returns:
+      count: int32, number of groups.
+      group: function from a number below count to the group's tokens, `Packed`.
+      places: int32 [N], where the tokens of `packed` stand in the groups one after another.
+    """
+    order = tf.argsort(packed.row_lengths, direction="DESCENDING")
+    lengths = tf.gather(packed.row_lengths, order)
+    starts = tf.gather(packed.row_starts, order)
+    before = tf.cumsum(lengths, exclusive=True)  # tokens in the rows before, in the new order
+    # No row is longer than a group, so there is a row that begins in each.
+    size = tf.maximum(_GROUP_TOKENS, longest(lengths))
+    count = longest(before // size + 1)
+
+    def group(i):
+        first, last = tf.unstack(tf.searchsorted(before, tf.stack([i * size, (i + 1) * size])))
+        taken = lengths[first:last]
+        tokens = tf.repeat(starts[first:last], taken) + positions_in_rows(taken)
+        columns = (packed.ids, packed.segments, packed.positions)
+        return Packed(*(tf.gather(column, tokens) for column in columns), taken)
+
+    begin = tf.scatter_nd(order[:, None], before, tf.shape(before))  # [B], in the old order
+    places = tf.repeat(begin, packed.row_lengths) + positions_in_rows(packed.row_lengths)
+    return count, group, places
 
 
 class Dense(tf.Module):

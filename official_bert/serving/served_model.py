@@ -81,7 +81,7 @@ class ServedModel(tf.Module):
 
     def sequence_output(self, packed):
         """float32 [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
-        sequence = self.encoder.hidden_states(packed)[-1]
+        sequence = self.encoder.encode(packed)
         if self._bilstm is None:
             return sequence
         rows = packing.Rows(packed)

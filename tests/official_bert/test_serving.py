@@ -114,6 +114,29 @@ def numpy_logits(model, batch):
     return np.asarray(model(batch)["logits"])
 
 
+@pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
+def test_the_packed_encoder_equals_the_encoder(monkeypatch, direction):
+    """Rows of mixed length, in one group and in several."""
+    from official_bert.serving import packed_encoder, packing
+
+    encoder = make_encoder(attention_direction=direction)
+    rng = np.random.default_rng(0)
+    lengths = np.array([3, 40, 1, 17, 64, 2, 9, 33])
+    mask = (np.arange(64) < lengths[:, None]).astype(np.int32)
+    ids = rng.integers(0, len(VOCAB), mask.shape).astype(np.int32) * mask
+    segments = (np.arange(64) > 5).astype(np.int32) * mask
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": segments}
+    expected = np.asarray(encoder(batch)["sequence_output"])[mask == 1]
+    pooled = np.asarray(encoder(batch)["pooled_output"])
+    packed = packing.from_padded(ids, mask, segments)
+    for tokens_of_a_group in (64, 70, 10_000):
+        monkeypatch.setattr(packed_encoder, "_GROUP_TOKENS", tokens_of_a_group)
+        fast = packed_encoder.PackedEncoder(encoder)
+        sequence = fast.encode(packed)
+        np.testing.assert_allclose(sequence, expected, atol=2e-5)
+        np.testing.assert_allclose(fast.pooled(sequence, packed), pooled, atol=2e-5)
+
+
 def test_classifiers_answer_in_a_fresh_process(tmp_path):
     pairs = [(text, other) for text, other in zip(TEXTS, reversed(TEXTS), strict=True)]
     single = loaded(BertClassifier(make_encoder(), 3, seed=1), labels=LABELS, max_seq_length=32)

@@ -1,0 +1,325 @@
+"""Latency and throughput of a served classifier, from text to logits.
+
+    BERT_DATA_DIR=... python benchmarks/serving.py --shapes=minilm,base
+
+Every contestant gets the same weights and the same texts (SST-2 sentences, SQuAD passages),
+tokenises them with its own fast tokeniser and pads as its documentation says; logits are compared
+before the clock starts. Each lives in a process of its own, and they take turns within one run.
+Latency is for one text, throughput for batches of 32 of mixed length.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SHAPES = {"minilm": (6, 384, 12), "base": (12, 768, 12)}  # layers, width, heads
+CONTESTANTS = (
+    "official_bert",
+    "official_bert bfloat16",
+    "official_bert Keras model",
+    "PyTorch eager",
+    "PyTorch compiled",
+    "PyTorch eager bfloat16",
+    "ONNX Runtime",
+)
+_FAR = 2e-3  # logits of float32 contestants differ by less
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--shapes", default="minilm,base")
+    parser.add_argument("--contestants", default="", help="comma-separated names; empty: all")
+    parser.add_argument("--texts", type=int, default=64, help="texts of each kind")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--data_dir", default=os.environ.get("BERT_DATA_DIR", ""))
+    parser.add_argument("--output", default="", help="folder for serving.json and serving.md")
+    options = parser.parse_args()
+    if not options.data_dir:
+        parser.error("--data_dir or BERT_DATA_DIR must name the folder of the data")
+    names = [name for name in options.contestants.split(",") if name] or list(CONTESTANTS)
+    kinds = read_texts(Path(options.data_dir), options.texts)
+    results, tables = {}, []
+    for shape in options.shapes.split(","):
+        rows, failed = measure(shape, names, kinds, options.rounds, options.data_dir)
+        results[shape] = rows
+        tables.append(markdown(shape, rows, failed))
+        print(tables[-1] + "\n", flush=True)
+    if options.output:
+        folder = Path(options.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "serving.json").write_text(json.dumps(results, indent=1) + "\n")
+        (folder / "serving.md").write_text("\n\n".join(tables) + "\n")
+
+
+def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
+    """{kind: texts} of mixed length, the same in every run."""
+    chosen = random.Random(0)
+    sentences = (data_dir / "glue_data" / "SST-2" / "dev.tsv").read_text("utf-8").splitlines()[1:]
+    squad = json.loads((data_dir / "squad_v1.1" / "dev-v1.1.json").read_text("utf-8"))
+    passages = [p["context"] for article in squad["data"] for p in article["paragraphs"]]
+    return {
+        "SST-2": chosen.sample([line.split("\t")[0] for line in sentences], count),
+        "SQuAD": chosen.sample(passages, count),
+    }
+
+
+def measure(shape, names, kinds, rounds, data_dir):
+    """Rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it failed}."""
+    with tempfile.TemporaryDirectory() as scratch:
+        _in_a_process(make_models, shape, data_dir, scratch)
+        workers, failed, logits = {}, {}, {}
+        for name in names:
+            try:
+                workers[name] = Worker(name, scratch)
+                answers = [workers[name].ask(texts[:16])[0] for texts in kinds.values()]
+                logits[name] = [value for answer in answers for row in answer for value in row]
+            except RuntimeError as error:
+                failed[name] = str(error)
+                workers.pop(name, None)
+        _check_equal(logits)
+        times = {name: {kind: ([], []) for kind in kinds} for name in workers}
+        for _ in range(rounds):
+            for kind, texts in kinds.items():
+                for name, worker in workers.items():
+                    one, many = times[name][kind]
+                    worker.ask(texts[:2])  # awake again
+                    one += [worker.ask([text])[1] for text in texts]
+                    many += [worker.ask(texts[i : i + 32])[1] for i in range(0, len(texts), 32)]
+        for worker in workers.values():
+            worker.close()
+    rows = []
+    for name, of_kind in times.items():
+        row = {"contestant": name}
+        for kind, (one, many) in of_kind.items():
+            row[kind] = {
+                "p50_ms": 1e3 * statistics.median(one),
+                "p99_ms": 1e3 * statistics.quantiles(one, n=100)[98],
+                "texts_per_s": rounds * len(kinds[kind]) / sum(many),
+            }
+        rows.append(row)
+    return rows, failed
+
+
+def markdown(shape, rows, failed) -> str:
+    layers, width, _ = SHAPES[shape]
+    kinds = list(rows[0])[1:]
+    lines = [
+        f"### {shape}: {layers} layers, {width} wide, from text",
+        "",
+        "| | " + " | ".join(f"{k}: p50 ms | p99 ms | texts/s, batch 32" for k in kinds) + " |",
+        "|---|" + "---|" * (3 * len(kinds)),
+    ]
+    for row in rows:
+        cells = [
+            f"{row[k]['p50_ms']:.1f} | {row[k]['p99_ms']:.1f} | {row[k]['texts_per_s']:.0f}"
+            for k in kinds
+        ]
+        lines.append(f"| {row['contestant']} | " + " | ".join(cells) + " |")
+    lines += [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
+    return "\n".join(lines)
+
+
+class Worker:
+    """A contestant in its own process."""
+
+    def __init__(self, name, folder):
+        context = multiprocessing.get_context("spawn")
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_work, args=(name, folder, other), daemon=True)
+        self._process.start()
+        self._receive()
+
+    def ask(self, texts):
+        """(logits, seconds) of a batch of texts."""
+        self._connection.send(texts)
+        return self._receive()
+
+    def close(self):
+        self._connection.send(None)
+        self._process.join(30)
+
+    def _receive(self):
+        try:
+            answer = self._connection.recv()
+        except EOFError:
+            raise RuntimeError("its process ended") from None
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer
+
+
+def _work(name, folder, connection):
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    try:
+        predict = _contestant(name, folder)
+        connection.send(0)
+        while (texts := connection.recv()) is not None:
+            start = time.perf_counter()
+            logits = predict(texts)
+            seconds = time.perf_counter() - start
+            connection.send((logits.tolist(), seconds))
+    except Exception as error:  # told to the process that waits for an answer
+        connection.send(f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
+
+
+def make_models(shape, data_dir, folder):
+    """Random weights as two exports, a model folder and a folder of transformers."""
+    import official_bert
+    from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+    from official_bert.checkpoints.huggingface import export_huggingface
+    from official_bert.serving import export
+
+    layers, width, heads = SHAPES[shape]
+    config = BertConfig(
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+    )
+    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    tokenizer = BertTokenizer(Path(data_dir) / "vocab" / "bert-base-uncased-vocab.txt")
+    settings = {"labels": ["0", "1"], "max_seq_length": 384}
+    official_bert.save(f"{folder}/model", model, tokenizer, settings)
+    export(f"{folder}/model", f"{folder}/float32")
+    export(f"{folder}/model", f"{folder}/bfloat16", precision="bfloat16")
+    export_huggingface(f"{folder}/transformers", model, tokenizer, settings)
+
+
+def _contestant(name, folder):
+    """texts -> numpy logits."""
+    if name == "official_bert Keras model":
+        return _keras_model(folder)
+    if name.startswith("official_bert"):
+        return _saved_model(f"{folder}/{'bfloat16' if 'bfloat16' in name else 'float32'}")
+    if name.startswith("PyTorch"):
+        return _pytorch(folder, "compiled" in name, "bfloat16" in name)
+    if name == "ONNX Runtime":
+        return _onnx_runtime(folder)
+    raise ValueError(f"no contestant {name}; there are {', '.join(CONTESTANTS)}")
+
+
+def _saved_model(folder):
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
+
+    loaded = tf.saved_model.load(f"{folder}/1")
+    run = loaded.signatures["serving_default"]
+    return lambda texts: (loaded, run(text=tf.constant(texts))["logits"].numpy())[1]
+
+
+def _keras_model(folder):
+    """What a server made from the training model would do: pad a batch, call the model."""
+    import numpy as np
+    import tensorflow as tf
+
+    import official_bert
+
+    loaded = official_bert.load(f"{folder}/model")
+    call = tf.function(
+        lambda ids, mask: loaded.model(
+            {"input_ids": ids, "input_mask": mask, "segment_ids": tf.zeros_like(ids)}
+        )["logits"],
+        input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2,
+    )
+    cls_id, sep_id = loaded.tokenizer.cls_id, loaded.tokenizer.sep_id
+
+    def predict(texts):
+        flat, offsets = loaded.tokenizer.encode_batch(texts)
+        rows = [flat[a:b][:382] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        length = -(-(max(map(len, rows)) + 2) // 8) * 8
+        ids, mask = np.zeros((2, len(rows), length), np.int32)
+        for i, row in enumerate(rows):
+            ids[i, : len(row) + 2] = [cls_id, *row, sep_id]
+            mask[i, : len(row) + 2] = 1
+        return call(ids, mask).numpy()
+
+    return predict
+
+
+def _pytorch(folder, compiled, bfloat16):
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(f"{folder}/transformers")
+    model = AutoModelForSequenceClassification.from_pretrained(
+        f"{folder}/transformers", dtype=torch.bfloat16 if bfloat16 else torch.float32
+    ).eval()
+    run = torch.compile(model, dynamic=True) if compiled else model
+
+    def predict(texts):
+        batch = tokenizer(texts, padding=True, truncation=True, max_length=384, return_tensors="pt")
+        with torch.inference_mode():
+            return run(**batch).logits.float().numpy()
+
+    return predict
+
+
+def _onnx_runtime(folder):
+    import onnxruntime
+    import torch
+    from onnxruntime.transformers import optimizer
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(f"{folder}/transformers")
+    model = AutoModelForSequenceClassification.from_pretrained(
+        f"{folder}/transformers", attn_implementation="eager"
+    ).eval()
+    model.config.return_dict = False
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    example = tokenizer(["a text", "another"], padding=True, return_tensors="pt")
+    torch.onnx.export(
+        model,
+        tuple(example[name] for name in names),
+        f"{folder}/model.onnx",
+        input_names=names,
+        output_names=["logits"],
+        dynamic_axes={name: {0: "batch", 1: "length"} for name in names} | {"logits": {0: "batch"}},
+        dynamo=False,
+    )
+    # Its own optimiser for BERT: fused attention, GELU and normalisation.
+    config = model.config
+    best = optimizer.optimize_model(
+        f"{folder}/model.onnx",
+        model_type="bert",
+        num_heads=config.num_attention_heads,
+        hidden_size=config.hidden_size,
+    )
+    best.save_model_to_file(f"{folder}/optimised.onnx")
+    print("ONNX Runtime fused:", best.get_fused_operator_statistics(), file=sys.stderr)
+    session = onnxruntime.InferenceSession(f"{folder}/optimised.onnx")
+
+    def predict(texts):
+        batch = tokenizer(texts, padding=True, truncation=True, max_length=384, return_tensors="np")
+        return session.run(["logits"], {name: batch[name] for name in names})[0]
+
+    return predict
+
+
+def _check_equal(logits):
+    exact = {name: values for name, values in logits.items() if "bfloat16" not in name}
+    if not exact:
+        return
+    first, *others = exact
+    for name in others:
+        gap = max(abs(a - b) for a, b in zip(exact[first], exact[name], strict=True))
+        if gap > _FAR:
+            raise SystemExit(f"{first} and {name} differ by {gap:.1e}: not the same model")
+
+
+def _in_a_process(function, *arguments):
+    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode:
+        raise SystemExit(f"{function.__name__} failed")
+
+
+if __name__ == "__main__":
+    main()
