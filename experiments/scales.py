@@ -353,11 +353,9 @@ def _smoke() -> Scale:
                 "SQuAD", "squad_v1.1", "squad", "f1", "SQuAD", "F1 on an excerpt",
                 task_options={"doc_stride": 16, "max_query_length": 24},
             ),
-            "NER": dataclasses.replace(
-                _ner(finetune, (1,), length=64),
-                finetune=_ner(
-                    finetune, (1,), length=64, max_train_examples=200, max_dev_examples=60
-                ).finetune,
+            "NER": _ner(
+                finetune, (1,), length=64, train_batch_size=16, num_train_epochs=4.0,
+                max_train_examples=200, max_dev_examples=60,
             ),
         },
         notes=("a test of the machinery: scores at this scale mean little",),

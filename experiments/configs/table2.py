@@ -28,7 +28,9 @@ def get_config(scale: str = "smoke") -> Ablation:
         notes.append("15,412 of SQuAD's 87,599 training questions, 10,565 of 10,570 dev questions")
     shared = {"length": 384, "task_options": options}
     columns = (
-        column("EM", "squad_v1.1", "exact_match", "squad_v1.1", paper_column="dev EM", **shared),
-        column("F1", "squad_v1.1", "f1", "squad_v1.1", paper_column="dev F1", **shared),
+        column(
+            "dev EM", "squad_v1.1", "exact_match", "squad_v1.1", paper_column="dev EM", **shared
+        ),
+        column("dev F1", "squad_v1.1", "f1", "squad_v1.1", paper_column="dev F1", **shared),
     )
     return grid(scale, "table2", "SQuAD 1.1", columns, notes)

@@ -31,8 +31,13 @@ def get_config(scale: str = "smoke") -> Ablation:
         shared["train_batch_size"] = 48
     columns = (
         column(
-            "EM", "squad_v2.0", "best_exact_match", "squad_v2.0", paper_column="dev EM", **shared
+            "dev EM",
+            "squad_v2.0",
+            "best_exact_match",
+            "squad_v2.0",
+            paper_column="dev EM",
+            **shared,
         ),
-        column("F1", "squad_v2.0", "best_f1", "squad_v2.0", paper_column="dev F1", **shared),
+        column("dev F1", "squad_v2.0", "best_f1", "squad_v2.0", paper_column="dev F1", **shared),
     )
     return grid(scale, "table3", "SQuAD 2.0", columns, notes)

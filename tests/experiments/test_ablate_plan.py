@@ -46,7 +46,7 @@ def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
     monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
     ablation = load_config("table2:smoke", {"data_dir": str(data_dir)})
     made = plan.plan(ablation)
-    runs = [made.runs[ablation.rows[0].label, label] for label in ("EM", "F1")]
+    runs = [made.runs[ablation.rows[0].label, label] for label in ("dev EM", "dev F1")]
     assert runs[0] == runs[1]
 
 
