@@ -267,8 +267,8 @@ CPU_NOTES = (
 def _cpu() -> Scale:
     bert = PretrainConfig(
         bert=TINY,
-        phases=(Phase("length 64", 64, 12_000),),
-        num_warmup_steps=480,
+        phases=(Phase("length 64", 64, 16_000),),
+        num_warmup_steps=640,
         train_batch_size=32,
         learning_rate=1e-3,
         adam_beta_2=0.98,
