@@ -22,41 +22,32 @@ import numpy as np
 _LARGEST = (1 << 21) - 1  # of varints of three bytes: any token id, any length of a list here
 
 
-def pack_examples(features: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Serialises rows as tf.Example messages.
+def pack_records(features: dict[str, np.ndarray]) -> bytes:
+    """The content of an uncompressed TFRecord file of these rows, each a tf.Example.
 
     Args:
       features: name to [rows, values], one or more values a row; integers from 0 to 2**21 - 1
         become an int64 list, floats a float list.
-
-    Returns:
-      The concatenated messages, uint8 [bytes], and the length of each one, int64 [rows].
     """
-    packed = _Rows(len(next(iter(features.values()))))
-    _prepend_example(packed, features)
-    return packed.join(), packed.lengths
-
-
-def pack_records(features: dict[str, np.ndarray]) -> bytes:
-    """The content of an uncompressed TFRecord file of these rows, see `pack_examples`."""
-    packed = _Rows(len(next(iter(features.values()))))
-    packed.prepend_bytes(bytes(4))  # room for the record's checksum
-    _prepend_example(packed, features)
-    lengths = packed.lengths - 4
+    number = len(next(iter(features.values())))
+    if not number:
+        return b""
+    rows = _Rows(number)
+    rows.prepend_bytes(bytes(4))  # room for the record's checksum
+    _prepend_example(rows, features)
+    lengths = rows.lengths - 4
     distinct, which = np.unique(lengths, return_inverse=True)
     headers = np.frombuffer(b"".join(map(_header, distinct.tolist())), np.uint8).reshape(-1, 12)
-    packed.prepend(headers[which.ravel()], None)
-    framed = packed.join()
+    rows.prepend(headers[which.ravel()])
+    framed, ends = rows.join()
 
-    content = framed.tobytes()
-    ends = np.cumsum(packed.lengths)
-    crc = google_crc32c.value
+    crc, content = google_crc32c.value, framed.tobytes()
     checksums = [
         crc(content[end - 4 - length : end - 4])
         for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
     ]
-    footers = _masked(np.array(checksums, np.uint64)).astype("<u4").view(np.uint8).reshape(-1, 4)
-    framed[(ends - 4)[:, None] + np.arange(4)] = footers
+    footers = _masked(np.array(checksums, np.uint64)).astype("<u4")
+    _place(framed, ends - 4, footers.view(np.uint8).reshape(-1, 4))
     return framed.tobytes()
 
 
@@ -72,50 +63,62 @@ def _masked(checksum: np.ndarray) -> np.ndarray:
     return (rotated + np.uint64(0xA282EAD8)) & np.uint64(0xFFFFFFFF)
 
 
-def _prepend_example(packed, features):
-    behind = packed.lengths.copy()
+def _prepend_example(rows, features):
+    behind = rows.lengths
     for name in sorted(features, reverse=True):  # inner parts first: lengths come from behind
-        _prepend_feature(packed, name, features[name])
-    packed.prepend_length(packed.lengths - behind)
-    packed.prepend_bytes(b"\x0a")
+        _prepend_feature(rows, name, features[name])
+    rows.prepend_length(rows.lengths - behind)
+    rows.prepend_bytes(b"\x0a")
 
 
-def _prepend_feature(packed, name, values):
-    before = packed.lengths.copy()
+def _prepend_feature(rows, name, values):
+    before = rows.lengths
     if np.issubdtype(values.dtype, np.floating):
-        content = np.ascontiguousarray(values, "<f4").view(np.uint8)
-        packed.prepend(content, None)
+        rows.prepend(np.ascontiguousarray(values, "<f4").view(np.uint8))
         list_field = b"\x12"
     else:
-        packed.prepend(*_varints(values))
+        rows.prepend_varints(values)
         list_field = b"\x1a"
     for field in (b"\x0a", list_field, b"\x12"):  # values, list, Feature
-        packed.prepend_length(packed.lengths - before)
-        packed.prepend_bytes(field)
+        rows.prepend_length(rows.lengths - before)
+        rows.prepend_bytes(field)
     key = name.encode()
-    packed.prepend_bytes(b"\x0a" + bytes([len(key)]) + key)
-    packed.prepend_length(packed.lengths - before)
-    packed.prepend_bytes(b"\x0a")
+    rows.prepend_bytes(b"\x0a" + bytes([len(key)]) + key)
+    rows.prepend_length(rows.lengths - before)
+    rows.prepend_bytes(b"\x0a")
 
 
 class _Rows:
-    """Byte rows of different lengths, built from the end to the front as wide columns with gaps."""
+    """Byte rows of different lengths, built from the end to the front, column by column."""
 
     def __init__(self, rows):
-        self._rows = rows
         self._constant = b""  # bytes of all rows, not yet a column
-        self._columns = []  # (uint8 [rows, width], bool [rows, width] or None where all are used)
+        # Last one first: (uint8 [rows or 1, width], None), or varints and their sizes, [rows, n].
+        self._columns = []
         self.lengths = np.zeros(rows, np.int64)
 
-    def prepend(self, content, used):
+    def prepend(self, content):
+        """uint8 [rows, width], or [1, width] for the same bytes in every row."""
         self._place_constant()
-        self._columns.append((content, used))
-        width = content.shape[1]
-        self.lengths += width if used is None else _count(used)
+        self._columns.append((content, None))
+        self.lengths = self.lengths + content.shape[1]
 
     def prepend_bytes(self, constant: bytes):
         self._constant = constant + self._constant  # neighbours become one column
-        self.lengths += len(constant)
+        self.lengths = self.lengths + len(constant)
+
+    def prepend_varints(self, values):
+        """Integers [rows, n] as base-128 varints."""
+        largest = int(values.max(initial=0))
+        if largest > _LARGEST or int(values.min(initial=0)) < 0:
+            raise ValueError(f"values from 0 to {_LARGEST} can be packed, got up to {largest}")
+        if largest < 1 << 7:
+            self.prepend(values.astype(np.uint8))
+            return
+        self._place_constant()
+        content, sizes = _varints(values)
+        self._columns.append((content, sizes))
+        self.lengths = self.lengths + sizes.sum(axis=1, dtype=np.int64)
 
     def prepend_length(self, lengths):
         """The lengths as varints; most parts have the same length in every row."""
@@ -123,27 +126,45 @@ class _Rows:
         if (lengths == first).all():
             self.prepend_bytes(_varint(first))
         else:
-            self.prepend(*_varints(lengths[:, None]))
+            self.prepend_varints(lengths[:, None])
 
     def _place_constant(self):
         if self._constant:
             content = np.frombuffer(self._constant, np.uint8)
-            self._columns.append((np.broadcast_to(content, (self._rows, len(content))), None))
+            self._columns.append((content[None], None))
             self._constant = b""
 
     def join(self):
+        """The rows one after another, uint8 [bytes], and where each ends, int64 [rows].
+
+        A row must end with three bytes of fixed width or more.
+        """
         self._place_constant()
-        width = sum(content.shape[1] for content, _ in self._columns)
-        wide = np.empty((self._rows, width), np.uint8)
-        keep = np.ones((self._rows, width), bool)
-        at = 0
-        for content, used in reversed(self._columns):
-            here = slice(at, at + content.shape[1])
-            wide[:, here] = content
-            if used is not None:
-                keep[:, here] = used
-            at += content.shape[1]
-        return np.compress(keep.ravel(), wide.ravel())  # a quarter faster than wide[keep]
+        row_ends = np.cumsum(self.lengths)
+        out = np.empty(row_ends[-1], np.uint8)
+        at, fixed = row_ends - self.lengths, []
+        for content, sizes in reversed(self._columns):
+            if sizes is None:
+                fixed.append((at, content))
+                at = at + content.shape[1]
+            else:
+                ends = np.cumsum(sizes, axis=1, dtype=np.int64)
+                ends += at[:, None]
+                # All four bytes are written, in ascending order: the next varint covers what is
+                # too much, and after the last one of a row the columns of fixed width do.
+                _place(out, (ends - sizes).ravel(), content.view(np.uint8).reshape(-1, 4))
+                at = ends[:, -1]
+        for at, content in fixed:
+            _place(out, at, content)
+        return out, row_ends
+
+
+def _place(out, at, content):
+    """Copies row i of `content`, uint8 [rows, width], to out[at[i]:at[i] + width]."""
+    width = content.shape[1]
+    # One element for each place where such a row may begin; numpy copies it as a whole.
+    windows = np.ndarray(len(out) - width + 1, f"V{width}", out, strides=(1,))
+    windows[at] = np.ascontiguousarray(content).view(f"V{width}").ravel()
 
 
 def _varint(value: int) -> bytes:
@@ -155,27 +176,10 @@ def _varint(value: int) -> bytes:
 
 
 def _varints(values):
-    """Base-128 varints of [rows, n] integers: bytes and which of them are used, [rows, 4 n].
-
-    Where all values are small a column a value is made, and all of it is used.
-    """
-    largest = int(values.max(initial=0))
-    if largest > _LARGEST or int(values.min(initial=0)) < 0:
-        raise ValueError(f"values from 0 to {_LARGEST} can be packed, got up to {largest}")
-    if largest < 1 << 7:
-        return values.astype(np.uint8), None
-    # The four bytes of a little-endian uint32: seven bits each, the eighth says that more follow.
+    """Base-128 varints of [rows, n] integers: "<u4" with their bytes, and how many these are."""
+    # The bytes of a little-endian uint32: seven bits each, the eighth says that more follow.
     values = values.astype("<u4")
     two, three = values >= 1 << 7, values >= 1 << 14
     content = (values & 0x7F) | ((values << 1) & 0x7F00) | ((values << 2) & 0x7F0000)
     content |= (two.astype("<u4") << 7) | (three.astype("<u4") << 15)
-    used = (two.astype("<u4") << 8) | (three.astype("<u4") << 16) | np.uint32(1)
-    return content.view(np.uint8), used.view(bool)
-
-
-def _count(used):
-    """int64: how many bools of each row are true; eight at a time, which is six times as fast."""
-    if used.shape[1] % 8 or used.shape[1] >= 8 * 256:
-        return np.count_nonzero(used, axis=1)
-    lanes = np.ascontiguousarray(used).view(np.uint64).sum(axis=1, dtype=np.uint64)  # 8 counts
-    return lanes.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64)
+    return content, np.uint8(1) + two + three
