@@ -113,6 +113,17 @@ class TransformerBlock(keras.layers.Layer):
         return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
 
 
+class Dense(keras.layers.Dense):
+    """Keras' dense layer as a product of two matrices: [..., N] -> [..., M].
+
+    TensorFlow adds the bias inside a product of matrices, but not inside one of tensors.
+    """
+
+    def call(self, x):
+        *rows, width = ops.shape(x)
+        return ops.reshape(super().call(ops.reshape(x, (-1, width))), (*rows, self.units))
+
+
 class LayerNorm(keras.layers.Layer):
     """Layer normalisation over the last axis, in float32 whatever the compute dtype."""
 
@@ -167,6 +178,6 @@ def activation(config: BertConfig):
 
 
 def _dense(inputs, outputs, initializer, policy, name):
-    layer = keras.layers.Dense(outputs, kernel_initializer=initializer, dtype=policy, name=name)
+    layer = Dense(outputs, kernel_initializer=initializer, dtype=policy, name=name)
     layer.build((None, inputs))
     return layer

@@ -16,6 +16,10 @@ def cross_entropy(logits, labels):
     The softmax is computed in float32: bfloat16 has 8 bits of precision, too few for it.
     """
     logits = ops.cast(logits, "float32")
+    if keras.backend.backend() == "tensorflow":
+        from official_bert.tensorflow_kernels import cross_entropy as tensorflow_cross_entropy
+
+        return tensorflow_cross_entropy(logits, ops.cast(labels, "int32"))
     picked = ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1)[..., 0]
     return ops.logsumexp(logits, axis=-1) - picked
 

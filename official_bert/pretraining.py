@@ -9,7 +9,7 @@ from keras import ops
 
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, gather_positions
-from official_bert.layers import LayerNorm, activation
+from official_bert.layers import Dense, LayerNorm, activation
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import fold_in, next_seed, uniform
 
@@ -171,7 +171,7 @@ class MaskedLMHead(keras.layers.Layer):
         super().__init__(**kwargs)
         self.activation = activation(config)
         with keras.name_scope(self.name):
-            self.transform = keras.layers.Dense(
+            self.transform = Dense(
                 config.hidden_size,
                 kernel_initializer=initializer,
                 dtype=self.dtype_policy,
@@ -185,8 +185,14 @@ class MaskedLMHead(keras.layers.Layer):
     def call(self, x, word_embeddings):
         """[B, P, H] and the float32 [V, H] token table -> logits [B, P, V]."""
         x = self.norm(self.activation(self.transform(x)))
-        table = ops.transpose(ops.cast(word_embeddings, self.compute_dtype))
-        return ops.matmul(x, table) + self.bias
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        if keras.backend.backend() == "tensorflow":
+            from official_bert.tensorflow_kernels import scores_of_table
+
+            rows, predictions, width = ops.shape(x)
+            scores = scores_of_table(ops.reshape(x, (-1, width)), table, self.bias)
+            return ops.reshape(scores, (rows, predictions, table.shape[0]))
+        return ops.matmul(x, ops.transpose(table)) + self.bias
 
 
 def restore_masked_tokens(batch):
