@@ -14,7 +14,6 @@ Nothing about the algorithm is approximated. Three observations make it fast:
    that were never seen go through WordPiece.
 """
 
-import re
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -39,8 +38,7 @@ _KIND_OF_BYTE = bytes(
     for char in map(chr, range(256))
 )
 _REMOVED_BYTES = bytes(i for i in range(1, 128) if reference.is_removed(chr(i)))
-_SEPARATOR = "\0"  # between texts; the tokeniser removes it from texts
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_SEPARATOR = "\0"  # after each text
 
 
 class FastEncoder:
@@ -62,40 +60,64 @@ class FastEncoder:
         """Returns ids, int32 [total], and offsets, int64 [len(texts) + 1]."""
         ids, lengths = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
         for block in _blocks(texts):
-            with self._lock:
-                block_ids, block_lengths = self._encode_block(block)
+            joined = _SEPARATOR.join([*block, ""])
+            if joined.count(_SEPARATOR) != len(block):  # the tokeniser removes it from texts
+                joined = _SEPARATOR.join([*(text.replace(_SEPARATOR, "") for text in block), ""])
+            data = joined.encode("utf-8", "surrogatepass")
+            block_ids, block_lengths = self._encode_block(data, _SEPARATOR)
             ids.append(block_ids)
             lengths.append(block_lengths)
         return np.concatenate(ids), np.cumsum(np.concatenate(lengths))
 
-    def _encode_block(self, texts):
-        """Returns the ids of a few texts and the number of ids of each."""
-        data = self._normalize(texts)
+    def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """The same for lines of UTF-8 that each end with a newline; best some 100 kB at once.
+
+        Raises:
+          UnicodeDecodeError: the bytes are not UTF-8.
+        """
+        ids, lengths = self._encode_block(data, "\n", errors="strict")
+        return ids, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+    def _encode_block(self, data, separator, errors="surrogatepass"):
+        """Returns the ids of texts that each end with the separator, and how many each has."""
+        if not data.isascii():
+            data = self._replace(data, separator.encode(), errors)
+        removed = _REMOVED_BYTES if separator == _SEPARATOR else b"\0" + _REMOVED_BYTES
+        data = data.translate(self._translation, removed) + bytes(_WordCache.PADDING)
         starts, ends = _find_words(data)
-        word_ends, ids = self._words.encode(data, starts, ends)
-        # A text ends at its separator: count the words, then the ids, that begin before it.
-        separators = np.flatnonzero(np.frombuffer(data, np.uint8)[: -_WordCache.PADDING] == 0)
-        words_before = np.searchsorted(starts, separators)
+        with self._lock:
+            word_ends, ids = self._words.encode(data, starts, ends)
+        # Count the words, then the ids, that begin before each text's end.
+        values = np.frombuffer(data, np.uint8)[: -_WordCache.PADDING]
+        text_ends = np.flatnonzero(values == ord(separator))
+        words_before = np.searchsorted(starts, text_ends)
         ids_before = np.concatenate([[0], word_ends])[words_before]
         return ids, np.diff(ids_before, prepend=0)
 
-    def _normalize(self, texts) -> bytes:
-        """The basic tokeniser but for splitting: UTF-8, a zero byte after each text, padding."""
-        texts = [text if text.isascii() else self._replace(text) for text in texts]
-        joined = _SEPARATOR.join(texts)
-        if joined.count(_SEPARATOR) != len(texts) - 1:
-            joined = _SEPARATOR.join([text.replace(_SEPARATOR, "") for text in texts])
-        data = joined.encode("utf-8", "surrogatepass")
-        data = data.translate(self._translation, _REMOVED_BYTES)
-        return data + bytes(1 + _WordCache.PADDING)
-
-    def _replace(self, text):
-        """Applies the basic tokeniser to the characters outside ASCII."""
-        replacements = self._replacements
-        replaced = _NOT_ASCII.sub(lambda match: match.group().translate(replacements), text)
-        if _SEPARATOR in replaced:
-            return " ".join(reference.basic_tokenize(text, self._do_lower_case))
-        return replaced
+    def _replace(self, data, separator, errors):
+        """Applies the basic tokeniser, but for splitting, to the characters outside ASCII."""
+        high = np.frombuffer(data, np.int8) < 0  # a run of such bytes is whole characters
+        edges = np.flatnonzero(high[1:] != high[:-1]) + 1
+        edges = [0] * bool(high[0]) + edges.tolist() + [len(data)] * bool(high[-1])
+        runs, texts = [], {}  # (start, end, what stands there instead), the latter by their starts
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            text = data[start:end].decode("utf-8", errors).translate(self._replacements)
+            runs.append((start, end, text))
+            if _SEPARATOR in text:  # the mark of what depends on its neighbours
+                first, last = data.rfind(separator, 0, start) + 1, data.index(separator, end)
+                texts[first] = (first, last)
+        for first, last in texts.values():
+            words = reference.basic_tokenize(
+                data[first:last].decode("utf-8", errors), self._do_lower_case
+            )
+            texts[first] = (first, last, " ".join(words))
+        parts, at = [], 0
+        for start, end, text in sorted([*texts.values(), *runs], key=lambda part: part[0]):
+            if start < at:
+                continue  # in a text that is done as a whole
+            parts += [data[at:start], text.encode("utf-8", errors)]
+            at = end
+        return b"".join([*parts, data[at:]])
 
 
 class _Replacements(dict):
@@ -167,20 +189,22 @@ class _WordCache:
     PADDING = 16  # bytes after the data that may be read
 
     def __init__(self, id_of: dict[str, int]):
-        self._id_of = id_of
+        self._pieces = _WordPiece(id_of)
         # [0..8] masks that keep the first n bytes of a little-endian 64-bit number.
         self._keep = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
         self._clear()
 
     def _clear(self):
         self._entry_of = {}
-        self._first = _Growing(np.int64)
         self._ids = _Growing(np.int32)
-        self._first.extend([0, 0])  # entry 0 means "not found"
-        # The hash table: the two halves of the word in each slot and its entry.
-        self._low = np.zeros(1 << _SLOT_BITS, np.uint64)
-        self._high = np.zeros(1 << _SLOT_BITS, np.uint64)
-        self._entry = np.zeros(1 << _SLOT_BITS, np.int32)
+        # By entry; entry 0 means "not found". The words met first, and so the frequent ones, lie
+        # together, which the processor's cache rewards.
+        self._first = _Growing(np.int64)
+        self._first.extend([0, 0])
+        self._low, self._high = _Growing(np.uint64), _Growing(np.uint64)
+        self._low.extend([0])  # of no word
+        self._high.extend([0])
+        self._slots = np.zeros(1 << _SLOT_BITS, np.int32)  # the hash table: entries
 
     def encode(self, data: bytes, starts: np.ndarray, ends: np.ndarray):
         """Encodes the words data[start:end].
@@ -203,48 +227,56 @@ class _WordCache:
         return word_ends, self._ids.values[source]
 
     def _find_entries(self, data, starts, ends):
-        low, high, short = self._keys(data, starts, ends - starts)
+        low, high = self._keys(data, starts, ends - starts)
         slots = self._hash(low, high)
-        entries = np.where(
-            (self._low[slots] == low) & (self._high[slots] == high) & short, self._entry[slots], 0
-        )
-        for probe in range(1, _PROBES):
-            rest = np.flatnonzero((entries == 0) & short)
-            slot = slots[rest] ^ probe
-            hit = (self._low[slot] == low[rest]) & (self._high[slot] == high[rest])
-            entries[rest] = np.where(hit, self._entry[slot], 0)
+        entries = self._probe(slots, low, high)
         rest = np.flatnonzero(entries == 0)
+        for probe in range(1, _PROBES):
+            entries[rest] = self._probe(slots[rest] ^ probe, low[rest], high[rest])
+            rest = rest[entries[rest] == 0]
         places = zip(starts[rest].tolist(), ends[rest].tolist(), strict=True)
-        entries[rest] = self._entries_in_dict([data[start:end] for start, end in places])
-        rest = rest[short[rest]]
-        self._store(slots[rest], low[rest], high[rest], entries[rest])
+        words = [data[start:end] for start, end in places]
+        known = len(self._first.values) - 1
+        entries[rest] = self._entries_in_dict(words)
+        new, where = np.unique(entries[rest], return_index=True)
+        where = rest[where[new >= known]]
+        self._low.extend(low[where])
+        self._high.extend(high[where])
+        where = where[low[where] > 0]
+        self._store(slots[where], entries[where])
         return entries
 
+    def _probe(self, slots, low, high):
+        """The entries in these slots; 0 where an entry is that of another word."""
+        entries = self._slots[slots]
+        same = (self._low.values[entries] == low) & (self._high.values[entries] == high)
+        return np.where(same, entries, 0)
+
     def _keys(self, data, starts, lengths):
-        """The words' bytes as two numbers each, and whether these hold all of the word."""
+        """The words' bytes as two numbers each; zeros for words that are longer."""
         # A view of the 8 bytes that begin at each byte.
         eight = np.ndarray(len(data) - 7, "<u8", buffer=data, strides=(1,))
         low = eight[starts] & self._keep[np.minimum(lengths, 8)]
         high = np.zeros_like(low)
         longer = np.flatnonzero(lengths > 8)
         high[longer] = eight[starts[longer] + 8] & self._keep[np.minimum(lengths[longer] - 8, 8)]
-        return low, high, lengths <= 16
+        too_long = longer[lengths[longer] > 16]
+        low[too_long], high[too_long] = 0, 0
+        return low, high
 
     def _hash(self, low, high):
         # Multiplicative hashing (Knuth 6.4): the upper bits of a product with an odd number.
         mixed = low * np.uint64(0x9E3779B97F4A7C15) ^ high * np.uint64(0xC2B2AE3D27D4EB4F)
         return (mixed >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
 
-    def _store(self, slots, low, high, entries):
-        """Puts words into slots that are free; who finds none stays in the dict alone."""
+    def _store(self, slots, entries):
+        """Puts new words into slots that are free; who finds none stays in the dict alone."""
         for probe in range(_PROBES):
-            free = np.flatnonzero(self._entry[slots ^ probe] == 0)
+            free = np.flatnonzero(self._slots[slots ^ probe] == 0)
             slot, chosen = np.unique(slots[free] ^ probe, return_index=True)
             chosen = free[chosen]
-            self._low[slot], self._high[slot] = low[chosen], high[chosen]
-            self._entry[slot] = entries[chosen]
-            stored = np.isin(entries, entries[chosen])
-            slots, low, high, entries = (x[~stored] for x in (slots, low, high, entries))
+            self._slots[slot] = entries[chosen]
+            slots, entries = np.delete(slots, chosen), np.delete(entries, chosen)
 
     def _entries_in_dict(self, words: list[bytes]) -> list[int]:
         entries = []
@@ -253,9 +285,7 @@ class _WordCache:
         for word in words:
             entry = self._entry_of.get(word)
             if entry is None:
-                text = word.decode("utf-8", "surrogatepass")
-                pieces = reference.wordpiece_tokenize(text, self._id_of)
-                new_ids.extend([self._id_of[piece] for piece in pieces])
+                new_ids.extend(self._pieces.ids(word.decode("utf-8", "surrogatepass")))
                 new_first.append(end + len(new_ids))
                 entry = self._entry_of[word] = next_entry
                 next_entry += 1
@@ -263,6 +293,31 @@ class _WordCache:
         self._ids.extend(new_ids)
         self._first.extend(new_first)
         return entries
+
+
+class _WordPiece:
+    """`reference.wordpiece_tokenize` with the "##" left out of the look-ups."""
+
+    def __init__(self, id_of: dict[str, int]):
+        self._unknown = [id_of["[UNK]"]]
+        self._heads = id_of
+        self._tails = {piece[2:]: id for piece, id in id_of.items() if piece.startswith("##")}
+        self._longest = max(map(len, id_of))
+
+    def ids(self, word: str) -> list[int]:
+        if len(word) > reference.MAX_WORD_CHARACTERS:
+            return self._unknown
+        ids, start, pieces = [], 0, self._heads
+        while start < len(word):
+            for end in range(min(len(word), start + self._longest), start, -1):
+                piece = pieces.get(word[start:end])
+                if piece is not None:
+                    break
+            else:
+                return self._unknown
+            ids.append(piece)
+            start, pieces = end, self._tails
+        return ids
 
 
 class _Growing:
@@ -276,7 +331,7 @@ class _Growing:
     def values(self) -> np.ndarray:
         return self._memory[: self._length]
 
-    def extend(self, values: list[int]) -> None:
+    def extend(self, values: Sequence[int]) -> None:
         needed = self._length + len(values)
         if needed > len(self._memory):
             self._memory = np.concatenate([self._memory, np.empty(needed, self._memory.dtype)])

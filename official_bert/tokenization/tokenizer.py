@@ -84,9 +84,23 @@ class BertTokenizer:
           ids: int32 [sum of lengths], the texts one after another.
           offsets: int64 [len(texts) + 1]; text i has ids[offsets[i]:offsets[i + 1]].
         """
+        return self._fast_encoder().encode(texts)
+
+    def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """As `encode_batch`, for each line of some UTF-8 text: faster than as strings.
+
+        Args:
+          data: whole lines, each with its "\\n", best some 100 kB at once.
+
+        Raises:
+          UnicodeDecodeError: the bytes are not UTF-8.
+        """
+        return self._fast_encoder().encode_lines(data)
+
+    def _fast_encoder(self):
         if self._fast is None:
             self._fast = fast.FastEncoder(self._id_of, self.do_lower_case)
-        return self._fast.encode(texts)
+        return self._fast
 
     def __getstate__(self):
         # A worker process builds its own cache of words rather than receiving ours.

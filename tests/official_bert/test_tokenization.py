@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from official_bert.tokenization import (
 )
 
 TOY = [*SPECIAL_TOKENS, "want", "##want", "##ed", "wa", "un", "runn", "##ing", ",", "!"]
+_SURROGATE = re.compile("[\ud800-\udfff]")  # no part of a UTF-8 file
 
 
 def assert_fast_equals_reference(tokenizer: BertTokenizer, texts: list[str]):
@@ -29,6 +31,11 @@ def assert_fast_equals_reference(tokenizer: BertTokenizer, texts: list[str]):
     assert offsets.shape == (len(texts) + 1,) and offsets[0] == 0 and offsets[-1] == len(ids)
     for index, text in enumerate(texts):
         assert ids[offsets[index] : offsets[index + 1]].tolist() == tokenizer.encode(text), text
+    lines = [text for text in texts if "\n" not in text and not _SURROGATE.search(text)]
+    ids, offsets = tokenizer.encode_lines("".join(f"{line}\n" for line in lines).encode())
+    assert offsets.shape == (len(lines) + 1,) and offsets[0] == 0 and offsets[-1] == len(ids)
+    for index, line in enumerate(lines):
+        assert ids[offsets[index] : offsets[index + 1]].tolist() == tokenizer.encode(line), line
 
 
 class TestReference:
@@ -166,6 +173,10 @@ class TestFast:
         for lines in ([], [""], ["", " ", "\0"]):
             ids, offsets = BertTokenizer(TOY).encode_batch(lines)
             assert ids.tolist() == [] and offsets.tolist() == [0] * (len(lines) + 1)
+
+    def test_lines_that_are_not_utf8(self):
+        with pytest.raises(UnicodeDecodeError):
+            BertTokenizer(TOY).encode_lines(b"want\nw\xe9nt\n")
 
     def test_a_pickled_tokenizer_works(self):
         tokenizer = BertTokenizer(TOY)

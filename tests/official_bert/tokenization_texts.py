@@ -25,6 +25,7 @@ NASTY = [
     "[MASK] [CLS][SEP] [PAD]x [UNK] [unused1] ##ing # #",
     "a\x00b\x01c\x0bd\x0ce\x1cf\x1fg\x7fh\x80i\x85j\xa0k\u2028l\u2029m\u3000n\r\no\tp",
     "ΟΔΥΣΣΕΥΣ ΣΑΣ Σ ΑΣ. ΑΣ'Α Α\u0301Σ\u0301 Σ\u200bα ΑΣ彼 Σ1",
+    "Σ",
     "İstanbul ıI ß ẞ ﬁ … ™ ½ K Å ſ ǅ \u1fef \u037e \u0387 \u00b4",
     "彼得住在哪裡？",
     "폼페이오 장관의 아시아 순방일정이 어떻게 되나요?",
