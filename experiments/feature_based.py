@@ -1,8 +1,8 @@
-"""The feature-based approach of section 5.3: a tagger that reads a frozen encoder.
+"""The feature-based approach of section 5.3: a tagger that reads a frozen encoder's hidden states.
 
-A randomly initialised two-layer BiLSTM, 768 wide, and a classifier on each token take the hidden
-states as they are. Nothing below is trained, so the six rows of Table 7 differ only in which hidden
-states are read.
+A randomly initialised two-layer BiLSTM, 768 wide, and a classifier on each word take the vectors of
+`frozen_features` as they are. Nothing below is trained, so the six rows of Table 7 differ only in
+which hidden states are read.
 """
 
 import keras
@@ -18,10 +18,10 @@ _FEATURE_DROPOUT = 950
 
 
 class FeatureTagger(ModelWithLosses):
-    """A layer combination, BiLSTMs and a classifier on each token; the encoder stays as it is.
+    """A layer combination, BiLSTMs and a classifier on each word.
 
     Args:
-      encoder: a `BertEncoder`; becomes not trainable.
+      bert: BertConfig of the encoder that made the vectors.
       num_labels: labels of the task.
       combination: a key of `official_bert.features.COMBINATIONS`.
       width: of the BiLSTM's output, both directions together.
@@ -29,37 +29,35 @@ class FeatureTagger(ModelWithLosses):
       seed: of the initial weights.
     """
 
-    def __init__(self, encoder, num_labels, combination, width=768, layers=2, seed=None, **kwargs):
-        super().__init__(
-            dtype=kwargs.pop("dtype", encoder.dtype_policy), **{"name": "feature_tagger", **kwargs}
-        )
-        config = encoder.config
-        encoder.trainable = False
-        self.encoder = encoder
+    def __init__(self, bert, num_labels, combination, width=768, layers=2, seed=None, **kwargs):
+        super().__init__(**{"name": "feature_tagger", **kwargs})
         self.num_labels = num_labels
         self.combination = combination
-        self.dropout_rate = config.hidden_dropout_prob
+        self.dropout_rate = bert.hidden_dropout_prob
         self.seed_generator = keras.random.SeedGenerator(seed)
-        states = select_layers(range(config.num_hidden_layers + 1), combination)
-        self.join = LayerCombination(combination, len(states))
-        inputs = config.hidden_size * (len(states) if self.join.join == "concat" else 1)
+        states = select_layers(range(bert.num_hidden_layers + 1), combination)
+        self.join = LayerCombination(combination, len(states), dtype=self.dtype_policy)
+        inputs = bert.hidden_size * (len(states) if self.join.join == "concat" else 1)
         self.lstms = []
         for layer in range(layers):
-            lstm = keras.layers.Bidirectional(
-                keras.layers.LSTM(width // 2, return_sequences=True, dtype=self.dtype_policy)
-            )
+            lstm = _bidirectional(width, _plus(seed, 10 * layer), self.dtype_policy)
             lstm.build((None, None, inputs if layer == 0 else width))
             self.lstms.append(lstm)
-        self.head = keras.layers.Dense(num_labels, dtype=self.dtype_policy, name="head")
+        self.head = keras.layers.Dense(
+            num_labels,
+            kernel_initializer=keras.initializers.GlorotUniform(seed),
+            dtype=self.dtype_policy,
+            name="head",
+        )
         self.head.build((None, width))
         self.built = True
         self._declare_means("label_loss", "accuracy")
 
     def call(self, batch, training=False, seed=None):
-        """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
+        """`features` [B, L, layers, H] and `input_mask` int32 [B, L] -> {"logits": [B, L, N]}."""
         seed = (next_seed(self.seed_generator) if seed is None else seed) if training else None
-        hidden_states = self.encoder(batch, training=False)["hidden_states"]
-        sequence = self.join(select_layers(hidden_states, self.combination))
+        states = ops.cast(batch["features"], self.compute_dtype)
+        sequence = self.join([states[:, :, i] for i in range(self.join.num_layers)])
         mask = ops.cast(batch["input_mask"], "bool")
         for index, lstm in enumerate(self.lstms):
             layer_seed = fold_in(seed, _FEATURE_DROPOUT + index)
@@ -69,3 +67,34 @@ class FeatureTagger(ModelWithLosses):
     loss_terms = BertTagger.loss_terms
     metric_terms = BertTagger.metric_terms
     _labels = staticmethod(BertTagger._labels)
+
+
+def training_flops(bert, combination, width, layers, words) -> int:
+    """Floating-point operations of the BiLSTMs' matrix products in one training step."""
+    states = select_layers(range(bert.num_hidden_layers + 1), combination)
+    inputs, half, forward = bert.hidden_size, width // 2, 0
+    if combination.startswith("concat"):
+        inputs *= len(states)
+    for layer in range(layers):
+        below = inputs if layer == 0 else width
+        forward += 2 * words * 2 * 4 * half * (below + half)  # two directions of four gates
+    return 3 * forward
+
+
+def _bidirectional(width, seed, dtype):
+    def lstm(backwards):
+        offset = 2 * int(backwards)
+        return keras.layers.LSTM(
+            width // 2,
+            return_sequences=True,
+            go_backwards=backwards,
+            kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, offset)),
+            recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, offset + 1)),
+            dtype=dtype,
+        )
+
+    return keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
+
+
+def _plus(seed, number):
+    return None if seed is None else seed + number

@@ -15,7 +15,7 @@ import numpy as np
 from data_prep.tasks import get_task
 from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches
 from data_prep.tasks.featurize import cache_key, featurize
-from experiments import distribution, example_scores, loop
+from experiments import distribution, example_scores, feature_based, frozen_features, loop
 from experiments.checkpointing import Checkpoints
 from experiments.finetune import feature_cache
 from experiments.progress import Progress, training_flops
@@ -26,7 +26,8 @@ from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
-_LENGTH_BUCKET = 32  # lengths are padded to multiples of this
+_LENGTH_BUCKET = 32  # texts of like lengths share batches, and pad to multiples of this
+_OPEN_LENGTH = 8  # to multiples of this, where one compiled step takes every length
 # The source model of the last runs, so that a search does not read it again for every cell.
 _sources = collections.OrderedDict()
 
@@ -57,6 +58,10 @@ def run(config, folder, progress):
         Data(task, split, source.tokenizer, config, limit)
         for split, limit in (("train", config.max_train_examples), ("dev", config.max_dev_examples))
     )
+    if config.features:
+        _check_feature_based(task, config)
+        for data in (train, dev):
+            data.freeze(task, bert, source, config, progress)
 
     trainer = get_trainer(
         ("finetune", bert, tuple(sorted(_head_options(task.head).items())), config.bilstm,
@@ -75,19 +80,23 @@ def run(config, folder, progress):
         config.precision,
         config.seed,
     )  # fmt: skip
-    buckets = _LENGTH_BUCKET if config.length_buckets and config.distribute != "tpu" else None
-    feed = Feed(TrainBatches(train.features, config.train_batch_size, config.seed, buckets), bert)
+    buckets, multiple_of = _padding(config)
+    batches = TrainBatches(
+        train.features, config.train_batch_size, config.seed, buckets, multiple_of
+    )
+    feed = Feed(batches, train, _flops_counter(bert, config))
     num_steps = max(1, math.ceil(feed.batches.steps_per_epoch * config.num_train_epochs))
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
     folder.write_versions(config.seed, distribution.devices(strategy))
 
-    evaluator = Evaluator(trainer, task, dev, config, buckets)
+    evaluator = Evaluator(trainer, task, dev, config, multiple_of)
     state, here = _train(trainer, feed, evaluator, num_steps, config, folder, progress, train.key)
     if config.keep_best and state.best_step not in (-1, trainer.step):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
     dev_predictions, scores = evaluator.evaluate(trainer.step)
     # Thresholds are chosen on dev; the settings in the model folder carry them on.
+    untuned = scores
     tuned = task.tune(dev.examples, dev_predictions)
     if tuned is not dev_predictions:
         dev_predictions = tuned
@@ -96,6 +105,7 @@ def run(config, folder, progress):
     results = {
         "task": task.name,
         "dev": scores,
+        **({"dev_before_tuning": untuned} if untuned is not scores else {}),
         "main_metric": task.metrics[0],
         "baseline": task.baseline(train.examples, dev.examples),
         "steps": num_steps,
@@ -112,7 +122,7 @@ def run(config, folder, progress):
     if folder.write:
         _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
         if config.predict_test:
-            _predict_other_splits(folder, task, trainer, source, config, buckets, results)
+            _predict_other_splits(folder, task, trainer, source, config, multiple_of, results)
     results["seconds"] = round(state.seconds + time.perf_counter() - started - here, 2)
     folder.write_json("results.json", results)
     if folder.write:
@@ -121,7 +131,9 @@ def run(config, folder, progress):
 
 
 class Data:
-    """Examples of a split and their features."""
+    """Examples of a split and their features; `complete` adds to a batch what is not in these."""
+
+    complete = staticmethod(lambda batch: batch)
 
     def __init__(self, task, split, tokenizer, config, limit):
         self.examples = task.examples(split)
@@ -137,22 +149,38 @@ class Data:
         self.key = cache_key(task, self.examples, tokenizer, config.max_seq_length)
         self.notes = {**self.features.notes, **getattr(task, "notes", {}).get(split, {})}
 
+    def freeze(self, task, bert, source, config, progress):
+        """Replaces the features by vectors of the frozen encoder (Table 7)."""
+        frozen = frozen_features.open_or_compute(
+            frozen_features.cache_folder(
+                feature_cache(), task.name, self.key, bert, source.weights, config.precision,
+                config.seed,
+            ),
+            frozen_features.layers_of(bert, config.features),
+            lambda: _encoder(bert, source.weights, config, config.seed, dtype=config.precision),
+            self.examples,
+            self.features,
+            config.eval_batch_size or max(32, config.train_batch_size),
+            progress,
+        )  # fmt: skip
+        self.features, self.complete = frozen.sentences, frozen.complete
+
 
 class Feed:
     """Training batches in the order of their steps; see `loop.train`."""
 
-    def __init__(self, batches, bert):
+    def __init__(self, batches, data, flops):
         self.batches = batches
-        self._bert = bert
+        self._data, self._flops = data, flops
 
     def take(self, trainer, step, count):
         tables, examples, tokens, flops = [], 0, 0, 0
         for batch in self.batches.from_step(step, step + count):
-            tables.append(trainer.train_on(batch))
+            tables.append(trainer.train_on(self._data.complete(batch)))
             examples += int(batch["example_weights"].sum())
             ids = batch["input_ids"]
             tokens += ids.size
-            flops += training_flops(self._bert, ids.size // ids.shape[-1], ids.shape[-1])
+            flops += self._flops(ids.size // ids.shape[-1], ids.shape[-1])
         return trainer.read(tables), examples, tokens, flops
 
     def position(self, step):
@@ -174,7 +202,7 @@ class Evaluator:
         features = self._data.features
         collector = OutputCollector(len(features))
         for rows, batch in eval_batches(features, self._batch_size, self._buckets):
-            collector.add(rows, self._trainer.predict(batch))
+            collector.add(rows, self._trainer.predict(self._data.complete(batch)))
         predictions = self._task.predictions(self._data.examples, features, collector.outputs())
         return predictions, time.perf_counter() - started
 
@@ -243,13 +271,12 @@ def load_source(config):
 
 def build_model(bert, head, weights, config, seed):
     """The model that `head` asks for, on a new encoder with the given weights."""
-    encoder = BertEncoder(bert, remat=config.remat, seed=seed)
-    if weights is not None:
-        for variable, value in zip(encoder.trainable_variables, weights, strict=True):
-            variable.assign(value)
-    options = {"bilstm": config.bilstm, "seed": seed}
     if config.features:
-        return _feature_based(encoder, head, config, seed)
+        return feature_based.FeatureTagger(
+            bert, head["num_labels"], config.features, config.feature_width, seed=seed
+        )
+    encoder = _encoder(bert, weights, config, seed)
+    options = {"bilstm": config.bilstm, "seed": seed}
     match head["head"]:
         case "classification":
             return heads.BertClassifier(encoder, head["num_labels"], head["problem"], **options)
@@ -262,16 +289,38 @@ def build_model(bert, head, weights, config, seed):
     raise UserError(f'no head "{head["head"]}"')
 
 
-def _feature_based(encoder, head, config, seed):
-    from experiments.feature_based import FeatureTagger
+def _encoder(bert, weights, config, seed, **options):
+    encoder = BertEncoder(bert, remat=config.remat, seed=seed, **options)
+    if weights is not None:
+        for variable, value in zip(encoder.trainable_variables, weights, strict=True):
+            variable.assign(value)
+    return encoder
 
-    if head["head"] != "tagging":
+
+def _check_feature_based(task, config):
+    if task.head["head"] != "tagging":
         raise UserError(
             f"features={config.features}: the feature-based approach is for tagging tasks; "
-            f"{config.task} is {head['head']}"
+            f"{config.task} is {task.head['head']}"
         )
-    return FeatureTagger(
-        encoder, head["num_labels"], config.features, config.feature_width, seed=seed
+    if config.bilstm:
+        raise UserError("bilstm is for fine-tuning; with features there are BiLSTMs anyway")
+
+
+def _padding(config):
+    """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    if not config.length_buckets or config.distribute == "tpu":
+        return None, None
+    is_open = config.distribute == "one_device" and not config.jit_compile
+    return _LENGTH_BUCKET, _OPEN_LENGTH if is_open else _LENGTH_BUCKET
+
+
+def _flops_counter(bert, config):
+    """Function of (rows, length): floating-point operations of one training step."""
+    if not config.features:
+        return lambda rows, length: training_flops(bert, rows, length)
+    return lambda rows, length: feature_based.training_flops(
+        bert, config.features, config.feature_width, 2, rows * length
     )
 
 
@@ -294,7 +343,7 @@ def _write_files(folder, task, dev, predictions, trainer, source, config, result
         results["files"]["model"] = str(folder.model)
 
 
-def _predict_other_splits(folder, task, trainer, source, config, buckets, results):
+def _predict_other_splits(folder, task, trainer, source, config, multiple_of, results):
     """Predictions for every split but train and dev that the data has."""
     for split in task.splits:
         if split in ("train", "dev"):
@@ -304,7 +353,9 @@ def _predict_other_splits(folder, task, trainer, source, config, buckets, result
         except UserError as error:  # most folders do not hold every split
             results.setdefault("splits_without_predictions", {})[split] = str(error)
             continue
-        predictions, _ = Evaluator(trainer, task, data, config, buckets).predict()
+        if config.features:
+            data.freeze(task, _with_dropout(source.config, config.dropout), source, config, False)
+        predictions, _ = Evaluator(trainer, task, data, config, multiple_of).predict()
         paths = _write_predictions(task, folder.predictions / split, predictions)
         results["files"][f"{split} predictions"] = paths[0]
 

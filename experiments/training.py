@@ -471,8 +471,10 @@ class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 def _open_spec(name, x, batch):
     """The TensorSpec of a batch field with unknown rows and length, all else as it is."""
     shape = [None, *x.shape[1:]]
-    if len(shape) > 1 and shape[-1] == batch["input_ids"].shape[-1]:
-        shape[-1] = None
+    # Vectors of tokens are [rows, length, ...]; ids and labels end with the length.
+    axis = 1 if len(shape) > 2 and np.asarray(x).dtype.kind == "f" else -1
+    if len(shape) > 1 and shape[axis] == batch["input_ids"].shape[-1]:
+        shape[axis] = None
     return tf.TensorSpec(shape, x.dtype, name=name)
 
 

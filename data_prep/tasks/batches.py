@@ -26,14 +26,25 @@ class TrainBatches:
       steps_per_epoch: ceil(features / batch_size).
     """
 
-    def __init__(self, features, batch_size: int, seed: int, buckets: int | None = 32):
+    def __init__(
+        self,
+        features,
+        batch_size: int,
+        seed: int,
+        buckets: int | None = 32,
+        multiple_of: int | None = None,
+    ):
         """
         Args:
           features: a `FeatureSet`.
           batch_size: rows of every batch.
           seed: 0 <= seed < 2**63.
-          buckets: lengths are multiples of this (at most the features' maximum); None: always the
-            maximum.
+          buckets: features whose lengths round up to the same multiple of this share batches; None:
+            any do.
+          multiple_of: a batch is padded to the next multiple of this (at most the features'
+            maximum); None: the bucket's length. A smaller one saves work where a step takes any
+            length. Grouping stays coarse: where length tells the label, as in spam, batches of
+            equal lengths would be batches of one label.
         """
         if not len(features):
             raise ValueError("no features to train on")
@@ -45,12 +56,13 @@ class TrainBatches:
         )
         self.steps_per_epoch = num_batches(len(features), batch_size)
         self._lengths = bucket_lengths(features, buckets)
+        self._padded = bucket_lengths(features, multiple_of) if multiple_of else self._lengths
         self._epoch_rows: tuple[int, list[np.ndarray]] = (-1, [])
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
         """The batch of a step, counted from 0 over all epochs."""
         rows = self.rows(step)
-        return make_batch(self.features, rows, self.batch_size, int(self._lengths[rows].max()))
+        return make_batch(self.features, rows, self.batch_size, int(self._padded[rows].max()))
 
     def rows(self, step: int) -> np.ndarray:
         """The feature indices of a step's batch."""

@@ -1,0 +1,176 @@
+"""The hidden states of a frozen encoder, computed once and kept on disk (section 5.3, Table 7).
+
+A word's vector is that of its first sub-token, in the window where it has most context. One pass
+over the data stores all layers, a file each, so that every row of Table 7 reads the layers it needs
+and trains only what stands on them. A sequence is then a sentence of words; what it is told about
+the rest of the document is in the vectors.
+
+Vectors are stored as float16: they come out of a layer normalisation, and its 11 bits are more than
+the 8 of bfloat16 that encoders are trained with.
+"""
+
+import hashlib
+import json
+import sys
+
+import numpy as np
+
+from data_prep.tasks.batches import eval_batches
+from data_prep.tasks.feature_set import Column, FeatureSet
+from official_bert.features import select_layers
+from official_bert.files import atomic_folder
+
+
+class FrozenFeatures:
+    """Sentences of one split with the vectors of their words.
+
+    Attributes:
+      sentences: FeatureSet with one feature a sentence, in the order of the examples: `input_ids`
+        are the words' rows in the files of vectors.
+    """
+
+    def __init__(self, folder, sentences: FeatureSet, layers: list[int]):
+        """
+        Args:
+          folder: where `compute` stored the vectors.
+          sentences: of `sentence_features`.
+          layers: which hidden states to read, 0 for the embedding output.
+        """
+        self.sentences = sentences
+        self._layers = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
+
+    def complete(self, batch: dict) -> dict:
+        """The batch with `features`, float16 [B, L, layers, H]."""
+        rows = batch["input_ids"]
+        vectors = np.stack([layer[rows] for layer in self._layers], axis=2)
+        return {**batch, "features": vectors}
+
+
+def open_or_compute(
+    folder, layers, build_encoder, examples, windows, batch_size, progress=True
+) -> FrozenFeatures:
+    """The vectors in `folder`; computes all of them first where it does not exist.
+
+    Args:
+      folder: of `cache_folder`, which names everything that decides the vectors.
+      layers: which hidden states to read.
+      build_encoder: function that returns the BertEncoder; called only if there is work to do.
+      examples: tagging examples; their `sentences` are tuples of words.
+      windows: the task's FeatureSet, with `word_ids`.
+      batch_size: windows that are encoded at once; does not change the result.
+      progress: show a progress line on stderr.
+    """
+    if not folder.is_dir():
+        # Another process may be computing the same: both write the same files, the last one stays.
+        with atomic_folder(folder, overwrite=True) as temporary:
+            compute(temporary, build_encoder(), examples, windows, batch_size, progress)
+    return FrozenFeatures(folder, sentence_features(examples, windows), layers)
+
+
+def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
+    """Writes one file a hidden state, float16 [words, H]."""
+    import tensorflow as tf
+    from tqdm import tqdm
+
+    first_word = _first_words(examples)
+    shape = (int(first_word[-1]), encoder.config.hidden_size)
+    files = [
+        np.lib.format.open_memmap(folder / _file_name(layer), "w+", np.float16, shape)
+        for layer in range(encoder.config.num_hidden_layers + 1)
+    ]
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def hidden_states(batch):
+        states = encoder(batch, training=False)["hidden_states"]
+        return [tf.cast(state, tf.float16) for state in states]
+
+    word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
+    with tqdm(
+        total=len(windows), unit="window", desc="hidden states", file=sys.stderr,
+        disable=not progress,
+    ) as bar:  # fmt: skip
+        for rows, batch in eval_batches(windows, batch_size, buckets=8):
+            inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+            states = [state.numpy() for state in hidden_states(inputs)]
+            for index, row in enumerate(rows):
+                words = word_ids[row].astype(np.int64)
+                places = np.flatnonzero(words >= 0)
+                targets = first_word[example_index[row]] + words[places]
+                for file, state in zip(files, states, strict=True):
+                    file[targets] = state[index, places]
+            bar.update(len(rows))
+    for file in files:
+        file.flush()
+
+
+def sentence_features(examples, windows: FeatureSet) -> FeatureSet:
+    """One feature a sentence instead of one a window; words are numbered over all examples.
+
+    Sentences longer than a window are cut. A feature has `input_ids` (numbers of words),
+    `word_ids` (the same within the example, as the task's `predictions` reads them),
+    `example_index`, `truncated` (0) and, where the windows have them, `label_ids`.
+    """
+    first_word = _first_words(examples)
+    lengths, example_index = [], []
+    for index, example in enumerate(examples):
+        for sentence in example.sentences:
+            cut = _pieces(len(sentence), windows.max_seq_length)
+            lengths += cut
+            example_index += [index] * len(cut)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    numbers = np.arange(first_word[-1], dtype=np.int32)
+    example_index = np.array(example_index, np.int32)
+    columns = {
+        "input_ids": Column(numbers, offsets),
+        "word_ids": Column(numbers - np.repeat(first_word[example_index], lengths), offsets),
+        "example_index": Column(example_index),
+        "truncated": Column(np.zeros(len(lengths), np.int8)),
+    }
+    if "label_ids" in windows.columns:
+        words = windows.columns["word_ids"]
+        example_of = np.repeat(windows.columns["example_index"].values, words.lengths)
+        places = np.flatnonzero(words.values >= 0)
+        targets = first_word[example_of[places]] + words.values[places]
+        labels = np.full(len(numbers), -1, np.int32)
+        labels[targets] = windows.columns["label_ids"].values[places]
+        columns["label_ids"] = Column(labels, offsets)
+    return FeatureSet(columns, len(examples), windows.max_seq_length)
+
+
+def layers_of(bert, combination: str) -> list[int]:
+    """The numbers of the hidden states that a row of Table 7 reads."""
+    return select_layers(range(bert.num_hidden_layers + 1), combination)
+
+
+def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
+    """Folder for the vectors of a split: its name is a hash of all that they depend on.
+
+    Args:
+      cache: folder of all cached features.
+      data_key: hash of examples, task options, vocabulary and length.
+      bert: BertConfig; dropout does not matter here.
+      weights: the encoder's arrays, or None for random ones of `seed`.
+      precision: of the computation.
+    """
+    fields = {k: v for k, v in bert.to_dict().items() if not k.endswith("dropout_prob")}
+    digest = hashlib.sha256(json.dumps([data_key, fields, precision], sort_keys=True).encode())
+    if weights is None:
+        digest.update(f"random {seed}".encode())
+    for array in weights or ():
+        digest.update(np.ascontiguousarray(array).data)
+    return cache / "hidden_states" / f"{task_name}-{digest.hexdigest()[:32]}"
+
+
+def _file_name(layer: int) -> str:
+    return f"layer-{layer:02}.npy"
+
+
+def _first_words(examples) -> np.ndarray:
+    """The number of each example's first word, int64; the number of all words at the end."""
+    counts = [sum(map(len, example.sentences)) for example in examples]
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def _pieces(length: int, longest: int) -> list[int]:
+    whole, rest = divmod(length, longest)
+    return [longest] * whole + [rest] * (rest > 0)
