@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 
 from official_bert.errors import UserError
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def documents(paths: str | Iterable[str]) -> Iterator[list[str]]:
@@ -62,8 +62,8 @@ def text_lines(path: str) -> Iterator[str]:
       UserError: as `documents`.
     """
     for number, line in enumerate(_byte_lines(path), start=1):
-        if number == 1 and line.startswith(_BYTE_ORDER_MARK):
-            line = line[len(_BYTE_ORDER_MARK) :]
+        if number == 1 and line.startswith(BYTE_ORDER_MARK):
+            line = line[len(BYTE_ORDER_MARK) :]
         try:
             yield line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -120,14 +120,16 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def open_bytes(path: str):
+def open_bytes(path: str, unpack: bool = True):
     """Opens a file, local or remote, as its unpacked bytes; gzip is told by the first two bytes.
+
+    What is no gzip file, or not to be unpacked, can be sought in.
 
     Raises:
       UserError: the file is missing, is a folder or cannot be opened.
     """
     file = _open_raw(path)
-    if file.peek(2)[:2] == _GZIP_MAGIC:
+    if unpack and file.peek(2)[:2] == GZIP_MAGIC:
         # The outer buffer makes reading by lines three times as fast.
         return io.BufferedReader(_Gzip(fileobj=file), 1 << 20)
     return file
@@ -156,7 +158,11 @@ def _byte_lines(path: str) -> Iterator[bytes]:
         try:
             yield from file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise UserError(f"{path} is a damaged or truncated gzip file: {error}") from None
+            raise damaged_gzip(path, error) from None
+
+
+def damaged_gzip(path: str, error: Exception) -> UserError:
+    return UserError(f"{path} is a damaged or truncated gzip file: {error}")
 
 
 class _Gzip(gzip.GzipFile):
@@ -177,6 +183,16 @@ class _RemoteFile(io.RawIOBase):
 
     def readable(self):
         return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        self._file.seek(offset, whence=whence)
+        return self._file.tell()
+
+    def tell(self):
+        return self._file.tell()
 
     def readinto(self, buffer):
         data = self._file.read(len(buffer))

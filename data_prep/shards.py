@@ -23,7 +23,8 @@ from data_prep.random_streams import RandomStream
 from data_prep.tf_example import pack_records
 from data_prep.token_store import TokenStore, token_dtype
 
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 4096  # drawn from one stream of random numbers: the masks depend on it
+_PACKED_AT_ONCE = 2048  # numpy's temporary arrays stay below the size that malloc gives back
 _HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
 
 
@@ -54,7 +55,7 @@ def make_rows(task: dict) -> dict:
     options = task["options"]
     store = TokenStore(task["store"])
     block = store.read(task["split"], task["block"])
-    tokens = np.asarray(block.tokens)  # plain arrays index faster than memory maps
+    tokens = np.pad(block.tokens, options["max_seq_length"])
     number = task["block"] + (_HELD_OUT_BLOCKS if task["split"] == "heldout" else 0)
     stream = functools.partial(RandomStream, options["random_seed"], block=number)
 
@@ -157,8 +158,8 @@ def write_shard(task: dict) -> dict:
     with storage.writing(task["output"]) as raw:
         hashing = _HashingFile(raw)
         with _compressed(hashing, task["options"]["compression"]) as file:
-            for start in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[order[start : start + _ROWS_AT_ONCE]]
+            for start in range(0, len(rows), _PACKED_AT_ONCE):
+                some = rows[order[start : start + _PACKED_AT_ONCE]]
                 file.write(pack_records(features(some, task["options"])))
     return {
         "file": os.path.basename(task["output"]),
@@ -170,13 +171,13 @@ def write_shard(task: dict) -> dict:
 
 def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
     """The features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
-    column = np.arange(options["max_seq_length"])
-    b_start = rows["a_length"][:, None].astype(np.int32) + 2
-    end = b_start + rows["b_length"][:, None] + 1
+    before = _before(options["max_seq_length"])
+    b_start = rows["a_length"].astype(np.int64) + 2
+    real = before[b_start + rows["b_length"] + 1]
     values = {
         "input_ids": rows["input_ids"],
-        "input_mask": (column < end).astype(np.uint8),
-        "segment_ids": ((column >= b_start) & (column < end)).astype(np.uint8),
+        "input_mask": real.view(np.uint8),
+        "segment_ids": (real ^ before[b_start]).view(np.uint8),
         "next_sentence_labels": rows["is_random"][:, None],
     }
     if not options["dynamic_masking"]:
@@ -188,20 +189,22 @@ def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
 
 
 def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray:
-    """[CLS] A [SEP] B [SEP], padded, masked unless that is left to training time."""
-    # 32-bit indices halve the traffic; a block has far fewer tokens than 2**31.
-    column = np.arange(options["max_seq_length"], dtype=np.int32)
-    row = np.arange(len(pairs))
-    b_start = (pairs.a_length + 2).astype(np.int32)[:, None]
-    last = b_start + pairs.b_length.astype(np.int32)[:, None]  # the second [SEP]
-    a_shift = (pairs.a_start - 1).astype(np.int32)[:, None]
-    source = np.where(column < b_start, a_shift, pairs.b_start.astype(np.int32)[:, None] - b_start)
-    source += column
-    ids = tokens.take(source, mode="clip")
+    """[CLS] A [SEP] B [SEP], padded, masked unless that is left to training time.
+
+    `tokens` has max_seq_length more values at either end.
+    """
+    length = options["max_seq_length"]
+    row, before = np.arange(len(pairs)), _before(length)
+    b_start = pairs.a_length + 2
+    last = b_start + pairs.b_length  # the second [SEP]
+    # Stretches of tokens that have A at column 1 and B at column b_start.
+    of_a = _stretches(tokens, length + pairs.a_start - 1, length)
+    of_b = _stretches(tokens, length + pairs.b_start - b_start, length)
+    ids = np.where(before[b_start], of_a, of_b)
     ids[:, 0] = vocabulary.cls
     ids[row, pairs.a_length + 1] = vocabulary.sep
-    ids[row, last[:, 0]] = vocabulary.sep
-    ids[column > last] = vocabulary.pad
+    ids[row, last] = vocabulary.sep
+    np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
     rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
     rows["a_length"], rows["b_length"] = pairs.a_length, pairs.b_length
@@ -209,14 +212,15 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     if options["dynamic_masking"]:
         rows["input_ids"] = ids
         return rows
-    candidates = column < last
+    candidates = before[last]
     candidates[:, 0] = False
     candidates[row, pairs.a_length + 1] = False
     continues = None
     if options["do_whole_word_mask"]:
         # A piece at the start of a segment begins a word of its own, even where the truncation
         # left it without its head.
-        continues = vocabulary.continues[ids] & (column > 1) & (column != b_start)
+        continues = vocabulary.continues[ids]
+        continues[:, 1] = continues[row, b_start] = False
     masked = mask_rows(
         ids,
         candidates,
@@ -233,6 +237,19 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     rows["positions"], rows["ids"] = masked.positions, masked.ids
     rows["predictions"] = masked.counts
     return rows
+
+
+def _stretches(array, starts, length):
+    """[rows, length]: the values from each start on, copied as a whole."""
+    size = array.itemsize
+    view = np.ndarray(len(array) - length + 1, f"V{length * size}", array, strides=(size,))
+    return view[starts].view(array.dtype).reshape(-1, length)
+
+
+@functools.lru_cache(maxsize=4)
+def _before(length):
+    """bool [length + 1, length]: row n is true before column n. Rows are taken, not computed."""
+    return np.arange(length) < np.arange(length + 1)[:, None]
 
 
 class _Vocabulary:

@@ -10,29 +10,29 @@ import numpy as np
 
 from data_prep import storage
 from data_prep.documents import text_lines
+from data_prep.line_blocks import line_blocks
 
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
-_BATCH_CHARACTERS = 1 << 20  # text handed to the tokeniser at once
 
 # What a chunk knows of each document: its key, and how many sentences and tokens it has.
 DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8")])
 
 
 def tokenise(task: dict) -> dict:
-    """Step 1 for one group of input files: writes chunks, each with its documents in key order."""
+    """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
     tokenizer = _tokenizer(task["vocab"], task["do_lower_case"], task["vocab_sha256"])
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
-    sentences, sizes, characters = [], [], 0
-    for path in task["files"]:
-        for document in _documents(path):
-            sentences.extend(document)
-            sizes.append(len(document))
-            characters += sum(map(len, document))
-            if characters >= _BATCH_CHARACTERS:
-                writer.add(*tokenizer.encode_batch(sentences), sizes)
-                sentences, sizes, characters = [], [], 0
-    if sizes:
-        writer.add(*tokenizer.encode_batch(sentences), sizes)
+    for path, start, stop in task["stretches"]:
+        for lines in line_blocks(path, start, stop):
+            try:
+                ids, offsets = tokenizer.encode_lines(lines)
+            except UnicodeDecodeError:
+                for _ in text_lines(path):
+                    pass  # raises an error that names the line
+                raise
+            lengths = np.diff(offsets)
+            writer.add(ids, lengths, _blank(lines, lengths))
+        writer.end_document()
     writer.flush()
     return {"vocab_size": tokenizer.vocab_size, "parts": writer.parts}
 
@@ -62,42 +62,66 @@ def assemble(task: dict) -> dict:
     }
 
 
+def _blank(lines, lengths):
+    """bool [lines]: which lines are blank. Others without tokens are empty sentences."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    blank = lengths == 0
+    for line in np.flatnonzero(blank & (ends > starts)).tolist():
+        blank[line] = not lines[starts[line] : ends[line]].decode("utf-8").strip()
+    return blank
+
+
 class _ChunkWriter:
-    """Collects tokenised documents and writes a chunk whenever enough tokens are there."""
+    """Collects tokenised lines and writes a chunk whenever enough tokens are there."""
 
     def __init__(self, base, dtype):
         self._base = base
         self._dtype = dtype
-        self._pending = []  # (documents, sentence lengths, tokens)
+        self._pending = []  # (tokens, lengths of lines, which are blank)
+        self._tokens = 0
         self.parts = []
 
-    def add(self, ids, offsets, sizes):
-        """Documents of `sizes` sentences each; empty sentences and documents are left out."""
-        lengths = np.diff(offsets)
-        document = np.repeat(np.arange(len(sizes)), sizes)[lengths > 0]
-        lengths = lengths[lengths > 0].astype(np.int64)
-        tokens = np.asarray(ids).astype(self._dtype)
-        kept, sentences = np.unique(document, return_counts=True)
-        documents = np.empty(len(kept), DOCUMENT)
-        documents["sentences"] = sentences
-        ends = np.cumsum(sentences)
-        documents["tokens"] = np.add.reduceat(lengths, ends - sentences) if len(kept) else 0
-        documents["key"] = _document_keys(tokens, documents["tokens"])
-        self._pending.append((documents, lengths, tokens))
-        if sum(len(tokens) for _, _, tokens in self._pending) >= _CHUNK_TOKENS:
+    def add(self, ids, lengths, blank):
+        """Some lines: their ids, how many each has, and which end a document."""
+        self._pending.append((ids.astype(self._dtype), lengths, blank))
+        self._tokens += len(ids)
+        if self._tokens >= _CHUNK_TOKENS and blank.any():
             self.flush()
 
+    def end_document(self):
+        self._pending.append((np.zeros(0, self._dtype), np.zeros(1, np.int64), np.ones(1, bool)))
+
     def flush(self):
+        """Writes all documents that have ended."""
         if not self._pending:
             return
-        columns = [np.concatenate(column) for column in zip(*self._pending, strict=True)]
-        self._pending = []
+        tokens, lengths, blank = map(np.concatenate, zip(*self._pending, strict=True))
+        lines = int(np.flatnonzero(blank)[-1]) + 1
+        whole = int(lengths[:lines].sum())
+        self._pending = [(tokens[whole:], lengths[lines:], blank[lines:])]
+        self._tokens = len(tokens) - whole
+        if not whole:
+            return
+        columns = _documents(tokens[:whole], lengths[:lines], blank[:lines])
         documents, sentences, tokens = _in_key_order(*columns)
         path = f"{self._base}-{len(self.parts):03d}"
         storage.write_array(path + ".tokens", tokens)
         storage.write_array(path + ".sentences", sentences)
         storage.write_array(path + ".documents", documents)
         self.parts.append({"path": path, "documents": len(documents)})
+
+
+def _documents(tokens, lengths, blank):
+    """DOCUMENT [documents], lengths of sentences, tokens; what is empty is left out."""
+    kept = lengths > 0
+    _, sentences = np.unique(np.cumsum(blank)[kept], return_counts=True)
+    lengths = lengths[kept].astype(np.int64)
+    documents = np.empty(len(sentences), DOCUMENT)
+    documents["sentences"] = sentences
+    documents["tokens"] = np.diff(offsets_of(lengths)[offsets_of(sentences)])
+    documents["key"] = _document_keys(tokens, documents["tokens"])
+    return documents, lengths, tokens
 
 
 def _document_keys(tokens, lengths):
@@ -135,20 +159,6 @@ def offsets_of(lengths) -> np.ndarray:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
-
-
-def _documents(path):
-    """As data_prep.documents.documents for one file, which may hold no text at all."""
-    document = []
-    for line in text_lines(path):
-        line = line.strip()
-        if line:
-            document.append(line)
-        elif document:
-            yield document
-            document = []
-    if document:
-        yield document
 
 
 def token_dtype(vocab_size: int):

@@ -93,7 +93,7 @@ class _Rows:
 
     def __init__(self, rows):
         self._constant = b""  # bytes of all rows, not yet a column
-        # Last one first: (uint8 [rows or 1, width], None), or varints and their sizes, [rows, n].
+        # Last one first: (uint8 [rows or 1, width], None), or what `_varints` returns.
         self._columns = []
         self.lengths = np.zeros(rows, np.int64)
 
@@ -137,11 +137,12 @@ class _Rows:
     def join(self):
         """The rows one after another, uint8 [bytes], and where each ends, int64 [rows].
 
-        A row must end with three bytes of fixed width or more.
+        A row must begin and end with bytes of fixed width, together eight or more.
         """
         self._place_constant()
         row_ends = np.cumsum(self.lengths)
-        out = np.empty(row_ends[-1], np.uint8)
+        total = int(row_ends[-1])
+        out = np.empty(total + 8, np.uint8)
         at, fixed = row_ends - self.lengths, []
         for content, sizes in reversed(self._columns):
             if sizes is None:
@@ -150,13 +151,13 @@ class _Rows:
             else:
                 ends = np.cumsum(sizes, axis=1, dtype=np.int64)
                 ends += at[:, None]
-                # All four bytes are written, in ascending order: the next varint covers what is
-                # too much, and after the last one of a row the columns of fixed width do.
-                _place(out, (ends - sizes).ravel(), content.view(np.uint8).reshape(-1, 4))
+                # All eight bytes are written, in ascending order: what is too much the next number
+                # covers, and after the last one the columns of fixed width do.
+                _place(out, (ends - sizes).ravel(), content.view(np.uint8).reshape(-1, 8))
                 at = ends[:, -1]
         for at, content in fixed:
             _place(out, at, content)
-        return out, row_ends
+        return out[:total], row_ends
 
 
 def _place(out, at, content):
@@ -176,10 +177,19 @@ def _varint(value: int) -> bytes:
 
 
 def _varints(values):
-    """Base-128 varints of [rows, n] integers: "<u4" with their bytes, and how many these are."""
+    """Base-128 varints of [rows, n] integers, by pairs, for larger pieces are placed faster.
+
+    Returns "<u8" [rows, (n + 1) // 2], the bytes of two varints one after the other, and how many
+    bytes these are, uint8.
+    """
     # The bytes of a little-endian uint32: seven bits each, the eighth says that more follow.
     values = values.astype("<u4")
     two, three = values >= 1 << 7, values >= 1 << 14
     content = (values & 0x7F) | ((values << 1) & 0x7F00) | ((values << 2) & 0x7F0000)
     content |= (two.astype("<u4") << 7) | (three.astype("<u4") << 15)
-    return content, np.uint8(1) + two + three
+    sizes = np.uint8(1) + two + three
+    pairs, pair_sizes = content[:, ::2].astype("<u8"), sizes[:, ::2].copy()
+    both = values.shape[1] // 2
+    pairs[:, :both] |= content[:, 1::2].astype("<u8") << (8 * pair_sizes[:, :both])
+    pair_sizes[:, :both] += sizes[:, 1::2]
+    return pairs, pair_sizes

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep import storage
+from data_prep.line_blocks import stretches
 from data_prep.output_folder import claim_folder
 from data_prep.store_tasks import DOCUMENT, assemble, offsets_of, token_dtype, tokenise
 from official_bert.errors import UserError
 from official_bert.files import sha256_file
 
 BLOCK_TOKENS = 1 << 21
-_TASK_BYTES = 2_000_000  # input files are tokenised in groups of at least so many bytes
+_TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes
 
 
 @dataclass
@@ -136,21 +137,23 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
     groups, size = [], 0
     enough = max(_TASK_BYTES, sum(file["bytes"] for file in options["inputs"]) // 2000)
     for path, file in zip(inputs, options["inputs"], strict=True):
-        if not groups or size >= enough:
-            groups.append([])
-            size = 0
-        groups[-1].append(path)
-        size += file["bytes"]
+        parts = stretches(path, file["bytes"], 2 * enough)
+        for start, stop in parts:
+            if not groups or size >= enough:
+                groups.append([])
+                size = 0
+            groups[-1].append([path, start, stop])
+            size += file["bytes"] // len(parts)
     return [
         {
-            "files": files,
+            "stretches": group,
             "vocab": vocab_path,
             "vocab_sha256": options["vocab_sha256"],
             "do_lower_case": options["do_lower_case"],
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
         }
-        for index, files in enumerate(groups)
+        for index, group in enumerate(groups)
     ]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from corpora import VOCAB, write_corpus, write_vocabulary
 
-from data_prep import store_tasks, token_store
+from data_prep import line_blocks, store_tasks, token_store
 from data_prep.documents import documents
 from data_prep.workers import LocalWorkers
 from official_bert.errors import UserError
@@ -54,10 +54,11 @@ def test_blocks_do_not_depend_on_files_their_order_or_the_chunks(tmp_path, vocab
     paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
     first = contents(build(tmp_path / "one", paths, vocab, held_out=0.1))
     monkeypatch.setattr(store_tasks, "_CHUNK_TOKENS", 5000)
-    monkeypatch.setattr(token_store, "_TASK_BYTES", 1)
-    monkeypatch.setattr(store_tasks, "_BATCH_CHARACTERS", 3000)
+    monkeypatch.setattr(token_store, "_TASK_BYTES", 20_000)
+    monkeypatch.setattr(line_blocks, "_BLOCK_BYTES", 3000)
     assert contents(build(tmp_path / "two", paths[::-1], vocab, held_out=0.1)) == first
     (tmp_path / "all.txt").write_text("\n\n".join(Path(p).read_text() for p in paths))
+    monkeypatch.setattr(token_store, "_TASK_BYTES", 10_000)  # the file is cut into stretches
     joined = build(tmp_path / "three", [str(tmp_path / "all.txt")], vocab, held_out=0.1)
     assert contents(joined) == first
 
@@ -95,14 +96,15 @@ def test_a_finished_store_is_opened_not_built_again(tmp_path, vocab):
 
 def test_an_interrupted_build_goes_on(tmp_path, vocab, monkeypatch):
     paths = [write_corpus(tmp_path / f"{seed}.txt", seed=seed) for seed in range(3)]
-    monkeypatch.setattr(token_store, "_TASK_BYTES", 1)
+    # One task a file.
+    monkeypatch.setattr(token_store, "_TASK_BYTES", min(map(os.path.getsize, paths)))
     whole = contents(build(tmp_path / "whole", paths, vocab))
     tokenise, done = token_store.tokenise, []
 
     def dies(task):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(task["files"])
+        done.append([path for path, _, _ in task["stretches"]])
         return tokenise(task)
 
     monkeypatch.setattr(token_store, "tokenise", dies)
