@@ -1,6 +1,7 @@
 """Shows pre-training records readably, with statistics of what training will see.
 
-    python -m data_prep.show_records --records=records --examples=3 --plot=lengths.png
+    python -m data_prep.show_records records --examples=3 --plot=lengths.png
+    python -m data_prep.show_records records/examples-0000*
 
 A masked token is shown in brackets with what the model has to find: [MASK → house] was masked,
 [tree → house] replaced by a random token, [house] left as it was. Pieces are joined to words.
@@ -146,6 +147,24 @@ def plot(values: dict, path: str) -> None:
         figure.savefig(file, format=os.path.splitext(path)[1].lstrip(".") or "png", dpi=120)
 
 
+def named(names: list[str]):
+    """The source that a command line names: a folder, file or pattern, or several files.
+
+    Raises:
+      UserError: nothing is named, or a folder among several.
+    """
+    from data_prep import storage
+    from official_bert.errors import UserError
+
+    if not names:
+        raise UserError("name the records: files, a folder or a glob pattern; see --help")
+    if len(names) == 1:
+        return names[0]
+    for name in filter(storage.is_directory, names):
+        raise UserError(f"{name} is a folder; show one folder, or several files, at a time")
+    return names
+
+
 def _open(source):
     from data_prep.records import open_records
 
@@ -207,19 +226,19 @@ def _vocab_beside(records, required=True):
 
 
 def _define_flags():
-    flags.DEFINE_string("records", None, "Folder, glob pattern or file of records.")
+    flags.DEFINE_string("records", "", "Folder, glob pattern or file, where it is not named bare.")
     flags.DEFINE_string("vocab", "", "Vocabulary; default: the vocab.txt beside the records.")
     flags.DEFINE_integer("examples", 3, "How many examples to show.", lower_bound=0)
     flags.DEFINE_integer("limit", 100_000, "Examples to count for the statistics.", lower_bound=1)
     flags.DEFINE_string("plot", "", "Write the histogram of lengths to this image file.")
-    flags.mark_flag_as_required("records")
 
 
-def main(_):
+def main(argv):
     options = flags.FLAGS
+    source = named([*argv[1:], *filter(None, [options.records])])
     if options.examples:
-        print(show(options.records, options.vocab, options.examples) + "\n")
-    values = statistics(options.records, options.limit)
+        print(show(source, options.vocab, options.examples) + "\n")
+    values = statistics(source, options.limit)
     print(statistics_text(values))
     if options.plot:
         plot(values, options.plot)
@@ -228,4 +247,4 @@ def main(_):
 
 if __name__ == "__main__":
     _define_flags()
-    commands.run(main)
+    commands.run(main, takes_files=True)

@@ -16,15 +16,18 @@ from absl import app, flags
 from official_bert.errors import UserError
 
 
-def run(main: Callable[[Sequence[str]], int | None]) -> None:
+def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
     """Parses the flags, calls `main(argv)` and exits with the project's exit codes.
+
+    Args:
+      takes_files: whether the command has arguments that are no flags; main finds them in argv[1:].
 
     Raises:
       SystemExit: always. Unknown or ill-typed flags print their message and exit with 2.
     """
 
     def guarded(argv: Sequence[str]) -> None:
-        sys.exit(_exit_code(main, argv))
+        sys.exit(_exit_code(main, argv, takes_files))
 
     app.run(guarded, flags_parser=_parse_flags)
 
@@ -53,8 +56,8 @@ def import_tensorflow() -> None:
             os.close(stderr)
 
 
-def _exit_code(main, argv) -> int:
-    if len(argv) > 1:
+def _exit_code(main, argv, takes_files) -> int:
+    if len(argv) > 1 and not takes_files:
         return _say(f"unexpected argument {argv[1]!r}; options are given as --name=value", 2)
     try:
         return main(argv) or 0

@@ -1,5 +1,6 @@
 """From text to records: the original's rules on thousands of examples, same bytes, resuming."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,13 @@ import pytest
 from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep import token_store
-from data_prep.create_pretraining_data import create
+from data_prep.create_pretraining_data import RecordOptions, create
+from data_prep.documents import documents
 from data_prep.record_files import parse_example, read_records
+from data_prep.sentences import split_files
+from data_prep.vocab import learn_vocab
 from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer, write_vocab
 
 ROOT = Path(__file__).parents[2]
 CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
@@ -58,43 +64,86 @@ def digest(folder):
     return total.hexdigest()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"do_whole_word_mask": True, "compression": "GZIP"},
-        {"mask_rate": 0.6, "same_rate": 0.3, "random_rate": 0.1, "masked_lm_prob": 0.1},
-        {"short_seq_prob": 0.9, "max_seq_length": 40, "held_out": 0.2, "num_shards": 3},
-    ],
-    ids=["default", "whole words", "rates", "short"],
-)
-def test_the_rules_on_thousands_of_examples(tmp_path, vocab, options):
-    path = write_corpus(tmp_path / "a.txt", documents=300, sentences=(1, 40))
-    chosen = OPTIONS | {
-        "masked_lm_prob": 0.15,
-        "mask_rate": 0.8,
-        "same_rate": 0.1,
-        "short_seq_prob": 0.1,
-    }
-    chosen |= options
-    manifest = make(path, vocab, tmp_path / "records", **options)
-    read = examples(tmp_path / "records")
-    length, slots = chosen["max_seq_length"], chosen["max_predictions_per_seq"]
-    number = len(read["input_ids"])
-    assert number == manifest["counts"]["examples"] > 3000
+# Every option away from its default in some case (a test below sees to that).
+CASES = {
+    "default": {},
+    "whole words": {"do_whole_word_mask": True, "compression": "GZIP"},
+    "rates": {"mask_rate": 0.6, "same_rate": 0.3, "random_rate": 0.1, "masked_lm_prob": 0.1},
+    "short": {"short_seq_prob": 0.9, "max_seq_length": 256, "held_out": 0.2, "num_shards": 3},
+    "few predictions": {"max_predictions_per_seq": 4, "dupe_factor": 5, "examples_per_shard": 900},
+    "whole words, rates": {
+        "do_whole_word_mask": True,
+        "mask_rate": 0.0,
+        "same_rate": 0.0,
+        "random_rate": 1.0,
+        "masked_lm_prob": 0.3,
+        "max_predictions_per_seq": 30,
+    },
+    "dynamic": {"dynamic_masking": True, "random_seed": 7, "held_out": 0.1, "compression": "GZIP"},
+    "cased": {"do_lower_case": False, "max_seq_length": 128},
+}
 
-    # Shapes, masks, segments, special tokens.
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_rules_on_thousands_of_examples(tmp_path, vocab, case):
+    path = write_corpus(tmp_path / "a.txt", documents=300, sentences=(1, 40))
+    chosen = dataclasses.asdict(RecordOptions(**OPTIONS | CASES[case]))
+    manifest = make(path, vocab, tmp_path / "records", **CASES[case])
+    folders = [tmp_path / "records"]
+    folders += [tmp_path / "records" / "heldout"] * bool(chosen["held_out"])
+    for folder in folders:
+        read = examples(folder)
+        counts = json.loads((folder / "manifest.json").read_text())["counts"]
+        lengths, ids = check_rows(read, chosen)
+        if chosen["dynamic_masking"]:
+            assert sorted(read) == [
+                "input_ids", "input_mask", "next_sentence_labels", "segment_ids"
+            ]  # fmt: skip
+        else:
+            check_masks(read, ids, lengths, chosen)
+            assert counts["predictions"] == (read["masked_lm_weights"] == 1).sum()
+        number = len(lengths)
+        assert counts["examples"] == number and counts["tokens"] == lengths.sum()
+        assert counts["random_next"] == read["next_sentence_labels"].sum()
+        assert 0.5 < counts["random_next"] / number < 0.9  # more: chunks of a single sentence
+        if folder == folders[0]:
+            assert number > 2500
+
+    # What decides about files and passes.
+    number = manifest["counts"]["examples"]
+    shards = chosen["num_shards"] or -(-number // chosen["examples_per_shard"])
+    assert len(manifest["shards"]) == shards
+    for shard in manifest["shards"]:
+        magic = (tmp_path / "records" / shard["file"]).read_bytes()[:2]
+        assert (magic == b"\x1f\x8b") == (chosen["compression"] == "GZIP")
+    if chosen["held_out"]:
+        documents = [json.loads((f / "manifest.json").read_text()) for f in folders]
+        train, held_out = (d["counts"]["corpus_documents"] for d in documents)
+        assert held_out == round(300 * chosen["held_out"]) and train + held_out == 300
+    else:
+        tokens = manifest["counts"]["corpus_tokens"] * chosen["dupe_factor"]
+        # No text is lost but by truncation; random segments come on top.
+        assert 0.9 * tokens < manifest["counts"]["tokens"] < 2 * tokens
+
+
+def test_the_rules_cover_every_option():
+    away = {name for case in CASES.values() for name in case}
+    assert away == {field.name for field in dataclasses.fields(RecordOptions)}
+
+
+def check_rows(read, chosen):
+    """Shapes, input masks, segments and special tokens; returns lengths and unmasked ids."""
+    length, number = chosen["max_seq_length"], len(read["input_ids"])
     assert read["input_ids"].shape == (number, length)
     lengths = read["input_mask"].sum(axis=1)
     column = np.arange(length)
     np.testing.assert_array_equal(read["input_mask"], column < lengths[:, None])
-    ids, used = read["input_ids"].copy(), read["masked_lm_weights"] == 1
-    rows = np.nonzero(used)[0]
-    places = read["masked_lm_positions"][used]
-    now = ids[rows, places]
-    ids[rows, places] = read["masked_lm_ids"][used]  # the texts as they were
-    b_starts = length - np.argmax(read["segment_ids"][:, ::-1], axis=1)  # past the last segment 1
-    np.testing.assert_array_equal(b_starts, lengths)
+    ids = read["input_ids"].copy()
+    if "masked_lm_ids" in read:
+        used = read["masked_lm_weights"] == 1
+        ids[np.nonzero(used)[0], read["masked_lm_positions"][used]] = read["masked_lm_ids"][used]
+    b_ends = length - np.argmax(read["segment_ids"][:, ::-1], axis=1)  # past the last segment 1
+    np.testing.assert_array_equal(b_ends, lengths)
     assert (ids[:, 0] == CLS).all()
     assert ((ids == SEP).sum(axis=1) == 2).all() and ((ids == CLS).sum(axis=1) == 1).all()
     assert (ids[np.arange(number), lengths - 1] == SEP).all()
@@ -104,15 +153,28 @@ def test_the_rules_on_thousands_of_examples(tmp_path, vocab, options):
     assert (first_sep > 1).all() and (lengths - first_sep > 2).all()  # neither segment is empty
     assert (ids[column >= lengths[:, None]] == 0).all()
     assert lengths.max() == length
+    # Targets drawn from 2 on make short rows; without them only ends of documents do.
+    assert ((lengths < length / 2).mean() > 0.3) == (chosen["short_seq_prob"] > 0.5)
+    return lengths, ids
 
-    # Masked-LM: counts, places, rates.
-    assert not np.isin(read["masked_lm_ids"][used], (CLS, SEP)).any()
+
+def check_masks(read, ids, lengths, chosen):
+    """Counts, places and rates of the masked LM."""
+    slots, used = chosen["max_predictions_per_seq"], read["masked_lm_weights"] == 1
+    rows, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
+    now, before = read["input_ids"][rows, places], read["masked_lm_ids"][used]
+    assert read["masked_lm_positions"].shape == (len(ids), slots)
+    assert set(np.unique(read["masked_lm_weights"])) <= {0, 1}
+    assert (read["masked_lm_ids"][~used] == 0).all()
+    assert (read["masked_lm_positions"][~used] == 0).all()
+    assert not np.isin(before, (CLS, SEP)).any()
     expected = [
         min(slots, max(1, int(round(n * chosen["masked_lm_prob"])))) for n in lengths.tolist()
     ]
-    if chosen.get("do_whole_word_mask"):
+    if chosen["do_whole_word_mask"]:
         assert (used.sum(axis=1) <= expected).all()
         assert used.sum() > 0.97 * sum(expected)
+        column, first_sep = np.arange(ids.shape[1]), np.argmax(ids == SEP, axis=1)
         continues = np.array([entry.startswith("##") for entry in VOCAB])
         chosen_places = np.zeros(ids.shape, bool)
         chosen_places[rows, places] = True
@@ -121,18 +183,11 @@ def test_the_rules_on_thousands_of_examples(tmp_path, vocab, options):
     else:
         np.testing.assert_array_equal(used.sum(axis=1), expected)
     assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
-    before = read["masked_lm_ids"][used]
     shares = np.array([(now == MASK).mean(), (now == before).mean()])
-    random = (1 - chosen["mask_rate"] - chosen["same_rate"]) / len(VOCAB)
+    by_chance = chosen["random_rate"] / len(VOCAB)
     error = 4 * 0.5 / len(now) ** 0.5
-    assert abs(shares[0] - chosen["mask_rate"] - random) < error
-    assert abs(shares[1] - chosen["same_rate"] - random) < error
-
-    # Counts in the manifest.
-    counts = manifest["counts"]
-    assert counts["random_next"] == read["next_sentence_labels"].sum()
-    assert counts["predictions"] == used.sum() and counts["tokens"] == lengths.sum()
-    assert 0.5 < counts["random_next"] / number < 0.9  # more where chunks are single sentences
+    assert abs(shares[0] - chosen["mask_rate"] - by_chance) < error
+    assert abs(shares[1] - chosen["same_rate"] - by_chance) < error
 
 
 def test_dynamic_records_hold_the_texts_unmasked(tmp_path, vocab):
@@ -317,18 +372,48 @@ def test_a_full_disk_leaves_no_half_written_file(tmp_path, vocab, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["彼得住在哪裡？", "폼페이오 장관의 아시아 순방일정이 어떻게 되나요?"]
+    "language,sentences,do_lower_case",
+    [
+        ("zh", ["彼得住在哪裡？", "他住在臺北。"], True),
+        ("ko", ["폼페이오 장관의 아시아 순방일정이 어떻게 되나요?", "네, 그렇습니다."], True),
+        ("ko", ["폼페이오 장관의 아시아 순방일정이 어떻게 되나요?", "네, 그렇습니다."], False),
+    ],
 )
-def test_languages_without_spaces_or_latin_letters(tmp_path, text):
-    import unicodedata
+def test_other_scripts_from_text_to_records(tmp_path, language, sentences, do_lower_case):
+    # A line is a document, written without blanks between sentences where the language has none.
+    joined = ("" if language == "zh" else " ").join(sentences)
+    (tmp_path / "raw.txt").write_text(f"{joined}\n{joined}\n", encoding="utf-8")
+    split_files(str(tmp_path / "raw.txt"), tmp_path / "split", "lines", language, compress=False)
+    (corpus,) = (tmp_path / "split").glob("*.txt")
+    assert list(documents(str(corpus))) == [sentences, sentences]
 
-    letters = sorted(set(unicodedata.normalize("NFD", text)) - {" "})
-    entries = VOCAB[:5] + letters + [f"##{letter}" for letter in letters]
-    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")
-    (tmp_path / "a.txt").write_text(f"{text}\n{text}\n\n{text}\n", encoding="utf-8")
-    make(str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), tmp_path / "records")
-    ids = examples(tmp_path / "records")["input_ids"]
-    assert (ids == 1).mean() < 0.01  # a random token may be [UNK]; nothing else is
+    text = "".join(sentences).replace(" ", "")
+    letters = set(unicodedata.normalize("NFD", text) if do_lower_case else text)
+    size = 5 + 2 * len(letters)  # each letter alone, and inside a word
+    for extra in range(size):  # the learner says where the text has no more to give
+        try:
+            vocab = learn_vocab(str(corpus), size - extra, do_lower_case, character_coverage=1.0)
+            break
+        except UserError:
+            continue
+    write_vocab(tmp_path / "vocab.txt", vocab)
+    make(
+        str(corpus),
+        str(tmp_path / "vocab.txt"),
+        tmp_path / "records",
+        do_lower_case=do_lower_case,
+        dynamic_masking=True,
+    )
+    tokenizer = BertTokenizer(vocab, do_lower_case)
+    encoded = [tokenizer.encode(sentence) for sentence in sentences]
+    assert all(tokenizer.unk_id not in ids for ids in encoded)
+    read = examples(tmp_path / "records")
+    whole = encoded[0] + [tokenizer.sep_id] + encoded[1]
+    rows = [
+        row[1 : mask.sum() - 1].tolist()
+        for row, mask in zip(read["input_ids"], read["input_mask"], strict=True)
+    ]
+    assert whole in rows or encoded[0] in [row[: row.index(tokenizer.sep_id)] for row in rows]
 
 
 def test_the_command(tmp_path, vocab):

@@ -94,11 +94,22 @@ def test_the_command_and_its_errors(one, tmp_path):
             check=False,
         )
 
-    done = run(f"--records={one}", f"--plot={tmp_path / 'p.png'}")
+    done = run(one, f"--plot={tmp_path / 'p.png'}")
     assert done.returncode == 0 and re.search(r"masks a row: 3.0 on average", done.stdout)
     assert (tmp_path / "p.png").exists()
     failed = run(f"--records={tmp_path}/none*")
     assert failed.returncode == 2 and "no record file matches" in failed.stderr
+
+
+def test_several_files(one, tmp_path):
+    second = tmp_path / "two.tfrecord"
+    second.write_bytes(Path(one).read_bytes())
+    assert show_records.named([one]) == one
+    assert show_records.statistics(show_records.named([one, str(second)]))["examples"] == 2
+    with pytest.raises(UserError, match="name the records"):
+        show_records.named([])
+    with pytest.raises(UserError, match="is a folder; show one folder, or several files"):
+        show_records.named([one, str(tmp_path)])
 
 
 def test_no_vocabulary_is_an_error(one, tmp_path):
