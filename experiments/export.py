@@ -10,7 +10,7 @@ What it takes and gives is listed at the end, and by
 
 from pathlib import Path
 
-from absl import flags
+from absl import flags, logging
 
 from official_bert import commands
 from official_bert.errors import UserError
@@ -18,6 +18,7 @@ from official_bert.errors import UserError
 _SETTINGS = (
     "precision",
     "input_fields",
+    "labels",
     "max_seq_length",
     "top_k",
     "layers",
@@ -28,7 +29,7 @@ _SETTINGS = (
 
 
 def export(model_folder, output, **options) -> Path:
-    """Exports a model folder; names the text inputs of a classifier as its task does.
+    """Exports a model folder; a classifier takes `text`, or `text_a` and `text_b` for pairs.
 
     Args:
       model_folder: the folder.
@@ -45,7 +46,8 @@ def export(model_folder, output, **options) -> Path:
     if loaded.tokenizer is None:
         raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
     if loaded.head == "classification" and not options.get("input_fields"):
-        options["input_fields"] = _input_fields(loaded.settings.get("task"))
+        pairs = _reads_pairs(loaded.settings.get("task"))
+        options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
     return serving.export(loaded, output, **options)
 
 
@@ -62,13 +64,13 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
     return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
 
 
-def _input_fields(task) -> tuple[str, ...]:
-    """The task's names for one or two texts; ("text",) where the model folder names no task."""
+def _reads_pairs(task) -> bool:
+    """Whether the task that the model was trained on has two texts an example."""
     if not isinstance(task, dict) or not task.get("name"):
-        return ("text",)
+        return False
     from data_prep.tasks import get_task
 
-    return tuple(get_task(task["name"], **task.get("options", {})).input_fields)
+    return len(get_task(task["name"], **task.get("options", {})).input_fields) == 2
 
 
 def describe(saved_model: Path) -> str:
@@ -95,6 +97,7 @@ def main(argv) -> None:
         if not options[name].value:
             raise UserError(f"--{name} is missing; see --help")
     commands.import_tensorflow()
+    logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
     settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
     path = export(
         options.model,
@@ -131,7 +134,10 @@ def _define_flags():
     flags.DEFINE_list(
         "input_fields",
         None,
-        "Names of the text inputs of a classifier, one or two; by default the task's.",
+        "Names of the text inputs of a classifier, one or two; by default text, or text_a,text_b.",
+    )
+    flags.DEFINE_list(
+        "labels", None, "Names of the labels, in the model's order; by default those of training."
     )
     flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
     flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-from absl import flags
+from absl import flags, logging
 
 from official_bert import commands
 from official_bert.errors import UserError
@@ -76,6 +76,7 @@ def main(argv) -> int:
     if not options.model:
         raise UserError("--model is missing; see --help")
     commands.import_tensorflow()
+    logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
     with tempfile.TemporaryDirectory() as scratch:
         return _serve(options, _exported(options.model, Path(scratch)))
 

@@ -40,10 +40,10 @@ def model_folder(tmp_path_factory):
     return folder
 
 
-def test_inputs_are_named_as_the_task_names_them(model_folder, tmp_path):
+def test_a_task_of_pairs_takes_text_a_and_text_b(model_folder, tmp_path):
     path = command.export(model_folder, tmp_path / "spam")
     titles, bodies = ["free prize", "see you"], ["prize", ""]
-    answers = command.answer(path, titles, body=bodies)
+    answers = command.answer(path, titles, text_b=bodies)
     assert [sorted(answer) for answer in answers] == [["labels", "logits", "probabilities"]] * 2
     assert {answer["labels"] for answer in answers} <= {"ham", "spam"}
     assert not np.allclose(answers[0]["logits"], answers[1]["logits"])
@@ -60,12 +60,16 @@ def run(*flags):
 
 def test_the_command_lists_the_signatures(model_folder, tmp_path):
     done = run(
-        f"--model={model_folder}", f"--output={tmp_path / 'out'}", "--input_fields=subject,message"
+        f"--model={model_folder}",
+        f"--output={tmp_path / 'out'}",
+        "--input_fields=subject,message",
+        "--labels=no,yes",
     )
     assert done.returncode == 0, done.stderr
     assert "  <- subject: string [?]" in done.stdout
     assert "  -> probabilities: float32 [?, 2]" in done.stdout
     assert done.stdout.endswith(f"SavedModel: {tmp_path / 'out' / '1'}\n")
+    assert (tmp_path / "out" / "1" / "assets" / "labels.txt").read_text() == "no\nyes\n"
 
 
 @pytest.mark.parametrize(
