@@ -46,9 +46,21 @@ def pretrain_flops(config: PretrainConfig, max_predictions: dict[str, int] | Non
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
-    """Fine-tuning and evaluation, every example taken as full length (an upper bound)."""
+    """Fine-tuning and evaluation, every example taken as full length (an upper bound).
+
+    On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
+    """
     one = encoder_flops(bert, 1, config.max_seq_length)
+    if config.features:
+        one = bilstm_flops(bert, config.features, config.feature_width, config.max_seq_length)
     return one * (3 * config.num_train_epochs * train_examples + dev_examples)
+
+
+def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:
+    """One forward pass of Table 7's two BiLSTMs: four gates in each of two directions."""
+    inputs = bert.hidden_size * (4 if combination == "concat_last_four" else 1)
+    half = width // 2
+    return 2.0 * tokens * 2 * 4 * half * ((inputs + half) + (width + half))
 
 
 def parameters(bert) -> int:

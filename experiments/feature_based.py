@@ -69,18 +69,6 @@ class FeatureTagger(ModelWithLosses):
     _labels = staticmethod(BertTagger._labels)
 
 
-def training_flops(bert, combination, width, layers, words) -> int:
-    """Floating-point operations of the BiLSTMs' matrix products in one training step."""
-    states = select_layers(range(bert.num_hidden_layers + 1), combination)
-    inputs, half, forward = bert.hidden_size, width // 2, 0
-    if combination.startswith("concat"):
-        inputs *= len(states)
-    for layer in range(layers):
-        below = inputs if layer == 0 else width
-        forward += 2 * words * 2 * 4 * half * (below + half)  # two directions of four gates
-    return 3 * forward
-
-
 def _bidirectional(width, seed, dtype):
     def lstm(backwards):
         offset = 2 * int(backwards)

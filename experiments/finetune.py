@@ -99,6 +99,10 @@ def summary(results):
         baseline = results["baseline"].get(name)
         beside = f"   (without a model {baseline:.4f})" if baseline is not None else ""
         lines.append(f"  dev {name:<24} {value:.4f}{beside}")
+    for name in ("dev_before_tuning", "dev_mismatched"):
+        if name in results:
+            scores = ", ".join(f"{metric} {value:.4f}" for metric, value in results[name].items())
+            lines.append(f"  {name}: {scores}")
     for what, path in results["files"].items():
         lines.append(f"  {what}: {path}")
     return "\n".join(lines)

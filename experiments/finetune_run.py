@@ -10,14 +10,13 @@ import math
 import time
 from pathlib import Path
 
-import numpy as np
-
 from data_prep.tasks import get_task
-from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches
+from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches, sample
 from data_prep.tasks.featurize import cache_key, featurize
-from experiments import distribution, example_scores, feature_based, frozen_features, loop
+from experiments import cost, distribution, example_scores, feature_based, frozen_features, loop
 from experiments.checkpointing import Checkpoints
 from experiments.finetune import feature_cache
+from experiments.matrix_rate import peak_flops
 from experiments.progress import Progress, training_flops
 from experiments.training import StepOptions, get_trainer
 from official_bert import heads
@@ -26,8 +25,10 @@ from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
-_LENGTH_BUCKET = 32  # texts of like lengths share batches, and pad to multiples of this
-_OPEN_LENGTH = 8  # to multiples of this, where one compiled step takes every length
+# Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
+_FEW_LENGTHS = (32, 32)  # each length is compiled
+_ANY_LENGTH = (16, 8)  # one compiled step takes all
+_SENTENCES = (8, 8)  # of words, each with its own label
 # The source model of the last runs, so that a search does not read it again for every cell.
 _sources = collections.OrderedDict()
 
@@ -121,8 +122,7 @@ def run(config, folder, progress):
     }
     if folder.write:
         _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
-        if config.predict_test:
-            _predict_other_splits(folder, task, trainer, source, config, multiple_of, results)
+        _other_splits(folder, task, trainer, source, config, multiple_of, results)
     results["seconds"] = round(state.seconds + time.perf_counter() - started - here, 2)
     folder.write_json("results.json", results)
     if folder.write:
@@ -136,11 +136,7 @@ class Data:
     complete = staticmethod(lambda batch: batch)
 
     def __init__(self, task, split, tokenizer, config, limit):
-        self.examples = task.examples(split)
-        if limit and limit < len(self.examples):
-            # A subset is a sample, as files may be sorted; the same for every seed.
-            order = np.argsort(np.random.Philox(key=[0, 0]).random_raw(len(self.examples)))
-            self.examples = [self.examples[i] for i in sorted(order[:limit])]
+        self.examples = sample(task.examples(split), limit)
         if not self.examples:
             raise UserError(f"task {task.name} has no {split} examples in {config.data_dir}")
         self.features = featurize(
@@ -235,7 +231,8 @@ def _train(trainer, feed, evaluator, num_steps, config, folder, progress, data_k
         steps_per_call=1 if config.distribute == "multi_worker" else 0,
     )
     show = progress and folder.write
-    with Progress(folder, state.step, num_steps, show, f"finetune {config.task}") as shown:
+    name, peak = f"finetune {config.task}", peak_flops(trainer.strategy, config.precision)
+    with Progress(folder, state.step, num_steps, show, name, peak) as shown:
         before = state.seconds
         loop.train(
             trainer,
@@ -311,16 +308,17 @@ def _padding(config):
     """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
     if not config.length_buckets or config.distribute == "tpu":
         return None, None
-    is_open = config.distribute == "one_device" and not config.jit_compile
-    return _LENGTH_BUCKET, _OPEN_LENGTH if is_open else _LENGTH_BUCKET
+    if config.distribute != "one_device" or config.jit_compile:
+        return _FEW_LENGTHS
+    return _SENTENCES if config.features else _ANY_LENGTH
 
 
 def _flops_counter(bert, config):
     """Function of (rows, length): floating-point operations of one training step."""
     if not config.features:
         return lambda rows, length: training_flops(bert, rows, length)
-    return lambda rows, length: feature_based.training_flops(
-        bert, config.features, config.feature_width, 2, rows * length
+    return lambda rows, length: (
+        3 * cost.bilstm_flops(bert, config.features, config.feature_width, rows * length)
     )
 
 
@@ -343,10 +341,10 @@ def _write_files(folder, task, dev, predictions, trainer, source, config, result
         results["files"]["model"] = str(folder.model)
 
 
-def _predict_other_splits(folder, task, trainer, source, config, multiple_of, results):
-    """Predictions for every split but train and dev that the data has."""
+def _other_splits(folder, task, trainer, source, config, multiple_of, results):
+    """Scores further dev splits (MNLI mismatched); predicts test splits where that is asked for."""
     for split in task.splits:
-        if split in ("train", "dev"):
+        if split in ("train", "dev") or not (config.predict_test or split.startswith("dev")):
             continue
         try:
             data = Data(task, split, source.tokenizer, config, 0)
@@ -354,8 +352,13 @@ def _predict_other_splits(folder, task, trainer, source, config, multiple_of, re
             results.setdefault("splits_without_predictions", {})[split] = str(error)
             continue
         if config.features:
-            data.freeze(task, _with_dropout(source.config, config.dropout), source, config, False)
-        predictions, _ = Evaluator(trainer, task, data, config, multiple_of).predict()
+            bert = _with_dropout(source.config, config.dropout)
+            data.freeze(task, bert, source, config, progress=False)
+        evaluator = Evaluator(trainer, task, data, config, multiple_of)
+        if split.startswith("dev"):
+            predictions, results[split] = evaluator.evaluate(trainer.step)
+        else:
+            predictions, _ = evaluator.predict()
         paths = _write_predictions(task, folder.predictions / split, predictions)
         results["files"][f"{split} predictions"] = paths[0]
 

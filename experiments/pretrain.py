@@ -10,6 +10,7 @@ save first; the same command goes on where the run stopped, also after a kill, t
 """
 
 import sys
+import time
 
 from experiments.config import PretrainConfig, config_from_flags, define_flags
 from experiments.run_folder import RunFolder
@@ -17,7 +18,7 @@ from official_bert import commands
 from official_bert.errors import UserError
 
 
-def run(config, workdir, progress=True, overwrite=False):
+def run(config, workdir, progress=True, overwrite=False, began=None):
     """One pre-training run; continues an interrupted one, returns the results of a finished one.
 
     Args:
@@ -25,6 +26,8 @@ def run(config, workdir, progress=True, overwrite=False):
       workdir: the run's folder.
       progress: show a progress line on stderr.
       overwrite: discard an earlier run in `workdir`.
+      began: `time.perf_counter()` of when the command began; the log says when the first step was
+        done, counted from there.
 
     Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
       value} of the last phase, "model", ...
@@ -45,19 +48,21 @@ def run(config, workdir, progress=True, overwrite=False):
         return finished
     from experiments import pretrain_run
 
-    return pretrain_run.run(config, folder, progress)
+    return pretrain_run.run(config, folder, progress, began)
 
 
 def main(_):
     from absl import flags
 
+    began = time.perf_counter()
     config = config_from_flags()
     if not isinstance(config, PretrainConfig):
         raise UserError(f"--config gives a {type(config).__name__}; pretrain needs PretrainConfig")
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
     commands.import_tensorflow()
-    print(summary(run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite)))
+    results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite, began=began)
+    print(summary(results))
 
 
 def summary(results):

@@ -11,6 +11,7 @@ import numpy as np
 from data_prep.records import open_records, pretraining_dataset
 from experiments import distribution, heldout, loop
 from experiments.checkpointing import Checkpoints
+from experiments.matrix_rate import peak_flops
 from experiments.progress import Progress, training_flops
 from experiments.training import StepOptions, get_trainer
 from official_bert.checkpoints import model_folder, resolve
@@ -31,8 +32,8 @@ _SIZES = (
 )
 
 
-def run(config, folder, progress):
-    """See `experiments.pretrain.run`; `folder` is its RunFolder."""
+def run(config, folder, progress, began=None):
+    """See `experiments.pretrain.run`; `folder` is its RunFolder, `began` its first moment."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
     bert, tokenizer, weights = _starting_point(config)
@@ -84,7 +85,15 @@ def run(config, folder, progress):
     folder.forget_metrics_after(state.step)
     here = -state.seconds  # training time of this process: what is added to it from here on
     show = progress and folder.write
-    with Progress(folder, state.step, config.num_train_steps, show, "pretrain") as shown:
+    with Progress(
+        folder,
+        state.step,
+        config.num_train_steps,
+        show,
+        "pretrain",
+        peak_flops(strategy, config.precision),
+        started if began is None else began,
+    ) as shown:
         loop.train(
             trainer,
             feed,

@@ -16,10 +16,17 @@ class Progress:
       last_step: where training ends.
       show: whether to draw the progress line on stderr.
       name: what stands at its left.
+      peak_flops: FLOP/s of matrix products alone (`matrix_rate`); 0 leaves utilisation out.
+      started: `time.perf_counter()` when the run began, to say when the first step was done.
     """
 
-    def __init__(self, run, first_step, last_step, show=True, name=""):
+    def __init__(
+        self, run, first_step, last_step, show=True, name="", peak_flops=0.0, started=None
+    ):
         self._run = run
+        self._peak_flops = peak_flops
+        self._started = started
+        self._first_step = first_step
         self._writer = None
         self._file = None
         self._bar = tqdm(
@@ -44,8 +51,13 @@ class Progress:
 
     def advance(self, steps, examples, tokens, flops, loss):
         """Counts finished steps and refreshes the line."""
+        if self._started is not None:
+            seconds = time.perf_counter() - self._started
+            self.say(f"first step after {seconds:.1f} s")
+            self.log(self._first_step + steps, {"seconds_to_first_step": round(seconds, 2)})
+            self._started = None
         self._speed.add(steps, examples, tokens, flops)
-        rates = self._speed.rates()
+        rates = self._rates()
         self._bar.set_postfix_str(f"loss {loss:.3f}{_describe(rates)}", refresh=False)
         self._bar.update(steps)
 
@@ -53,7 +65,7 @@ class Progress:
         """Records one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
         if not self._run.write:
             return
-        rates = self._speed.rates()
+        rates = self._rates()
         values = {"step": step, "time": round(time.time(), 2), **metrics, **rates}
         if self._file is None:
             self._file = open(self._run.path / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
@@ -72,6 +84,12 @@ class Progress:
             self._file.close()
         if self._writer:
             self._writer.close()
+
+    def _rates(self):
+        rates = self._speed.rates()
+        if rates and self._peak_flops:
+            rates["flop_utilisation"] = round(rates["flops_per_second"] / self._peak_flops, 6)
+        return rates
 
     def _write_events(self, step, values):
         import tensorflow as tf
@@ -118,11 +136,14 @@ def _describe(rates):
     if not rates:
         return ""
     steps = rates["steps_per_second"]
-    return (
+    line = (
         f", {steps:.2f} steps/s, {rates['examples_per_second']:.0f} examples/s, "
         f"{rates['tokens_per_second']:.0f} tokens/s, "
         f"{rates['flops_per_second'] / 1e9:.0f} GFLOP/s"
     )
+    if "flop_utilisation" in rates:
+        line += f" ({rates['flop_utilisation']:.0%} of the matrix rate)"
+    return line
 
 
 def training_flops(config, sequences, length, predictions=0):

@@ -149,7 +149,7 @@ def _define_flags():
     flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
     flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
     flags.DEFINE_integer("queue", 32, "Requests that may wait; one more is refused.", 1)
-    flags.DEFINE_integer("parallel", 2, "Requests that are computed at the same time.", 1)
+    flags.DEFINE_integer("parallel", 2, "Batches that are computed at the same time.", 1)
 
 
 if __name__ == "__main__":

@@ -237,7 +237,7 @@ class Trainer:
                 parts, seed_of, weights, with_metrics, variables
             )
         gradients, sums, metrics = self._sum_over_replicas([gradients, sums, metrics])
-        losses = tf.math.divide_no_nan(sums, weights)
+        losses = self._means(sums, weights)
         # A variable that the loss does not reach (the pooler without next-sentence prediction)
         # has no gradient and is not decayed either.
         reached = [variables[i] for i in self._reached]
@@ -271,7 +271,7 @@ class Trainer:
                 with tape.stop_recording():
                     weights = tf.stack([weight for _, weight in terms.values()])
                     weights = self._sum_over_replicas(weights)
-            loss = tf.reduce_sum(tf.math.divide_no_nan(sums, weights))
+            loss = tf.reduce_sum(self._means(sums, weights))
         gradients = tape.gradient(loss, variables)
         self._reached = [i for i, gradient in enumerate(gradients) if gradient is not None]
         # A lookup's gradient lists rows, some of them twice: its norm is not that of their sum.
@@ -312,6 +312,11 @@ class Trainer:
             terms = self.model.loss_terms(batch, outputs)
             total += tf.stack([weight for _, weight in terms.values()])
         return total
+
+    def _means(self, sums, weights):
+        """The loss terms [terms] from their global sums and weights."""
+        epsilons = [self.model.loss_epsilons.get(name, 0.0) for name in self._loss_names]
+        return tf.math.divide_no_nan(sums, weights + tf.constant(epsilons))
 
     def _metrics(self, batch, outputs, with_metrics):
         """float32 [2, metrics] of sums and weights; zeros where they are not asked for."""

@@ -16,6 +16,17 @@ import numpy as np
 _MODEL_FIELDS = ("input_ids", "segment_ids", "label_ids", "start_positions", "end_positions")
 
 
+def sample(examples: list, limit: int) -> list:
+    """At most `limit` examples (0: all), drawn once and for all, in their order.
+
+    Files may be sorted, so the first ones would not do.
+    """
+    if not limit or limit >= len(examples):
+        return examples
+    order = _permutation(np.random.Philox(key=[0, 0]), len(examples))
+    return [examples[i] for i in sorted(order[:limit])]
+
+
 class TrainBatches:
     """The batches of all epochs, by step: any step can be the first, at no cost.
 

@@ -1,8 +1,17 @@
-"""The GLUE leaderboard's zip file, and the two averages over GLUE."""
+"""The GLUE leaderboard's zip file, and the two averages over GLUE.
 
+    python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
+
+takes the predictions of finished fine-tuning runs, one of each task, made with
+--config.predict_test=true. The diagnostic set is predicted by the MNLI run. The leaderboard takes
+only complete submissions; --allow_missing makes the zip of what there is.
+"""
+
+import glob
 import os
 import zipfile
 
+from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -64,6 +73,27 @@ def leaderboard_average(scores: dict[str, dict[str, float]]) -> float:
     )
 
 
+def find_predictions(runs: list[str]) -> list[str]:
+    """The submission files in the folders of fine-tuning runs, those of dev splits left out.
+
+    Raises:
+      UserError: a folder is no finished run, or holds no predictions for a test set.
+    """
+    found = []
+    for run in runs:
+        if not os.path.isfile(os.path.join(run, "results.json")):
+            raise UserError(f"{run} is not the folder of a finished fine-tuning run")
+        paths = glob.glob(os.path.join(glob.escape(run), "predictions", "*", "*.tsv"))
+        paths = [path for path in paths if _split(path).startswith("test") or _split(path) == "ax"]
+        if not paths:
+            raise UserError(
+                f"{run} has no predictions for a test set; run it again with "
+                "--config.predict_test=true --overwrite"
+            )
+        found += sorted(paths)
+    return found
+
+
 def write_zip(paths: list[str], zip_path: str, allow_missing: bool = False) -> list[str]:
     """Zips prediction files (as `Glue.write` names them); returns the names that are missing.
 
@@ -103,3 +133,34 @@ def _score(scores, task: str, metric: str) -> float:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
+
+
+def _split(path: str) -> str:
+    return os.path.basename(os.path.dirname(path))
+
+
+def main(_) -> None:
+    from absl import flags
+
+    values = flags.FLAGS
+    runs = sorted(path for pattern in values.runs for path in glob.glob(pattern))
+    if not runs:
+        raise UserError(f"--runs: nothing matches {', '.join(values.runs)}")
+    paths = find_predictions([path for path in runs if os.path.isdir(path)])
+    missing = write_zip(paths, values.output, values.allow_missing)
+    print(f"{values.output}: {len(paths)} files")
+    if missing:
+        print(f"missing, the leaderboard will not take it: {', '.join(missing)}")
+
+
+def _define_flags() -> None:
+    from absl import flags
+
+    flags.DEFINE_list("runs", None, "Folders of fine-tuning runs, or globs.", required=True)
+    flags.DEFINE_string("output", None, "The zip file to write.", required=True)
+    flags.DEFINE_bool("allow_missing", False, "Write it even if tasks are missing.")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)

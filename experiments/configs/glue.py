@@ -6,8 +6,11 @@
 
 Tasks: cola sst2 mrpc stsb qqp mnli qnli rte wnli. Scales: paper (BERT base: minutes a task on a
 GPU, hours for MNLI and QQP), large (several random restarts: add seed=1,2,3,4,5 to the search),
-small (a small model on a CPU), smoke (a minute). Add --config.predict_test=true for the files that
-the leaderboard takes.
+small (a small model on a CPU), smoke (a minute). With --config.predict_test=true a run also writes
+its test set's predictions; one run of each task in runs/glue, MNLI's with the diagnostic set, then
+makes the leaderboard's file:
+
+    python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
 
 Expected with BERT base on dev: MRPC F1 about 88, SST-2 accuracy about 92, CoLA Matthews about 58.
 """

@@ -72,6 +72,36 @@ def pretraining_twin() -> list[Result]:
     ]
 
 
+@check("torch", "transformers")
+def finetuning_steps() -> list[Result]:
+    """20 steps of every head on a toy encoder; benchmarks/finetune_parity.py takes MiniLM."""
+    import torch
+
+    from tests.parity import finetuning
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    config = finetuning.without_dropout(peers.SMALL)
+    results = []
+    for name, head, labels in (
+        ("classification", _head("classification", 3), lambda r, n, _: r.integers(0, 3, n)),
+        ("regression", _head("classification", 1, "regression"), lambda r, n, _: r.normal(2, 1, n)),
+        ("span", _head("span", 2), None),
+        ("choice", _head("multiple_choice", 2), lambda r, n, _: r.integers(0, 2, n)),
+        ("tagging", _head("tagging", 4), lambda r, n, length: r.integers(-1, 4, (n, length))),
+    ):
+        encoder = ob.BertEncoder(config, seed=5)
+        peers.shake(encoder)
+        model = finetuning.make_model(encoder, head, seed=6)
+        batches = [_finetuning_batch(config, name, labels, step) for step in range(20)]
+        ours, theirs = finetuning.loss_curves(model, batches, peak=1e-3, warmup_steps=5)
+        worst = float(np.max(np.abs(ours - theirs)))
+        what = f"loss, worst of 20 fine-tuning steps of a toy model; {name}"
+        results.append(Result(what, "transformers (PyTorch)", worst, 1e-4))
+    torch.set_num_threads(threads)
+    return results
+
+
 @check(needs_data=True, slow=True)
 def bert_tiny_on_sst2(data_dir) -> list[Result]:
     """The trained BERT-tiny encoder, fine-tuned on SST-2: Turc et al. report 83.2 on test."""
@@ -120,3 +150,23 @@ def learnable_batch(vocab_size: int, step: int) -> dict:
         "masked_lm_weights": weights,
         "next_sentence_labels": is_random.astype("int32"),
     }
+
+
+def _head(head, num_labels, problem="single_label"):
+    return {"head": head, "num_labels": num_labels, "problem": problem}
+
+
+def _finetuning_batch(config, head, labels, step):
+    """Random ids with the labels of a head; a choice is between a row and the row after it."""
+    rows, length = 6, 20
+    batch = peers.random_batch(config, rows, length, seed=step)
+    batch = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    if head == "choice":
+        batch = {name: np.stack([x, np.roll(x, 1, axis=0)], axis=1) for name, x in batch.items()}
+    rng = np.random.default_rng([12, step])
+    if labels:
+        values = labels(rng, rows, length)
+        batch["label_ids"] = values.astype("float32" if values.dtype.kind == "f" else "int32")
+        return batch
+    start = rng.integers(0, 8, rows).astype("int32")
+    return {**batch, "start_positions": start, "end_positions": start + 1}

