@@ -79,11 +79,14 @@ class DynamicMasking:
         random_ids = tf.minimum(random_ids, self._vocab_size - 1)  # float32 may round up
         becomes = tf.where(fate < self._mask_below, self._mask, originals)
         becomes = tf.where(fate >= self._same_below, random_ids, becomes)
-        where = tf.where(used)
-        rows = tf.stack([tf.cast(where[:, 0], tf.int32), tf.boolean_mask(places, used)], axis=1)
+        becomes = tf.where(used, becomes, self._cls)  # slots without use write [CLS] where it is
+        flat = places + tf.range(tf.shape(ids)[0])[:, None] * self._length
+        corrupted = tf.tensor_scatter_nd_update(
+            tf.reshape(ids, [-1]), tf.reshape(flat, [-1, 1]), tf.reshape(becomes, [-1])
+        )
         missing = [[0, 0], [0, self._wanted_slots - slots]]
         return batch | {
-            "input_ids": tf.tensor_scatter_nd_update(ids, rows, tf.boolean_mask(becomes, used)),
+            "input_ids": tf.reshape(corrupted, tf.shape(ids)),
             "masked_lm_positions": tf.pad(places, missing),
             "masked_lm_ids": tf.pad(originals, missing),
             "masked_lm_weights": tf.pad(tf.cast(used, tf.float32), missing),
