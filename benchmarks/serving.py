@@ -1,6 +1,6 @@
 """Latency and throughput of a served classifier, from text to logits.
 
-    BERT_DATA_DIR=... python benchmarks/serving.py --shapes=minilm,base
+    BERT_DATA_DIR=... python benchmarks/serving.py --shapes=minilm,base --output=benchmarks/results
 
 Every contestant gets the same weights and the same texts (SST-2 sentences, SQuAD passages),
 tokenises them with its own fast tokeniser and pads as its documentation says; logits are compared
@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # the repository; child processes inherit it
 
 SHAPES = {"minilm": (6, 384, 12), "base": (12, 768, 12)}  # layers, width, heads
 CONTESTANTS = (
@@ -165,8 +167,10 @@ def _work(name, folder, connection):
             logits = predict(texts)
             seconds = time.perf_counter() - start
             connection.send((logits.tolist(), seconds))
+    except EOFError:  # the process that asks has ended
+        pass
     except Exception as error:  # told to the process that waits for an answer
-        connection.send(f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
+        connection.send(f"{type(error).__name__}: {error}"[:200].split("\n")[0])
 
 
 def make_models(shape, data_dir, folder):

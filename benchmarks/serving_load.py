@@ -1,6 +1,6 @@
 """Load on the local server: many clients at once, right and wrong requests mixed.
 
-    BERT_DATA_DIR=... python benchmarks/serving_load.py --model=exported/sst2
+    BERT_DATA_DIR=... python benchmarks/serving_load.py --model=exported/sst2 --figure=load.svg
 
 Starts `experiments.serve`, sends requests from 16 clients until both the number and the seconds are
 reached, and prints rate, latency, errors and the server's memory as it went. Ends with 1 if a right
@@ -41,12 +41,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--data_dir", default=os.environ.get("BERT_DATA_DIR", ""))
+    parser.add_argument("--figure", default="", help="image file: memory and answers over time")
     options = parser.parse_args()
     path = Path(options.data_dir) / "glue_data" / "SST-2" / "dev.tsv"
     texts = [line.split("\t")[0] for line in path.read_text("utf-8").splitlines()[1:]]
 
     command = [sys.executable, "-m", "experiments.serve", f"--model={options.model}", "--port=0"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     line = server.stdout.readline()
     name, port = re.search(r"serving (\S+) at http://[^:]+:(\d+)/", line).groups()
     load = Load(f"/v1/models/{name}:predict", int(port), texts)
@@ -65,7 +67,29 @@ def main() -> int:
         f"start, {quarter:.0f} after a quarter, {last:.0f} at the end; "
         f"{'stopped' if stopped else 'did not stop'} when told"
     )
+    if options.figure:
+        draw(options.figure, memory, load)
     return int(bool(load.surprises) or last > 1.1 * quarter or not stopped)
+
+
+def draw(path, memory, load):
+    """The server's memory and the answers of each second."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(7, 4), sharex=True)
+    above.plot(range(1, len(memory) + 1), memory)
+    above.set_ylabel("memory of the\nserver, MB")
+    above.set_ylim(0, 1.3 * max(memory))
+    per_second = collections.Counter(int(when) for when in load.answered)
+    below.plot([per_second[second] for second in range(int(load.elapsed))])
+    below.set_ylabel("answers\nin a second")
+    below.set_ylim(0)
+    below.set_xlabel("seconds")
+    figure.tight_layout()
+    figure.savefig(path)
 
 
 class Load:
@@ -75,11 +99,13 @@ class Load:
         self._address, self._port, self._texts = address, port, texts
         self._numbers = itertools.count()
         self.seconds, self.statuses, self.surprises = [], collections.Counter(), []
-        self.elapsed = 0.0
+        self.answered: list[float] = []  # seconds from the start
+        self.elapsed = self._start = 0.0
 
     def run(self, clients, requests, seconds, server) -> list[float]:
         """Returns the server's memory in MB, once a second."""
-        start, done = time.monotonic(), threading.Event()
+        done = threading.Event()
+        self._start = start = time.monotonic()
 
         def wanted():
             return next(self._numbers), time.monotonic() - start
@@ -124,6 +150,7 @@ class Load:
         self.statuses[reply.status] += 1
         if reply.status == 200:
             self.seconds.append(time.perf_counter() - start)
+            self.answered.append(time.monotonic() - self._start)
         right = "predictions" in content if expected == 200 else "error" in content
         if reply.status != expected or not right:
             self.surprises.append(f"{reply.status} instead of {expected}: {str(content)[:100]}")

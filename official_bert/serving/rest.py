@@ -23,6 +23,8 @@ import flask
 import numpy as np
 from werkzeug.exceptions import HTTPException
 
+from official_bert.serving.batching import Batcher
+
 _DEFAULT_SIGNATURE = "serving_default"
 
 
@@ -33,7 +35,7 @@ class Limits(NamedTuple):
       request_bytes: size of a request's body.
       texts: rows of one request.
       queue: requests that are worked on or wait; one more is refused with 429.
-      parallel: requests that are computed at the same time.
+      parallel: batches that are computed at the same time; requests that wait share one.
     """
 
     request_bytes: int = 1_000_000
@@ -56,7 +58,6 @@ class Gate:
     def __init__(self, limits: Limits):
         self._limits = limits
         self._lock = threading.Condition()
-        self._compute = threading.Semaphore(limits.parallel)
         self._inside = 0
         self.stopping = False
 
@@ -77,10 +78,6 @@ class Gate:
             with self._lock:
                 self._inside -= 1
                 self._lock.notify_all()
-
-    def compute(self):
-        """A context in which at most `limits.parallel` requests are at a time."""
-        return self._compute
 
     def stop(self, seconds: float) -> bool:
         """Lets nobody in any more and waits for those inside; False if some remain."""
@@ -103,6 +100,12 @@ def create_app(model, name: str, page: str, limits: Limits | None = None) -> fla
     app.config["MAX_CONTENT_LENGTH"] = limits.request_bytes
     app.json.sort_keys = False
     gate = app.extensions["gate"] = Gate(limits)
+    run = Batcher(
+        lambda signature, inputs: _run(model, signature, inputs),
+        model.signatures,
+        limits.parallel,
+        limits.texts,
+    )
     version = model.path.name if model.path.name.isdecimal() else "1"
     model_path = f"/v1/models/{name}"
 
@@ -112,9 +115,7 @@ def create_app(model, name: str, page: str, limits: Limits | None = None) -> fla
         with gate.enter():
             request = _json_body(flask.request)
             signature, inputs, by_row = parse_request(request, model.signatures, limits.texts)
-            with gate.compute():
-                outputs = _run(model, signature, inputs)
-            return format_outputs(outputs, by_row)
+            return format_outputs(run(signature, inputs), by_row)
 
     @app.get(model_path)
     @app.get(f"{model_path}/versions/{version}")

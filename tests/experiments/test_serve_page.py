@@ -124,6 +124,10 @@ def marks(browser):
     return [mark.text for mark in browser.find_elements(By.TAG_NAME, "mark")]
 
 
+def bars(browser):
+    return browser.find_elements("css selector", ".track span")
+
+
 @pytest.mark.parametrize("head", list(HEADS))
 def test_the_page_shows_the_answer(browser, tmp_path, head):
     texts = {"text": "the cat sat on a <b>mat</b>"}
@@ -145,6 +149,8 @@ def test_the_page_shows_the_answer(browser, tmp_path, head):
             share = max(expected["probabilities"][0])
             assert answer.splitlines()[0].startswith(expected["labels"][0])
             assert f"{100 * share:.1f} %" in answer
+            best, worst = (bar.size["width"] for bar in bars(browser))
+            assert worst / best == pytest.approx((1 - share) / share, abs=0.05)
         elif head == "span":
             assert marks(browser) == expected["answer"]
         elif head == "tagging":
