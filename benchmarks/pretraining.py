@@ -1,6 +1,6 @@
 """Speed of one pre-training step, this project beside its peers, in one interleaved run.
 
-    python benchmarks/pretraining.py --shapes=base,mini --rounds=5 --output=benchmarks/results
+    python benchmarks/pretraining.py --shapes=base,mini --output=benchmarks/results
 
 Each contestant is a process of its own that builds its model, waits, and runs a few steps whenever
 it is its turn; turns go round, so that a machine whose speed drifts slows everybody alike. A step
@@ -11,12 +11,14 @@ FLOP/s are comparable: whoever computes more for the same result gets no credit 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,21 +27,19 @@ SHAPES = {  # layers, width, heads, batch, length, predictions
     "mini": (4, 256, 4, 32, 128, 20),
 }
 VOCABULARY = 30522
-# name -> script beside this one, its mode, its precision
+PRECISIONS = ("float32", "bfloat16")
+CEILING = "matrix products"
+CEILING_FLOPS = 10 * 2 * 1024 * 768 * 3072  # of a step of peers/matrix_product.py
+# name -> script beside this one, its mode, the precisions it runs in
 CONTESTANTS = {
-    "official_bert float32": ("peers/official_bert_step.py", "plain", "float32"),
-    "official_bert bfloat16": ("peers/official_bert_step.py", "plain", "bfloat16"),
-    "Model Garden float32": ("peers/model_garden_step.py", "plain", "float32"),
-    "Model Garden bfloat16": ("peers/model_garden_step.py", "plain", "bfloat16"),
-    "KerasHub (no NSP) float32": ("peers/keras_hub_step.py", "plain", "float32"),
-    "transformers float32": ("peers/transformers_step.py", "shipped", "float32"),
-    "transformers bfloat16": ("peers/transformers_step.py", "shipped", "bfloat16"),
-    "transformers gathered bfloat16": ("peers/transformers_step.py", "gathered", "bfloat16"),
-    "transformers gathered compiled bfloat16": (
-        "peers/transformers_step.py",
-        "compiled",
-        "bfloat16",
-    ),
+    CEILING: ("matrix_product.py", "plain", PRECISIONS),
+    "official_bert": ("official_bert_step.py", "plain", PRECISIONS),
+    "Model Garden": ("model_garden_step.py", "plain", PRECISIONS),
+    "KerasHub (no NSP)": ("keras_hub_step.py", "plain", PRECISIONS),
+    "transformers": ("transformers_step.py", "shipped", PRECISIONS),
+    "transformers, gathered": ("transformers_step.py", "gathered", PRECISIONS),
+    # Compiling takes minutes; its better precision is enough.
+    "transformers, gathered, compiled": ("transformers_step.py", "compiled", ("bfloat16",)),
 }
 
 
@@ -55,12 +55,13 @@ def flops(shape: str) -> float:
 class Contestant:
     """A process that runs steps on request."""
 
-    def __init__(self, name, shape, python):
-        script, mode, precision = CONTESTANTS[name]
+    def __init__(self, name, shape, precision, python):
+        script, mode, _ = CONTESTANTS[name]
         self.name = name
+        self.slow = name.startswith("transformers")
         self.seconds = []
         self.process = subprocess.Popen(
-            [python, str(HERE / script), json.dumps(SHAPES[shape]), mode, precision],
+            [python, str(HERE / "peers" / script), json.dumps(SHAPES[shape]), mode, precision],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -75,6 +76,7 @@ class Contestant:
         self.seconds += self._answer()["step_s"]
 
     def close(self):
+        """Ends the process; its peak resident memory in GiB."""
         self.process.stdin.write("0\n")
         self.process.stdin.flush()
         return self._answer()["peak_gib"]
@@ -84,112 +86,131 @@ class Contestant:
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
-        raise RuntimeError(f"{self.name}: the process ended ({self.process.wait()})")
+        raise RuntimeError(f"the process ended ({self.process.wait()})")
 
 
-def matrix_rate(dtype: str, seconds: float = 1.0) -> float:
-    """TensorFlow's rate for one 1024 x 768 by 768 x 3072 product, in FLOP/s: the ceiling here."""
-    code = (
-        "import tensorflow as tf, time, sys\n"
-        f"a = tf.cast(tf.random.normal([1024, 768]), '{dtype}')\n"
-        f"b = tf.cast(tf.random.normal([768, 3072]), '{dtype}')\n"
-        "f = tf.function(lambda: tf.reduce_sum(tf.cast(tf.linalg.matmul(a, b)[0], tf.float32)))\n"
-        "best = 9e9; end = time.time() + 3\n"
-        "while time.time() < end:\n"
-        "    t = time.perf_counter(); f(); best = min(best, time.perf_counter() - t)\n"
-        "print(2 * 1024 * 768 * 3072 / best)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    return float(run.stdout.split()[-1])
-
-
-def measure(shape, names, rounds, steps, pythons):
+def measure(shape, precision, names, rounds, steps, slow_rounds, pythons):
+    """One interleaved run of all contestants of a precision: (rows, {name: why it did not run})."""
     contestants, failed = [], {}
     for name in names:
-        python = pythons.get(name.split()[0], sys.executable)
+        if precision not in CONTESTANTS[name][2]:
+            continue
         try:
-            contestants.append(Contestant(name, shape, python))
+            python = pythons.get(name, sys.executable)
+            contestants.append(Contestant(name, shape, precision, python))
         except (RuntimeError, OSError) as error:
             failed[name] = str(error)
-    for _ in range(rounds):
+    for turn in range(rounds):
+        # Slow contestants join evenly spaced rounds, with a step each.
+        slow = (turn + 1) * slow_rounds // rounds > turn * slow_rounds // rounds
         for contestant in contestants:
-            contestant.turn(steps)
-    rows = []
+            if not contestant.slow:
+                contestant.turn(steps)
+            elif slow:
+                contestant.turn(1)
+    rows, rate = [], None
     for contestant in contestants:
         best, middle = min(contestant.seconds), statistics.median(contestant.seconds)
+        peak = contestant.close()
+        if contestant.name == CEILING:
+            rate = CEILING_FLOPS / best
+            continue
         rows.append(
             {
                 "contestant": contestant.name,
-                "min_ms": 1e3 * best,
+                "steps": len(contestant.seconds),
                 "median_ms": 1e3 * middle,
+                "min_ms": 1e3 * best,
                 "sequences_per_s": SHAPES[shape][3] / middle,
                 "gflops_per_s": flops(shape) / middle / 1e9,
+                "of_matrix_rate": flops(shape) / middle / rate if rate else None,
                 "first_step_s": contestant.first_step,
-                "peak_gib": contestant.close(),
+                "peak_gib": peak,
             }
         )
-    return rows, failed
+    return {"matrix_gflops_per_s": rate and rate / 1e9, "rows": rows, "failed": failed}
 
 
-def markdown(shape, rows, failed, rates):
+def markdown(shape, precision, result):
     layers, width, heads, batch, length, predictions = SHAPES[shape]
+    rate = result["matrix_gflops_per_s"]
     lines = [
-        f"### {shape}: {layers} layers, {width} wide, {heads} heads, batch {batch}, "
-        f"length {length}, {predictions} predictions; {flops(shape) / 1e9:.0f} GFLOP a step",
+        f"### {shape}, {precision}",
         "",
-        "| | median ms | min ms | sequences/s | GFLOP/s | of the matrix rate | first step, s | "
-        "peak memory, GiB |",
-        "|---|---|---|---|---|---|---|---|",
+        f"{layers} layers, {width} wide, {heads} heads, batch {batch}, length {length}, "
+        f"{predictions} predictions: {flops(shape) / 1e9:.0f} GFLOP a step. "
+        + (f"Matrix products in the same run: {rate:.0f} GFLOP/s." if rate else ""),
+        "",
+        "| | median ms | min ms | steps | sequences/s | GFLOP/s | of the matrix rate | "
+        "first step, s | peak memory, GiB |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for row in sorted(rows, key=lambda row: row["median_ms"]):
-        rate = rates["bfloat16" if "bfloat16" in row["contestant"] else "float32"]
+    for row in sorted(result["rows"], key=lambda row: row["median_ms"]):
+        share = "" if row["of_matrix_rate"] is None else f"{row['of_matrix_rate']:.0%}"
         lines.append(
             f"| {row['contestant']} | {row['median_ms']:.0f} | {row['min_ms']:.0f} | "
-            f"{row['sequences_per_s']:.1f} | {row['gflops_per_s']:.0f} | "
-            f"{row['gflops_per_s'] * 1e9 / rate:.0%} | {row['first_step_s']:.0f} | "
-            f"{row['peak_gib']:.1f} |"
+            f"{row['steps']} | {row['sequences_per_s']:.1f} | {row['gflops_per_s']:.0f} | {share} "
+            f"| {row['first_step_s']:.0f} | {row['peak_gib']:.1f} |"
         )
-    lines += [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
+    lines += [""] * bool(result["failed"])
+    lines += [f"- {name}: did not run ({reason})" for name, reason in result["failed"].items()]
     return "\n".join(lines)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shapes", default="base,mini")
-    parser.add_argument("--contestants", default="", help="comma-separated names; empty: all")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=4, help="steps a turn")
+    parser.add_argument("--precisions", default=",".join(PRECISIONS))
+    parser.add_argument("--contestants", default="", help="names, separated by ;  empty: all")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=3, help="steps a turn")
+    parser.add_argument(
+        "--slow_rounds", type=int, default=3, help="rounds of a step in which transformers join"
+    )
     parser.add_argument(
         "--model_garden_python", default="", help="a Python that has tf-models-official installed"
     )
     parser.add_argument("--output", default="", help="folder for pretraining.json and .md")
     options = parser.parse_args()
-    names = [name for name in options.contestants.split(",") if name] or list(CONTESTANTS)
+    names = [name for name in options.contestants.split(";") if name] or list(CONTESTANTS)
+    if CEILING not in names:
+        names.insert(0, CEILING)
     if not options.model_garden_python:
-        names = [name for name in names if not name.startswith("Model Garden")]
-    rates = {dtype: matrix_rate(dtype) for dtype in ("float32", "bfloat16")}
-    text, results = [], {"matrix_rate": rates, "machine": platform.processor(), "shapes": {}}
-    text.append(
-        "Matrix products here: "
-        + ", ".join(f"{rate / 1e9:.0f} GFLOP/s {dtype}" for dtype, rate in rates.items())
-    )
+        names = [name for name in names if name != "Model Garden"]
+    pythons = {"Model Garden": options.model_garden_python}
+    started = time.time()
+    results = {"machine": _machine(), "date": time.strftime("%Y-%m-%d"), "runs": {}}
+    text = [f"{results['date']}, {results['machine']}"]
+    # One precision at a time: all contestants at once would want 40 GiB at base shape.
     for shape in options.shapes.split(","):
-        pythons = {"Model": options.model_garden_python}
-        rows, failed = measure(shape, names, options.rounds, options.steps, pythons)
-        results["shapes"][shape] = {"rows": rows, "failed": failed}
-        text.append(markdown(shape, rows, failed, rates))
-        print(text[-1], flush=True)
+        for precision in options.precisions.split(","):
+            result = measure(
+                shape,
+                precision,
+                names,
+                options.rounds,
+                options.steps,
+                min(options.slow_rounds, options.rounds),
+                pythons,
+            )
+            results["runs"][f"{shape} {precision}"] = result
+            text.append(markdown(shape, precision, result))
+            print(text[-1] + "\n", flush=True)
+    results["seconds"] = round(time.time() - started)
     if options.output:
         folder = Path(options.output)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "pretraining.json").write_text(json.dumps(results, indent=2) + "\n")
         (folder / "pretraining.md").write_text("\n\n".join(text) + "\n")
+
+
+def _machine():
+    """'N cores of PROCESSOR', as far as the system says."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
+    return f"{os.cpu_count()} cores of {model}"
 
 
 if __name__ == "__main__":

@@ -54,6 +54,9 @@ class ModelWithLosses(keras.Model):
     Batches are dictionaries that hold labels and inputs together; `fit` takes a dataset of them.
     """
 
+    # Added to the weight of a term where it is divided by: once, after everything is summed.
+    loss_epsilons = {}
+
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError
 
@@ -61,10 +64,11 @@ class ModelWithLosses(keras.Model):
         return {}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        terms = self.loss_terms(x, y_pred)
-        for name, (total, weight) in terms.items():
-            self._mean(name).update_state(total / weight, weight)
-        return sum(total / weight for total, weight in terms.values())
+        losses = []
+        for name, (total, weight) in self.loss_terms(x, y_pred).items():
+            losses.append(total / (weight + self.loss_epsilons.get(name, 0.0)))
+            self._mean(name).update_state(losses[-1], weight)
+        return sum(losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         for name, (total, weight) in self.metric_terms(x, y_pred).items():

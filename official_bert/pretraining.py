@@ -13,8 +13,6 @@ from official_bert.layers import Dense, LayerNorm, activation
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import fold_in, next_seed, uniform
 
-# google-research/bert adds this to the number of predictions before it divides.
-_LOSS_EPSILON = 1e-5
 # A part of the seed that no layer of the encoder uses.
 _PREDICTED_POSITIONS = 1000
 
@@ -37,6 +35,9 @@ class BertPretrainer(ModelWithLosses):
         paper, less is cheaper where the vocabulary is large beside the model.
       seed: seed of the initial weights, when `encoder` is a configuration.
     """
+
+    # google-research/bert adds it to the number of predictions of a batch before it divides.
+    loss_epsilons = {"masked_lm_loss": 1e-5}
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class BertPretrainer(ModelWithLosses):
         """{"masked_lm_loss", "next_sentence_loss" (with `use_nsp`)}: (sum, weight)."""
         losses = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
         total, weight = weighted_sum(losses, outputs["masked_lm_weights"])
-        terms = {"masked_lm_loss": (total, weight + _LOSS_EPSILON)}
+        terms = {"masked_lm_loss": (total, weight)}
         if self.use_nsp:
             labels = batch["next_sentence_labels"][:, 0]
             terms["next_sentence_loss"] = weighted_sum(

@@ -10,6 +10,7 @@ import tensorflow as tf
 from turns import arguments, random_batch, take_turns
 
 (layers, width, heads, batch, length, predictions), _, precision = arguments()
+keras.config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
 backbone = keras_hub.models.BertBackbone(
     vocabulary_size=30522,
     num_layers=layers,
@@ -36,7 +37,8 @@ def forward():
     return head(sequence, raw["masked_lm_positions"])
 
 
-forward()
+# In a graph: an eager call of the head fails under mixed_bfloat16.
+tf.function(forward)()
 variables = backbone.trainable_variables + [
     v for v in head.trainable_variables if v is not backbone.token_embedding.embeddings
 ]
@@ -47,7 +49,7 @@ optimizer.build(variables)
 def train_step():
     with tf.GradientTape() as tape:
         losses = keras.losses.sparse_categorical_crossentropy(
-            raw["masked_lm_ids"], forward(), from_logits=True
+            raw["masked_lm_ids"], tf.cast(forward(), tf.float32), from_logits=True
         )
         loss = tf.reduce_mean(losses)
     gradients = tape.gradient(loss, [v.value for v in variables])

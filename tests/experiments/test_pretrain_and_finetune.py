@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import random
 from pathlib import Path
 
 import numpy as np
@@ -38,20 +37,7 @@ def feature_cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """A folder of train.tsv and dev.tsv; texts with "cat" are of kind animal."""
-    folder = tmp_path_factory.mktemp("texts")
-    draw = random.Random(1)
-    for name, rows in (("train", 160), ("dev", 43)):
-        with open(folder / f"{name}.tsv", "w", encoding="utf-8") as file:
-            file.write("text\tlabel\n")
-            for _ in range(rows):
-                words = [w for w in draw.choices(tiny_runs.WORDS, k=draw.randint(3, 14))]
-                words = [w for w in words if w != "cat"]
-                animal = draw.random() < 0.4
-                if animal:
-                    words.insert(draw.randint(0, len(words)), "cat")
-                file.write(f"{' '.join(words)}\t{'animal' if animal else 'other'}\n")
-    return folder
+    return tiny_runs.write_labelled_texts(tmp_path_factory.mktemp("texts"))
 
 
 def _finetune_config(texts, model="", **fields):
@@ -96,6 +82,8 @@ def test_pretraining_leaves_the_runs_folder(pretrained):
     lines = [json.loads(line) for line in (workdir / "metrics.jsonl").open()]
     logged = next(line for line in lines if line["step"] == 15)
     assert {"loss", "masked_lm_loss", "gradient_norm", "learning_rate"} < set(logged)
+    assert 0 < logged["flop_utilisation"] < 1
+    assert lines[0]["step"] == 1 and lines[0]["seconds_to_first_step"] > 0
     versions = json.loads((workdir / "versions.json").read_text())
     assert versions["packages"]["keras"] and versions["seed"] == 12345
 

@@ -97,6 +97,20 @@ def test_one_call_of_n_steps_equals_n_calls():
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
+def test_the_epsilon_of_the_masked_lm_loss_counts_once():
+    batch = _batch()
+    batch["masked_lm_weights"] = np.zeros_like(batch["masked_lm_weights"])
+    batch["masked_lm_weights"][5, 0] = 1
+    total, weight = BertPretrainer(QUIET, seed=1).loss_terms(
+        batch, BertPretrainer(QUIET, seed=1)(batch)
+    )["masked_lm_loss"]
+    assert float(weight) == 1
+    for accumulation in (1, 4):
+        trainer = _trainer(StepOptions(accumulation=accumulation))
+        loss = trainer.train_from(_iterator([batch]), 1)["masked_lm_loss"][0]
+        np.testing.assert_allclose(loss, float(total) / (1 + 1e-5), rtol=2e-6)
+
+
 def test_lengths_share_one_compilation():
     trainer = Trainer(lambda s: BertPretrainer(QUIET, seed=s), ONE, StepOptions())
     traced = []

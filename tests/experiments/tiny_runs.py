@@ -48,6 +48,21 @@ def make_records(folder):
     return folder
 
 
+def write_labelled_texts(folder):
+    """folder/train.tsv (160 rows) and dev.tsv (43); texts with "cat" are of kind animal."""
+    draw = random.Random(1)
+    for name, rows in (("train", 160), ("dev", 43)):
+        with open(folder / f"{name}.tsv", "w", encoding="utf-8") as file:
+            file.write("text\tlabel\n")
+            for _ in range(rows):
+                words = [w for w in draw.choices(WORDS, k=draw.randint(3, 14)) if w != "cat"]
+                animal = draw.random() < 0.4
+                if animal:
+                    words.insert(draw.randint(0, len(words)), "cat")
+                file.write(f"{' '.join(words)}\t{'animal' if animal else 'other'}\n")
+    return folder
+
+
 def bert(**fields):
     sizes = {
         "vocab_size": len(SPECIAL) + 1 + len(WORDS),

@@ -43,6 +43,32 @@ def test_layer_norm(wrap):
         np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1.0, 200.0])
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_cross_entropy(wrap, scale):
+    """At scale 200 most probabilities are 0 in float32, and their losses still exact."""
+    labels = tf.constant(np.random.default_rng(2).integers(0, 16, (4, 5)), tf.int32)
+    ours = value_and_gradients(
+        wrap(lambda x: tensorflow_kernels.cross_entropy(x, labels)), scale * X
+    )
+    plain = value_and_gradients(
+        lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x), scale * X
+    )
+    for a, b in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-6)
+
+
+def test_scores_of_table():
+    rng = np.random.default_rng(3)
+    x, table, bias = (
+        tf.constant(rng.normal(size=shape), tf.float32) for shape in ((6, 16), (9, 16), (9,))
+    )
+    ours = value_and_gradients(tensorflow_kernels.scores_of_table, x, table, bias)
+    plain = value_and_gradients(lambda x, t, b: x @ tf.transpose(t) + b, x, table, bias)
+    for a, b in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "function",
     [
