@@ -3,9 +3,9 @@
     python -m experiments.finetune --config=glue --config.task=mrpc --config.model=MODEL \\
         --config.data_dir=glue_data/MRPC --workdir=runs/mrpc
 
-leaves in the work folder: results.json, predictions in the task's official format, analysis.json
-(confusion matrix, scores of each class, the most confident mistakes), metrics.jsonl, TensorBoard
-events, and model/, a model folder. The same command continues an interrupted run.
+leaves in the work folder: results.json, predictions in the task's official format, report.md and
+analysis.json (confusion matrix, scores of each class, the most confident mistakes), metrics.jsonl,
+TensorBoard events, and model/, a model folder. The same command continues an interrupted run.
 
 A search over hyper-parameters is one flag; every combination is a run of its own, so an
 interrupted search continues, and the table of all is printed and kept in search.json:
@@ -99,6 +99,13 @@ def summary(results):
         baseline = results["baseline"].get(name)
         beside = f"   (without a model {baseline:.4f})" if baseline is not None else ""
         lines.append(f"  dev {name:<24} {value:.4f}{beside}")
+    for split in ("train", "dev"):
+        notes = results.get(f"{split}_notes", {})
+        told = {
+            "longer than max_seq_length and cut": notes.get("truncated_examples"),
+            "left out, answer not in the paragraph": notes.get("answers_not_found"),
+        }
+        lines += [f"  {split}: {count} texts {what}" for what, count in told.items() if count]
     for name in ("dev_before_tuning", "dev_mismatched"):
         if name in results:
             scores = ", ".join(f"{metric} {value:.4f}" for metric, value in results[name].items())

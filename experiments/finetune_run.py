@@ -13,7 +13,15 @@ from pathlib import Path
 from data_prep.tasks import get_task
 from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches, sample
 from data_prep.tasks.featurize import cache_key, featurize
-from experiments import cost, distribution, example_scores, feature_based, frozen_features, loop
+from experiments import (
+    cost,
+    distribution,
+    example_scores,
+    feature_based,
+    finetune_report,
+    frozen_features,
+    loop,
+)
 from experiments.checkpointing import Checkpoints
 from experiments.finetune import feature_cache
 from experiments.matrix_rate import peak_flops
@@ -23,6 +31,7 @@ from official_bert import heads
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
+from official_bert.files import atomic_write
 from official_bert.tokenization import BertTokenizer
 
 # Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
@@ -121,8 +130,13 @@ def run(config, folder, progress):
         "files": {},
     }
     if folder.write:
-        _write_files(folder, task, dev, dev_predictions, trainer, source, config, results)
+        analysis = _write_files(
+            folder, task, dev, dev_predictions, trainer, source, config, results
+        )
         _other_splits(folder, task, trainer, source, config, multiple_of, results)
+        with atomic_write(folder.path / "report.md") as file:
+            file.write(finetune_report.markdown(results, analysis))
+        results["files"]["report"] = str(folder.path / "report.md")
     results["seconds"] = round(state.seconds + time.perf_counter() - started - here, 2)
     folder.write_json("results.json", results)
     if folder.write:
@@ -322,11 +336,10 @@ def _flops_counter(bert, config):
     )
 
 
-def _write_files(folder, task, dev, predictions, trainer, source, config, results):
+def _write_files(folder, task, dev, predictions, analysis, trainer, source, config, results):
     paths = _write_predictions(task, folder.predictions / "dev", predictions)
     results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
     example_scores.save(folder.path / "example_scores.npz", task, dev.examples, predictions)
-    analysis = task.analysis(dev.examples, predictions)
     if analysis:
         folder.write_json("analysis.json", analysis)
         results["files"]["analysis"] = str(folder.path / "analysis.json")

@@ -15,7 +15,8 @@ from experiments.config import differences, result_dict, to_dict
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
-_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json")
+_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
+          "report.md", "example_scores.npz")  # fmt: skip
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
 _PACKAGES = ("tensorflow", "keras", "numpy", "keras-hub", "tensorflow-text")
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 from official_bert.errors import UserError
 
@@ -24,6 +25,8 @@ def read(path: str) -> list[SquadExample]:
     Raises:
       UserError: not JSON, not UTF-8, or not SQuAD's structure.
     """
+    if not os.path.getsize(path):
+        raise UserError(f"{path} is empty")
     try:
         with open(path, encoding="utf-8-sig") as file:
             articles = json.load(file)["data"]

@@ -4,6 +4,8 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
 """
 
+import math
+
 from data_prep.tasks import reading, sequences
 from data_prep.tasks.sequence_classification import PROBLEMS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
@@ -167,11 +169,14 @@ class TextClassification(SequenceClassification):
         value = row[self.label_column]
         if self.problem == "regression":
             try:
-                return float(value)
+                number = float(value)
             except (TypeError, ValueError):
+                number = math.nan
+            if not math.isfinite(number):
                 raise UserError(
                     f"{path} line {line}: {self.label_column} is {value!r}, expected a number"
-                ) from None
+                )
+            return number
         if self.problem == "multi_label":
             parts = value if isinstance(value, list) else str(value).split(self.label_separator)
             return tuple(str(part).strip() for part in parts if str(part).strip())

@@ -192,6 +192,12 @@ def test_finetuning_learns_and_leaves_its_files(finetuned):
     assert len(lines) == 1 + 43
     analysis = json.loads((workdir / "analysis.json").read_text())
     assert "confusion" in analysis and "mistakes" in analysis
+    report = (workdir / "report.md").read_text(encoding="utf-8")
+    counts = " | ".join(map(str, analysis["confusion"]["counts"][0]))
+    assert f"| animal | {counts} |" in report and "| other | " in report
+    assert f"| accuracy | {results['dev']['accuracy']:.4f} |" in report
+    for mistake in analysis["mistakes"]:
+        assert mistake["text"] in report
     assert not (workdir / "checkpoints").exists()
 
 

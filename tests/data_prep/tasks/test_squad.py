@@ -256,6 +256,7 @@ def test_baselines(tokenizer):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        ("", r"dev-v1\.1\.json is empty"),
         ('{"data": [', r"dev-v1\.1\.json line 1: not valid JSON"),
         ('{"version": 1}', "not in SQuAD's format"),
         (b'{"data":\n"\xff"}', r"dev-v1\.1\.json line 2: not UTF-8"),

@@ -94,6 +94,9 @@ def test_regression(write, tmp_path, tokenizer):
     write("dev.tsv", "text\tlabel\na\tmany\n")
     with pytest.raises(UserError, match=r"dev\.tsv line 2: label is 'many', expected a number"):
         task.examples("dev")
+    write("dev.tsv", "text\tlabel\na\tnan\n")
+    with pytest.raises(UserError, match=r"dev\.tsv line 2: label is 'nan', expected a number"):
+        task.examples("dev")
 
 
 def test_scores_baseline_and_analysis(write, tmp_path):

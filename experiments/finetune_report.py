@@ -1,0 +1,91 @@
+"""The report of one fine-tuning run: scores, confusion matrix, scores of each class, mistakes."""
+
+
+def markdown(results: dict, analysis: dict) -> str:
+    """report.md of a run.
+
+    Args:
+      results: what results.json holds.
+      analysis: what `Task.analysis` returned; any of its parts may be missing.
+    """
+    parts = [_scores(results), _notes(results)]
+    if "confusion" in analysis:
+        parts.append(_confusion(analysis["confusion"]))
+    if "per_class" in analysis:
+        parts.append(_per_class(analysis["per_class"]))
+    if analysis.get("mistakes"):
+        parts.append(_mistakes(analysis["mistakes"]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _scores(results: dict) -> str:
+    rows = [
+        (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
+        for metric, value in results["dev"].items()
+    ]
+    for name in ("dev_before_tuning", "dev_mismatched"):
+        rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
+    title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
+    return f"{title}\n\n{_table(('score', 'dev', 'without a model'), rows)}"
+
+
+def _notes(results: dict) -> str:
+    lines = [
+        f"Trained on {results['train_examples']:,} examples, {results['steps']:,} steps; "
+        f"{results['train_seconds']:.0f} s."
+    ]
+    for split in ("train", "dev"):
+        counts = results.get(f"{split}_notes", {})
+        told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
+        if told:
+            lines.append(f"{split}: {told}.")
+    return "  \n".join(lines)
+
+
+def _confusion(confusion: dict) -> str:
+    labels = [str(label) for label in confusion["labels"]]
+    rows = [
+        (label, *map(str, counts))
+        for label, counts in zip(labels, confusion["counts"], strict=True)
+    ]
+    table = _table(("true \\ predicted", *labels), rows)
+    return f"## Confusion matrix\n\n{table}"
+
+
+def _per_class(per_class: dict) -> str:
+    rows = [
+        (label, *(f"{scores[name]:.3f}" for name in ("precision", "recall", "f1")),
+         str(scores["support"]))
+        for label, scores in per_class.items()
+    ]  # fmt: skip
+    return "## Each class\n\n" + _table(("class", "precision", "recall", "F1", "examples"), rows)
+
+
+def _mistakes(mistakes: list[dict]) -> str:
+    size = "confidence" if "confidence" in mistakes[0] else "error"
+    rows = [
+        (f"{m[size]:.3f}", _shown(m["gold"]), _shown(m["predicted"]), _shown(m["text"], 300))
+        for m in mistakes
+    ]
+    return "## Most confident mistakes\n\n" + _table((size, "true", "predicted", "text"), rows)
+
+
+def _table(header, rows) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(text) -> str:
+    return str(text).replace("|", "\\|")
+
+
+def _shown(value, longest=80) -> str:
+    """A value on one line, cut where it is long."""
+    if isinstance(value, (list, tuple)):
+        value = " / ".join(map(str, value))
+    text = " ".join(str(value).split())
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _number(value) -> str:
+    return "" if value is None else f"{value:.4f}"
