@@ -1,6 +1,7 @@
 """Requests that wait are answered together, each with its own rows."""
 
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -9,23 +10,20 @@ import tensorflow as tf
 from official_bert.serving.batching import Batcher, can_be_joined
 
 
-def concrete(outputs, shape=(None,)):
-    """A concrete function text -> {name: zeros of that shape}."""
-
-    @tf.function
-    def call(text):
-        rows = tf.shape(text)[0]
-        return {name: tf.zeros([rows, *sizes]) for name, sizes in outputs.items()}
-
-    return call.get_concrete_function(text=tf.TensorSpec(shape, tf.string, name="text"))
+def signature(input_shape=(None,), **output_shapes):
+    """What a loaded signature tells of itself."""
+    return types.SimpleNamespace(
+        structured_input_signature=((), {"text": tf.TensorSpec(input_shape, tf.string)}),
+        structured_outputs={
+            name: tf.TensorSpec(shape, tf.float32) for name, shape in output_shapes.items()
+        },
+    )
 
 
 def test_only_signatures_without_padding_are_joined():
-    assert can_be_joined(concrete({"labels": [], "logits": [3]}))
-    assert not can_be_joined(concrete({"choice": []}, shape=(None, None)))
-    words = tf.function(lambda text: {"words": tf.strings.split(text).to_tensor()})
-    spec = tf.TensorSpec([None], tf.string, name="text")
-    assert not can_be_joined(words.get_concrete_function(text=spec))
+    assert can_be_joined(signature(labels=[None], logits=[None, 3]))
+    assert not can_be_joined(signature(words=[None, None]))
+    assert not can_be_joined(signature([None, None], choice=[None]))
 
 
 class Model:
@@ -51,12 +49,12 @@ def requests():
 
     def send(*rows, most_rows=8):
         model = Model()
-        run = Batcher(model.run, {"default": concrete({"double": []})}, 1, most_rows)
+        run = Batcher(model.run, {"default": signature(double=[None])}, 1, most_rows)
         answers = [None] * len(rows)
 
         def ask(place):
             try:
-                answers[place] = run("default", {"text": np.array(rows[place])})
+                answers[place] = run("default", {"text": np.array(rows[place], int)})
             except ValueError as error:
                 answers[place] = error
 
