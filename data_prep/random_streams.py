@@ -6,6 +6,7 @@ permutations may change between versions. So a seed gives the same records on ev
 """
 
 import numpy as np
+from numpy.random import Philox
 
 # What a stream is for. Each purpose has its own streams, so that a change of the masking options
 # leaves pairs and order as they are.
@@ -25,7 +26,7 @@ class RandomStream:
     def __init__(self, seed: int, purpose: int = 0, block: int = 0, duplication: int = 0):
         coordinates = (purpose << 56) | (block << 16) | duplication
         key = np.array([seed % 2**64, coordinates], np.uint64)
-        self._generator = np.random.Philox(key=key)
+        self._generator = Philox(key=key)
 
     def raw(self, size: int) -> np.ndarray:
         """uint64 [size], every bit random."""

@@ -7,6 +7,7 @@ have the same bytes whatever runs them.
 """
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 from collections.abc import Callable
@@ -101,6 +102,16 @@ class LocalWorkers:
                 future.cancel()
 
     def _bar(self, title, total, initial):
+        if not self.progress:
+            return _NoBar()
         from tqdm import tqdm
 
-        return tqdm(desc=title, total=total, initial=initial, disable=not self.progress)
+        return tqdm(desc=title, total=total, initial=initial)
+
+
+class _NoBar(contextlib.nullcontext):
+    def __enter__(self):
+        return self
+
+    def update(self):
+        pass

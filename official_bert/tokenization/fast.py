@@ -306,21 +306,24 @@ class _WordPiece:
         self._unknown = [id_of["[UNK]"]]
         self._heads = id_of
         self._tails = {piece[2:]: id for piece, id in id_of.items() if piece.startswith("##")}
-        self._longest = max(map(len, id_of))
 
     def ids(self, word: str) -> list[int]:
         if len(word) > reference.MAX_WORD_CHARACTERS:
             return self._unknown
-        ids, start, pieces = [], 0, self._heads
+        whole = self._heads.get(word)
+        if whole is not None:
+            return [whole]
+        ids, start, find = [], 0, self._heads.get
         while start < len(word):
-            for end in range(min(len(word), start + self._longest), start, -1):
-                piece = pieces.get(word[start:end])
-                if piece is not None:
-                    break
-            else:
-                return self._unknown
+            end = len(word)
+            piece = find(word[start:])
+            while piece is None:
+                end -= 1
+                if end == start:
+                    return self._unknown
+                piece = find(word[start:end])
             ids.append(piece)
-            start, pieces = end, self._tails
+            start, find = end, self._tails.get
         return ids
 
 
