@@ -6,10 +6,10 @@ Where the original's own code is installed (`pip install --no-deps bert-tensorfl
 package that Google published) it runs too, under TensorFlow 2's compatibility module, beside our
 slow reference of its algorithm. The corpus is what data_prep.sentences or data_prep.wikipedia
 writes. Every run is a process of its own; contestants take turns, so that a machine whose speed
-drifts slows all alike, and the best of the rounds counts. All have the same text. (Ours learns the
-words in its first megabytes, at some 0.25 s: --excerpt=5 shows what that makes of a small corpus.) Rates are by processor time of one core
-(start-up and imports left out), with the wall clock beside it; on a quiet machine the two agree.
-Memory is the peak of the largest process, its imports included.
+drifts slows all alike, and the best of the rounds counts. All have the same text. Ours learns the
+words in the first megabytes, at some 0.25 s: --excerpt=5 shows what that makes of a small corpus.
+Rates are by processor time of one core (start-up and imports left out), with the wall clock beside
+it; on a quiet machine the two agree. Memory is the peak of the largest process, imports included.
 """
 
 import argparse
