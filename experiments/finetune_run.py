@@ -130,9 +130,8 @@ def run(config, folder, progress):
         "files": {},
     }
     if folder.write:
-        analysis = _write_files(
-            folder, task, dev, dev_predictions, trainer, source, config, results
-        )
+        analysis = task.analysis(dev.examples, dev_predictions)
+        _write_files(folder, task, dev, dev_predictions, analysis, trainer, source, config, results)
         _other_splits(folder, task, trainer, source, config, multiple_of, results)
         with atomic_write(folder.path / "report.md") as file:
             file.write(finetune_report.markdown(results, analysis))

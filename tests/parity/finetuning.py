@@ -74,6 +74,9 @@ def loss_curves(model, batches: list[dict], peak: float, warmup_steps: int):
       batches: of `data_prep.tasks.batches`.
     """
     theirs = peers.in_transformers(model).train()
+    # It gives [PAD]'s embedding no gradient. The original does, and a span's softmax, which covers
+    # the places of padding as well, is where that can be seen.
+    theirs.base_model.embeddings.word_embeddings.padding_idx = None
     optimizer = TorchBertAdamW(theirs, peak, warmup_steps, len(batches))
     strategy = distribution.get_strategy("one_device")
     trainer = Trainer(lambda seed: model, strategy, StepOptions())
