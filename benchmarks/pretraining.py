@@ -41,6 +41,11 @@ CONTESTANTS = {
     # Compiling takes minutes; its better precision is enough.
     "transformers, gathered, compiled": ("transformers_step.py", "compiled", ("bfloat16",)),
 }
+# Who takes turns with whom; all at once would want 25 GiB at base shape.
+GROUPS = {
+    "TensorFlow": (CEILING, "official_bert", "Model Garden", "KerasHub (no NSP)"),
+    "PyTorch": (CEILING, "official_bert", *(n for n in CONTESTANTS if "transformers" in n)),
+}
 
 
 def flops(shape: str) -> float:
@@ -89,8 +94,8 @@ class Contestant:
         raise RuntimeError(f"the process ended ({self.process.wait()})")
 
 
-def measure(shape, precision, names, rounds, steps, slow_rounds, pythons):
-    """One interleaved run of all contestants of a precision: (rows, {name: why it did not run})."""
+def measure(shape, precision, names, rounds, steps, pythons):
+    """One interleaved run of the contestants of a precision: matrix rate, rows, who failed why."""
     contestants, failed = [], {}
     for name in names:
         if precision not in CONTESTANTS[name][2]:
@@ -100,14 +105,9 @@ def measure(shape, precision, names, rounds, steps, slow_rounds, pythons):
             contestants.append(Contestant(name, shape, precision, python))
         except (RuntimeError, OSError) as error:
             failed[name] = str(error)
-    for turn in range(rounds):
-        # Slow contestants join evenly spaced rounds, with a step each.
-        slow = (turn + 1) * slow_rounds // rounds > turn * slow_rounds // rounds
+    for _ in range(rounds):
         for contestant in contestants:
-            if not contestant.slow:
-                contestant.turn(steps)
-            elif slow:
-                contestant.turn(1)
+            contestant.turn(1 if contestant.slow else steps)
     rows, rate = [], None
     for contestant in contestants:
         best, middle = min(contestant.seconds), statistics.median(contestant.seconds)
@@ -131,11 +131,11 @@ def measure(shape, precision, names, rounds, steps, slow_rounds, pythons):
     return {"matrix_gflops_per_s": rate and rate / 1e9, "rows": rows, "failed": failed}
 
 
-def markdown(shape, precision, result):
+def markdown(shape, precision, group, result):
     layers, width, heads, batch, length, predictions = SHAPES[shape]
     rate = result["matrix_gflops_per_s"]
     lines = [
-        f"### {shape}, {precision}",
+        f"### {shape}, {precision}, beside {group}",
         "",
         f"{layers} layers, {width} wide, {heads} heads, batch {batch}, length {length}, "
         f"{predictions} predictions: {flops(shape) / 1e9:.0f} GFLOP a step. "
@@ -162,10 +162,10 @@ def main():
     parser.add_argument("--shapes", default="base,mini")
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--contestants", default="", help="names, separated by ;  empty: all")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="steps a turn")
     parser.add_argument(
-        "--slow_rounds", type=int, default=3, help="rounds of a step in which transformers join"
+        "--slow_rounds", type=int, default=3, help="rounds with transformers, one step each"
     )
     parser.add_argument(
         "--model_garden_python", default="", help="a Python that has tf-models-official installed"
@@ -181,21 +181,15 @@ def main():
     started = time.time()
     results = {"machine": _machine(), "date": time.strftime("%Y-%m-%d"), "runs": {}}
     text = [f"{results['date']}, {results['machine']}"]
-    # One precision at a time: all contestants at once would want 40 GiB at base shape.
     for shape in options.shapes.split(","):
         for precision in options.precisions.split(","):
-            result = measure(
-                shape,
-                precision,
-                names,
-                options.rounds,
-                options.steps,
-                min(options.slow_rounds, options.rounds),
-                pythons,
-            )
-            results["runs"][f"{shape} {precision}"] = result
-            text.append(markdown(shape, precision, result))
-            print(text[-1] + "\n", flush=True)
+            for group, members in GROUPS.items():
+                rounds = options.slow_rounds if group == "PyTorch" else options.rounds
+                present = [name for name in members if name in names]
+                result = measure(shape, precision, present, rounds, options.steps, pythons)
+                results["runs"][f"{shape} {precision} {group}"] = result
+                text.append(markdown(shape, precision, group, result))
+                print(text[-1] + "\n", flush=True)
     results["seconds"] = round(time.time() - started)
     if options.output:
         folder = Path(options.output)
@@ -205,7 +199,7 @@ def main():
 
 
 def _machine():
-    """'N cores of PROCESSOR', as far as the system says."""
+    """Cores and processor, as far as the system says."""
     model = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
