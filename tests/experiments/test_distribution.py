@@ -21,7 +21,7 @@ from experiments.config import Phase
 
 _ROOT = Path(__file__).parents[2]
 STEPS = 20
-pytestmark = pytest.mark.timeout(900)  # on a busy machine; half a minute on a free one
+pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
 
 
 @pytest.fixture(scope="module")
