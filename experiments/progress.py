@@ -26,7 +26,7 @@ class Progress:
         self._run = run
         self._peak_flops = peak_flops
         self._started = started
-        self._first_step = first_step
+        self._unlogged = {}  # goes with the next log point
         self._writer = None
         self._file = None
         self._bar = tqdm(
@@ -54,7 +54,7 @@ class Progress:
         if self._started is not None:
             seconds = time.perf_counter() - self._started
             self.say(f"first step after {seconds:.1f} s")
-            self.log(self._first_step + steps, {"seconds_to_first_step": round(seconds, 2)})
+            self._unlogged = {"seconds_to_first_step": round(seconds, 2)}
             self._started = None
         self._speed.add(steps, examples, tokens, flops)
         rates = self._rates()
@@ -66,6 +66,7 @@ class Progress:
         if not self._run.write:
             return
         rates = self._rates()
+        metrics, self._unlogged = {**metrics, **self._unlogged}, {}
         values = {"step": step, "time": round(time.time(), 2), **metrics, **rates}
         if self._file is None:
             self._file = open(self._run.path / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
