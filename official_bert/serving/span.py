@@ -54,9 +54,10 @@ class ServedSpan(ServedModel):
         # The passage begins behind [CLS], question and [SEP].
         first = packed.row_starts + 2 + tf.gather(kept, plan.text)  # [W]
         spans, scores = self._spans(logits, packed, first, plan)
+        # Where there is no span its token is 0, which passages without any token lack.
         starts, ends = (
-            tf.gather(starts.values, spans[..., 0]),
-            tf.gather(ends.values, spans[..., 1]),
+            tf.gather(tf.concat([characters.values, [0]], axis=0), spans[..., side])
+            for side, characters in enumerate((starts, ends))
         )
         begin_end = tf.stack([starts, ends], axis=-1)  # [W, candidates, 2], characters
         scores, begin_end = _by_text(scores, begin_end, plan.text, tf.size(question))

@@ -51,9 +51,8 @@ class ServedTagger(ServedModel):
             return ragged.to_tensor(filling)
 
         start = tf.boolean_mask(starts.values, begins)
-        words = tf.strings.substr(tf.gather(text, row), start, word_ends - start, unit="UTF8_CHAR")
         return {
-            "words": rows(words, ""),
+            "words": rows(_cut_out(text, row, start, word_ends), ""),
             "labels": rows(labels, ""),
             "start": rows(start, -1),
             "end": rows(word_ends, -1),
@@ -110,3 +109,18 @@ class ServedTagger(ServedModel):
         best = tf.argmax(logits, axis=1)
         probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=1)
         return tf.gather(self.labels, best), probabilities
+
+
+def _cut_out(texts, row, start, end):
+    """The words [W] of texts [B]: characters [start, end) of texts[row].
+
+    `tf.strings.substr` would take a copy of the whole text for each of its words.
+    """
+    points = tf.strings.unicode_decode(texts, "UTF-8")
+    lengths = end - start
+    first = tf.gather(tf.cast(points.row_starts(), tf.int32), row) + start
+    characters = tf.gather(
+        points.values, tf.repeat(first, lengths) + packing.positions_in_rows(lengths)
+    )
+    words = tf.RaggedTensor.from_row_lengths(characters, lengths, validate=False)
+    return tf.strings.unicode_encode(words, "UTF-8")

@@ -283,6 +283,8 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
             assert answer["probability"][i] == pytest.approx(wanted["probability"], abs=1e-4)
     assert sum(bool(text) for text in answer["answer"]) > 2
     assert len(served(question=[], context=[])["answer"]) == 0
+    nothing = served(question=[""], context=[""])
+    assert (nothing["answer"], nothing["start"]) == ([""], [-1])
 
 
 def test_multiple_choice_scores_each_pair(tmp_path):
@@ -313,6 +315,10 @@ def test_tagging_labels_words(tmp_path):
             assert text[answer["start"][row, i] : answer["end"][row, i]] == word
             assert answer["labels"][row][i] in LABELS
         assert all(start == -1 for start in answer["start"][row, len(words[row]) :])
+
+    # A book's length: a graph that copied the text for each word would want 20 GB here.
+    long = served(text=["is bad, " * 25_000])
+    assert list(long["words"][0]) == ["is", "bad", ","] * 25_000
 
     # The label of a word is that of its first piece; the same words given one by one agree.
     batch = features(model.tokenizer, [(texts[0],)], 32)
