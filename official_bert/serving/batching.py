@@ -1,4 +1,4 @@
-"""Requests that wait are answered together: 32 short texts at once cost half of 32 in turn.
+"""Requests that wait are answered together: 32 short texts at once cost a third of 32 in turn.
 
 Nothing waits for company. While one batch is computed others arrive; the first of them that gets a
 place takes all that fit and computes for them, too.
