@@ -10,6 +10,8 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
+import sys
+import threading
 from collections.abc import Callable
 
 from data_prep import storage
@@ -45,7 +47,7 @@ def summaries(tasks: list[dict]) -> list[dict]:
 
 
 class LocalWorkers:
-    """Runs tasks in this process (one worker) or in spawned processes.
+    """Runs tasks in this process (one worker) or in processes of its own.
 
     Args:
       num_workers: 0 for as many as there are cores.
@@ -72,8 +74,11 @@ class LocalWorkers:
           UserError: from a task, or when a worker process died.
         """
         missing = missing_tasks(tasks)
+        alone = self.num_workers == 1 or len(missing) < 2
+        if not alone:
+            self._start()  # before the bar, which has a thread of its own
         with self._bar(title, len(tasks), len(tasks) - len(missing)) as bar:
-            if self.num_workers == 1 or len(missing) < 2:
+            if alone:
                 for task in missing:
                     run_task(function, task)
                     bar.update()
@@ -81,12 +86,16 @@ class LocalWorkers:
                 self._run_parallel(function, missing, bar)
         return summaries(tasks)
 
-    def _run_parallel(self, function, tasks, bar):
+    def _start(self):
         if self._pool is None:
-            # Spawned, not forked: the caller may have TensorFlow's threads running.
             self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.num_workers, mp_context=multiprocessing.get_context("spawn")
+                self.num_workers,
+                mp_context=multiprocessing.get_context(_start_method()),
+                initializer=_end_with_parent,
             )
+            self._pool.submit(os.getpid)  # the first task starts the processes
+
+    def _run_parallel(self, function, tasks, bar):
         futures = [self._pool.submit(run_task, function, task) for task in tasks]
         try:
             for future in concurrent.futures.as_completed(futures):
@@ -107,6 +116,22 @@ class LocalWorkers:
         from tqdm import tqdm
 
         return tqdm(desc=title, total=total, initial=initial)
+
+
+def _start_method() -> str:
+    """Forked processes work at once; but of a process that has threads a copy may hang."""
+    threads = threading.active_count() > 1 or "tensorflow" in sys.modules
+    return "fork" if sys.platform == "linux" and not threads else "spawn"
+
+
+def _end_with_parent():
+    """Ends this worker when the process that started it was killed: nobody would ever stop it."""
+
+    def watch():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _NoBar(contextlib.nullcontext):
