@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from official_bert.features import LayerCombination, select_layers
-from official_bert.heads import BertTagger
+from official_bert.heads import BertTagger, bidirectional_lstm
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import dropout, fold_in, next_seed
 
@@ -40,7 +40,8 @@ class FeatureTagger(ModelWithLosses):
         inputs = bert.hidden_size * (len(states) if self.join.join == "concat" else 1)
         self.lstms = []
         for layer in range(layers):
-            lstm = _bidirectional(width, _plus(seed, 10 * layer), self.dtype_policy)
+            layer_seed = None if seed is None else seed + 10 * layer
+            lstm = bidirectional_lstm(width, layer_seed, self.dtype_policy)
             lstm.build((None, None, inputs if layer == 0 else width))
             self.lstms.append(lstm)
         self.head = keras.layers.Dense(
@@ -67,22 +68,3 @@ class FeatureTagger(ModelWithLosses):
     loss_terms = BertTagger.loss_terms
     metric_terms = BertTagger.metric_terms
     _labels = staticmethod(BertTagger._labels)
-
-
-def _bidirectional(width, seed, dtype):
-    def lstm(backwards):
-        offset = 2 * int(backwards)
-        return keras.layers.LSTM(
-            width // 2,
-            return_sequences=True,
-            go_backwards=backwards,
-            kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, offset)),
-            recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, offset + 1)),
-            dtype=dtype,
-        )
-
-    return keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
-
-
-def _plus(seed, number):
-    return None if seed is None else seed + number

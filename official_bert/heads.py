@@ -252,27 +252,32 @@ class BiLSTM(keras.layers.Layer):
 
     def __init__(self, width: int, seed: int | None = None, **kwargs):
         super().__init__(**{"name": "bilstm", **kwargs})
-
-        def lstm(backwards):
-            offset = 2 * int(backwards)
-            return keras.layers.LSTM(
-                width // 2,
-                return_sequences=True,
-                go_backwards=backwards,
-                kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, 10 + offset)),
-                recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, 11 + offset)),
-                dtype=self.dtype_policy,
-                name="backward" if backwards else "forward",
-            )
-
         with keras.name_scope(self.name):
-            self.layers_both = keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
+            self.layers_both = bidirectional_lstm(width, _plus(seed, 10), self.dtype_policy)
             self.layers_both.build((None, None, width))
         self.built = True
 
     def call(self, sequence, input_mask):
         """[B, L, H], int32 [B, L] -> [B, L, H]."""
         return self.layers_both(sequence, mask=ops.cast(input_mask, "bool"))
+
+
+def bidirectional_lstm(width: int, seed: int | None, dtype) -> keras.layers.Bidirectional:
+    """Two LSTMs of width / 2 each, one read from either end; [B, L, any] -> [B, L, width]."""
+
+    def lstm(backwards):
+        offset = 2 * int(backwards)
+        return keras.layers.LSTM(
+            width // 2,
+            return_sequences=True,
+            go_backwards=backwards,
+            kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, offset)),
+            recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, offset + 1)),
+            dtype=dtype,
+            name="backward" if backwards else "forward",
+        )
+
+    return keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
 
 
 def _plus(seed, number):
