@@ -277,7 +277,7 @@ def _cpu() -> Scale:
         max_heldout_examples=2048,
         keep_checkpoints=1,
     )
-    columns = local_columns(CPU_FINETUNE, (1, 2, 3), {"doc_stride": 16, "max_query_length": 24})
+    columns = local_columns(CPU_FINETUNE, (1, 2), {"doc_stride": 16, "max_query_length": 24})
     limits = {"MNLI-m": 16_000, "SST-2": 10_000, "QNLI": 0, "MRPC": 0, "SQuAD": 0}
     for name, limit in limits.items():
         dev = 2_000 if name == "SQuAD" else 0

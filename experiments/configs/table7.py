@@ -74,7 +74,7 @@ def _cpu() -> Ablation:
         chosen,
         Variant("BERT", checkpoint=_minilm()),
         dataclasses.replace(column, finetune=finetune),
-        {"learning_rate": FEATURE_RATE, "num_train_epochs": 6.0},
+        {"learning_rate": FEATURE_RATE, "num_train_epochs": 3.0},
         "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
         "BERT base",
         "its vocabulary is uncased: capital letters, which names have, are lost",
