@@ -143,7 +143,7 @@ def _headline(result):
         return ""
     if "heldout" in result and "masked_lm_loss" in result["heldout"]:
         return f", held-out loss {result['heldout']['masked_lm_loss']:.3f}"
-    if "dev" in result:
+    if "main_metric" in result:
         return f", dev {result['main_metric']} {100 * result['dev'][result['main_metric']]:.1f}"
     return ""
 

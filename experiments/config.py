@@ -8,16 +8,14 @@ Unknown fields are errors that list the valid ones.
 """
 
 import dataclasses
-import difflib
 import hashlib
 import importlib.util
 import inspect
 import json
 import pathlib
 import sys
-import types
-import typing
 
+from experiments.overrides import override, replace_field
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
@@ -58,7 +56,6 @@ class PretrainConfig:
     left_to_right_fraction: float = 1.0
     seed: int = 12345
     init_from: str = ""  # model folder, imported checkpoint or preset to go on from; bert="": its
-    left_to_right_fraction: float = 1.0  # left-to-right models: share of positions predicted
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999
@@ -165,8 +162,7 @@ def load_config(source, overrides=()):
     Args:
       source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
         ("glue", "glue:smoke").
-      overrides: dict {"learning_rate": 3e-5, "bert.hidden_size": 64} or list of
-        "learning_rate=3e-5"; strings are read as the field's type.
+      overrides: see `override`.
 
     Returns: the dataclass that the file's `get_config(scale)` returns.
     Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
@@ -174,19 +170,6 @@ def load_config(source, overrides=()):
     path, scale = _split_source(source)
     config = _get_config(_import_file(path), path, scale)
     return override(config, overrides)
-
-
-def override(config, overrides):
-    """`config` with fields replaced; see `load_config`."""
-    if not isinstance(overrides, dict):
-        pairs = [text.partition("=") for text in overrides]
-        for name, equals, _ in pairs:
-            if not equals:
-                raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
-        overrides = {name: value for name, _, value in pairs}
-    for name, value in overrides.items():
-        config = _replace(config, name.split("."), value, name)
-    return config
 
 
 def to_dict(config):
@@ -218,7 +201,7 @@ def from_dict(kind, values):
             value = BertConfig.from_dict(value)
         if name == "phases":
             value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
-        config = _replace(config, [name], value, name)
+        config = replace_field(config, [name], value, name)
     return config
 
 
@@ -351,108 +334,6 @@ def choose_scale(scales, scale):
     if scale not in scales:
         raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
     return scales[scale]()
-
-
-def _replace(node, keys, value, name):
-    key, rest = keys[0], keys[1:]
-    if isinstance(node, tuple):
-        if not key.isdigit() or int(key) >= len(node):
-            raise UserError(f"--config.{name}: {key} is no position among {len(node)} entries")
-        items = list(node)
-        items[int(key)] = _replace(items[int(key)], rest, value, name) if rest else value
-        return tuple(items)
-    if isinstance(node, dict):
-        inner = _replace(node.get(key, {}), rest, value, name) if rest else _guess(value)
-        return {**node, key: inner}
-    if not dataclasses.is_dataclass(node):
-        raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
-    valid = [field.name for field in dataclasses.fields(node)]
-    if key not in valid:
-        near = difflib.get_close_matches(key, valid, 1)
-        hint = f' (did you mean "{near[0]}"?)' if near else ""
-        raise UserError(
-            f'--config.{name}: unknown field "{key}"{hint}; valid fields: {", ".join(valid)}'
-        )
-    old = getattr(node, key)
-    if rest:
-        old = resolve_bert(old) if key == "bert" else old
-        return dataclasses.replace(node, **{key: _replace(old, rest, value, name)})
-    hint = typing.get_type_hints(type(node))[key]
-    return dataclasses.replace(node, **{key: _typed(value, hint, name)})
-
-
-def _typed(value, hint, name):
-    """`value` as the type `hint`; strings (of a command line) are parsed."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _typed_union(value, typing.get_args(hint), name)
-    if origin is tuple or hint is tuple:
-        return _typed_tuple(value, hint, name)
-    if isinstance(value, str) and hint is not str:
-        return _parse(value, hint, name)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    right = isinstance(value, origin or hint)
-    if not right or (hint is int and isinstance(value, bool)):
-        raise _type_error(value, hint, name)
-    return value
-
-
-def _typed_union(value, hints, name):
-    for hint in sorted(hints, key=lambda h: not (inspect.isclass(h) and isinstance(value, h))):
-        if hint is type(None) and value in (None, "", "None", "none"):
-            return None
-        try:
-            return _typed(value, hint, name)
-        except UserError:
-            continue
-    raise _type_error(value, hints[0], name)
-
-
-def _typed_tuple(value, hint, name):
-    element = (typing.get_args(hint) or (str,))[0]
-    if isinstance(value, str):
-        value = [part for part in value.strip("()[] ").split(",") if part.strip()]
-        value = [part.strip() for part in value]
-    if not isinstance(value, (list, tuple)):
-        raise _type_error(value, hint, name)
-    return tuple(_typed(item, element, name) for item in value)
-
-
-def _parse(text, hint, name):
-    try:
-        if hint is bool:
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if hint is int:
-            return int(text) if "e" not in text.lower() else _whole(float(text))
-        if hint is float:
-            return float(text)
-        if hint is dict:
-            return dict(json.loads(text))
-    except (KeyError, ValueError, TypeError) as error:
-        raise _type_error(text, hint, name) from error
-    raise _type_error(text, hint, name)
-
-
-def _whole(number):
-    if number != int(number):
-        raise ValueError(number)
-    return int(number)
-
-
-def _guess(value):
-    """A string of the command line for a field without a type: JSON where it is, else itself."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def _type_error(value, hint, name):
-    kind = getattr(hint, "__name__", str(hint))
-    return UserError(f"--config.{name}={value}: expected {kind}")
 
 
 def _check_choice(config, name, valid):

@@ -1,0 +1,139 @@
+"""Replaces fields of configurations by name, typed: `--config.learning_rate=3e-5`."""
+
+import dataclasses
+import difflib
+import inspect
+import json
+import types
+import typing
+
+from official_bert.config import named_config
+from official_bert.errors import UserError
+
+
+def override(config, overrides):
+    """`config` with fields replaced.
+
+    Args:
+      config: a configuration, a dataclass.
+      overrides: dict {"learning_rate": 3e-5, "bert.hidden_size": 64} or list of
+        "learning_rate=3e-5"; strings are read as the field's type.
+
+    Raises: UserError for an unknown field or a wrong type.
+    """
+    if not isinstance(overrides, dict):
+        pairs = [text.partition("=") for text in overrides]
+        for name, equals, _ in pairs:
+            if not equals:
+                raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
+        overrides = {name: value for name, _, value in pairs}
+    for name, value in overrides.items():
+        config = replace_field(config, name.split("."), value, name)
+    return config
+
+
+def replace_field(node, keys, value, name):
+    """`node` (a dataclass, tuple or dict) with the value at the path `keys` replaced.
+
+    `name` is the path as the user wrote it, for messages.
+    """
+    key, rest = keys[0], keys[1:]
+    if isinstance(node, tuple):
+        if not key.isdigit() or int(key) >= len(node):
+            raise UserError(f"--config.{name}: {key} is no position among {len(node)} entries")
+        items = list(node)
+        items[int(key)] = replace_field(items[int(key)], rest, value, name) if rest else value
+        return tuple(items)
+    if isinstance(node, dict):
+        inner = replace_field(node.get(key, {}), rest, value, name) if rest else _guess(value)
+        return {**node, key: inner}
+    if not dataclasses.is_dataclass(node):
+        raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
+    valid = [field.name for field in dataclasses.fields(node)]
+    if key not in valid:
+        near = difflib.get_close_matches(key, valid, 1)
+        hint = f' (did you mean "{near[0]}"?)' if near else ""
+        raise UserError(
+            f'--config.{name}: unknown field "{key}"{hint}; valid fields: {", ".join(valid)}'
+        )
+    old = getattr(node, key)
+    if rest:
+        if key == "bert" and isinstance(old, str):
+            old = named_config(old)
+        return dataclasses.replace(node, **{key: replace_field(old, rest, value, name)})
+    hint = typing.get_type_hints(type(node))[key]
+    return dataclasses.replace(node, **{key: _typed(value, hint, name)})
+
+
+def _typed(value, hint, name):
+    """`value` as the type `hint`; strings (of a command line) are parsed."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _typed_union(value, typing.get_args(hint), name)
+    if origin is tuple or hint is tuple:
+        return _typed_tuple(value, hint, name)
+    if isinstance(value, str) and hint is not str:
+        return _parse(value, hint, name)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    right = isinstance(value, origin or hint)
+    if not right or (hint is int and isinstance(value, bool)):
+        raise _type_error(value, hint, name)
+    return value
+
+
+def _typed_union(value, hints, name):
+    for hint in sorted(hints, key=lambda h: not (inspect.isclass(h) and isinstance(value, h))):
+        if hint is type(None) and value in (None, "", "None", "none"):
+            return None
+        try:
+            return _typed(value, hint, name)
+        except UserError:
+            continue
+    raise _type_error(value, hints[0], name)
+
+
+def _typed_tuple(value, hint, name):
+    element = (typing.get_args(hint) or (str,))[0]
+    if isinstance(value, str):
+        value = [part for part in value.strip("()[] ").split(",") if part.strip()]
+        value = [part.strip() for part in value]
+    if not isinstance(value, (list, tuple)):
+        raise _type_error(value, hint, name)
+    return tuple(_typed(item, element, name) for item in value)
+
+
+def _parse(text, hint, name):
+    try:
+        if hint is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        if hint is int:
+            return int(text) if "e" not in text.lower() else _whole(float(text))
+        if hint is float:
+            return float(text)
+        if hint is dict:
+            return dict(json.loads(text))
+    except (KeyError, ValueError, TypeError) as error:
+        raise _type_error(text, hint, name) from error
+    raise _type_error(text, hint, name)
+
+
+def _whole(number):
+    if number != int(number):
+        raise ValueError(number)
+    return int(number)
+
+
+def _guess(value):
+    """A string of the command line for a field without a type: JSON where it is, else itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _type_error(value, hint, name):
+    kind = getattr(hint, "__name__", str(hint))
+    return UserError(f"--config.{name}={value}: expected {kind}")
