@@ -57,6 +57,11 @@ class Conll(Task):
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.context, self.stride = context, stride
         self._labels = list(labels)
+        needed = {"O"} | {f"{prefix}-{tag[2:]}" for tag in labels if tag != "O" for prefix in "BI"}
+        if labels and (missing := needed.difference(labels)):
+            raise UserError(
+                f"labels: {', '.join(sorted(missing))} is missing; O, and B- and I- of each"
+            )
         self._pieces: dict[str, list[int]] = {}
 
     @property
@@ -84,16 +89,8 @@ class Conll(Task):
 
     def examples(self, split: str) -> list[TaggedDocument]:
         self._check_split(split)
-        path = self._path(split)
-        documents = conll_files.read(path)
-        known = set(self.labels)
-        for document in documents:
-            unknown = {tag for line in document.tags for tag in line} - known
-            if unknown:
-                raise UserError(
-                    f"{path}: the tag {', '.join(sorted(unknown))} is not among the training tags "
-                    f"({', '.join(self.labels)})"
-                )
+        types = {tag[2:] for tag in self.labels if tag != "O"}
+        documents = conll_files.read(self._path(split), types)
         if self.context == "document":
             return documents
         return [

@@ -21,11 +21,16 @@ class TaggedDocument:
     offsets: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
-def read(path: str) -> list[TaggedDocument]:
+def read(path: str, types=None) -> list[TaggedDocument]:
     """The documents of a file whose first column is the word and last the tag (IOB1 or IOB2).
 
+    Args:
+      path: the file.
+      types: the kinds of entities that are known, such as {"PER", "LOC"}; None: any.
+
     Raises:
-      UserError: a line with another number of columns than the first, or with a tag that is none.
+      UserError: a line with another number of columns than the first, with a tag that is none, or
+        with an entity of another type.
     """
     documents, sentences, words, tags = [], [], [], []
     columns = None
@@ -59,6 +64,11 @@ def read(path: str) -> list[TaggedDocument]:
                 )
             if fields[-1] != "O" and fields[-1][:2] not in ("B-", "I-"):
                 raise UserError(f"{path} line {number}: {fields[-1]!r} is not an IOB tag")
+            if fields[-1] != "O" and types is not None and fields[-1][2:] not in types:
+                raise UserError(
+                    f"{path} line {number}: the tag {fields[-1]} is not among the training tags, "
+                    f"which are of the types {', '.join(sorted(types))}"
+                )
             words.append(fields[0])
             tags.append(fields[-1])
     end_document()

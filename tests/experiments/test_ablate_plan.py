@@ -128,6 +128,14 @@ def test_nli_mixture_keeps_premises_apart(tmp_path):
         mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
 
 
+def test_progress_names_the_score_of_cells_that_have_one():
+    tuned = {"main_metric": "f1", "dev": {"f1": 0.5, "accuracy": 0.7}}
+    assert ablate._headline(tuned) == ", dev f1 50.0"
+    assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
+    assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
+    assert ablate._headline(None) == ""
+
+
 class BinaryTask:
     head = {"head": "classification", "problem": "single_label", "labels": ["no", "yes"]}
     metrics = ("f1", "accuracy", "matthews")

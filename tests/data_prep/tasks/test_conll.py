@@ -163,13 +163,18 @@ def test_running_text_gives_entities_with_characters(tokenizer):
         ("Peter PER\n", "line 1: 'PER' is not an IOB tag"),
         ("-DOCSTART- O\n\n", "has no sentences"),
         ("", "is empty"),
-        ("Peter I-ORG\n", "the tag B-ORG is not among the training tags"),
+        ("Peter I-PER\nCo I-ORG\n", "line 2: the tag I-ORG is not among the training tags"),
     ],
 )
 def test_errors(task, write, content, message):
     write("eng.testa", content)
     with pytest.raises(UserError, match=message):
         task.examples("dev")
+
+
+def test_labels_that_are_listed_must_be_whole(tmp_path):
+    with pytest.raises(UserError, match="labels: I-PER is missing"):
+        get_task("conll2003", data_dir=str(tmp_path), labels=["O", "B-PER"])
 
 
 def test_real_files_and_the_published_baseline(data_dir):
