@@ -105,7 +105,8 @@ def _trainer(head, bert):
     from experiments import distribution
     from experiments.config import FinetuneConfig
     from experiments.finetune_run import build_model
-    from experiments.training import StepOptions, Trainer
+    from experiments.train_step import StepOptions
+    from experiments.training import Trainer
 
     trainer = Trainer(
         lambda seed: build_model(bert, head, None, FinetuneConfig(), seed),

@@ -26,7 +26,8 @@ from experiments.checkpointing import Checkpoints
 from experiments.finetune import feature_cache
 from experiments.matrix_rate import peak_flops
 from experiments.progress import Progress, training_flops
-from experiments.training import StepOptions, get_trainer
+from experiments.train_step import StepOptions
+from experiments.training import get_trainer
 from official_bert import heads
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.encoder import BertEncoder

@@ -13,7 +13,8 @@ from experiments import distribution, heldout, loop
 from experiments.checkpointing import Checkpoints
 from experiments.matrix_rate import peak_flops
 from experiments.progress import Progress, training_flops
-from experiments.training import StepOptions, get_trainer
+from experiments.train_step import StepOptions
+from experiments.training import get_trainer
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.errors import UserError
 from official_bert.pretraining import BertPretrainer

@@ -189,7 +189,8 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     import tensorflow as tf
 
     from experiments import distribution
-    from experiments.training import StepOptions, get_trainer
+    from experiments.train_step import StepOptions
+    from experiments.training import get_trainer
     from official_bert.pretraining import BertPretrainer
 
     options = StepOptions(accumulation=accumulation, train_metrics=True, clip_norm=_CLIP)

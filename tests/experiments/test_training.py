@@ -8,7 +8,8 @@ import tensorflow as tf
 import tiny_runs
 
 from experiments import distribution, progress
-from experiments.training import StepOptions, Trainer, get_trainer
+from experiments.train_step import StepOptions
+from experiments.training import Trainer, get_trainer
 from official_bert.config import named_config
 from official_bert.errors import UserError
 from official_bert.heads import BertClassifier

@@ -4,7 +4,8 @@ import numpy as np
 
 import official_bert as ob
 from experiments import distribution
-from experiments.training import StepOptions, Trainer
+from experiments.train_step import StepOptions
+from experiments.training import Trainer
 from tests.parity import peers
 
 # The batch's labels under their names, and how they are stored there.
