@@ -164,7 +164,7 @@ class Trainer:
             for name, value in outputs.items()
         }
 
-    # --- what is compiled --------------------------------------------------------------------------
+    # --- what is compiled -----------------------------------------------------------------------
 
     def _steps_from_iterator(self, iterator, steps, run_seed):
         """`steps` steps inside one compiled call; the host is not asked in between."""
