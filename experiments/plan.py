@@ -281,6 +281,7 @@ class _Planner:
         config = dataclasses.replace(config, save_model=exported)
         ignored = [*_ignored(config, keep="save_model"), "data_dir"]
         ignored += ["model"] if variant.checkpoint else []
+        train, dev = (round(count * cost.windows(config)) for count in (train, dev))
         flops = cost.finetune_flops(config, bert, train, dev)
         steps = int(config.num_train_epochs * train / config.train_batch_size)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]

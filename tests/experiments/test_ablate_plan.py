@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import ablate, cost, example_scores, plan
-from experiments.config import load_config
+from experiments.config import FinetuneConfig, load_config
 from experiments.grid import Grid
 from experiments.nli_mixture import mix
 from official_bert.errors import UserError
@@ -134,6 +134,14 @@ def test_progress_names_the_score_of_cells_that_have_one():
     assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
     assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
     assert ablate._headline(None) == ""
+
+
+def test_windows_of_a_paragraph_count_in_the_estimate():
+    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
+    assert cost.windows(squad) == 1
+    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
+    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
+    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
 
 
 class BinaryTask:
