@@ -187,16 +187,16 @@ def main(_):
         return
     from experiments import report
 
-    command = "python -m experiments.ablate " + " ".join(
-        argument for argument in sys.argv[1:] if "workdir" not in argument
-    )
+    places = ("--workdir", "--cells", "--workers")  # where and how, not what
+    what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
+    command = " ".join(["python -m experiments.ablate", *what, "--workdir=DIR"])
     results = run(
         config,
         values.workdir,
         workers=values.workers,
         cells=values.cells,
         retry_failed=values.retry_failed,
-        command=command.strip(),
+        command=command,
     )
     print(report.text(results, values.workdir))
     if results["cells"]["failed"]:

@@ -4,12 +4,11 @@
 
 Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
 pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), cpu (6 pre-trainings of a 2/128
-model, about 95 minutes on two cores; needs BERT_DATA_DIR), smoke (under 5 minutes, from the
+model, about 100 minutes on two cores; needs BERT_DATA_DIR), smoke (under 5 minutes, from the
 embedded sample).
 
-Expected at paper scale: the paper's Table 5. Expected at cpu scale: next sentence prediction helps
-QNLI by about 4 points and pre-training helps QNLI and SQuAD; the other comparisons are mostly not
-decided.
+Expected at paper scale: the paper's Table 5. Expected at cpu scale (experiments/results/table5/cpu): next sentence prediction helps QNLI by about 3
+points, pre-training by about 5; the other comparisons are not decided.
 """
 
 import dataclasses
