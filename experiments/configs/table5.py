@@ -7,8 +7,9 @@ pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), cpu (6 pre-t
 model, about 100 minutes on two cores; needs BERT_DATA_DIR), smoke (under 5 minutes, from the
 embedded sample).
 
-Expected at paper scale: the paper's Table 5. Expected at cpu scale (experiments/results/table5/cpu): next sentence prediction helps QNLI by about 3
-points, pre-training by about 5; the other comparisons are not decided.
+Expected at paper scale: the paper's Table 5. Expected at cpu scale (as in
+experiments/results/table5/cpu): next sentence prediction helps QNLI by about 3 points, pre-training
+by about 5; the other comparisons are not decided.
 """
 
 import dataclasses
