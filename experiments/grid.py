@@ -32,6 +32,7 @@ from official_bert.files import atomic_write
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 RUNNER = "experiments.cells:run_cell"
+KEY_LENGTH = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,9 +96,11 @@ class Grid:
         self._keys: dict[str, str] = {}
         for name in self.cells:
             self.key(name)
+        # Another table may have asked for the same cell, under its own name.
+        self._others = {path.name[-KEY_LENGTH:]: path for path in sorted(self.root.glob("*-*"))}
 
     def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
-        """16 hexadecimal digits of what determines the cell's result."""
+        """The hexadecimal digits of what determines the cell's result."""
         if name not in self.cells:
             raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
         if name in _path:
@@ -110,13 +113,15 @@ class Grid:
             # All keys once more: an ignored field may refer to a cell too.
             needs = list(keys.values())
             text = json.dumps([cell.kind, config, cell.fingerprints, needs], sort_keys=True)
-            self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+            self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
         return self._keys[name]
 
     def folder(self, name: str) -> Path:
-        """The cell's folder: its readable name and its key."""
+        """The folder of the cell's key, which begins with the name of the cell that made it."""
+        key = self.key(name)
         readable = re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")[:80]
-        return self.root / f"{readable}-{self.key(name)}"
+        own = self.root / f"{readable}-{key}"
+        return own if own.is_dir() else self._others.get(key, own)
 
     def resolved(self, name: str) -> dict[str, Any]:
         """The cell's configuration with references turned into paths."""

@@ -64,6 +64,19 @@ def test_key_follows_what_determines_the_result(tmp_path):
     assert one("/here", "1") == one("/there", "1") != one("/here", "2")
 
 
+def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
+    Grid(chain(), tmp_path).run(runner=RUNNER, poll_seconds=0.02)
+    data, model = chain()[:2]
+    renamed = [
+        Cell("text", data.kind, data.config),
+        Cell("L2 H128", model.kind, model.config | {"sources": ["@text//value.txt"]}),
+    ]
+    other = Grid(renamed, tmp_path)
+    assert {s.state for s in other.statuses().values()} == {FINISHED}
+    assert other.run(runner=RUNNER)["L2 H128"].result["value"] == 2.5
+    assert calls(other, "L2 H128") == 1
+
+
 def test_failures_are_marked_and_the_others_go_on(tmp_path):
     cells = [
         Cell("nan", "fake", {"diverge": True}),
