@@ -110,6 +110,8 @@ def summary(results):
         if name in results:
             scores = ", ".join(f"{metric} {value:.4f}" for metric, value in results[name].items())
             lines.append(f"  {name}: {scores}")
+    for split, why in results.get("splits_without_predictions", {}).items():
+        lines.append(f"  {split}: no predictions, {why}")
     for what, path in results["files"].items():
         lines.append(f"  {what}: {path}")
     return "\n".join(lines)

@@ -39,6 +39,8 @@ def _notes(results: dict) -> str:
         told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
         if told:
             lines.append(f"{split}: {told}.")
+    for split, why in results.get("splits_without_predictions", {}).items():
+        lines.append(f"{split}: no predictions, {why}.")
     return "  \n".join(lines)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from data_prep.tasks import get_task
 from data_prep.tasks.batches import OutputCollector, TrainBatches, eval_batches, sample
 from data_prep.tasks.featurize import cache_key, featurize
+from data_prep.tasks.task import MissingFile
 from experiments import (
     cost,
     distribution,
@@ -69,9 +70,11 @@ def run(config, folder, progress):
         Data(task, split, source.tokenizer, config, limit)
         for split, limit in (("train", config.max_train_examples), ("dev", config.max_dev_examples))
     )
+    # Read before the training, so that a broken file is not found after it.
+    others, missing = _other_splits(task, source, config) if folder.write else ({}, {})
     if config.features:
         _check_feature_based(task, config)
-        for data in (train, dev):
+        for data in (train, dev, *others.values()):
             data.freeze(task, bert, source, config, progress)
 
     trainer = get_trainer(
@@ -133,7 +136,11 @@ def run(config, folder, progress):
     if folder.write:
         analysis = task.analysis(dev.examples, dev_predictions)
         _write_files(folder, task, dev, dev_predictions, analysis, trainer, source, config, results)
-        _other_splits(folder, task, trainer, source, config, multiple_of, results)
+        if missing:
+            results["splits_without_predictions"] = missing
+        for split, data in others.items():
+            evaluator = Evaluator(trainer, task, data, config, multiple_of)
+            _score_or_predict(folder, task, split, evaluator, results)
         with atomic_write(folder.path / "report.md") as file:
             file.write(finetune_report.markdown(results, analysis))
         results["files"]["report"] = str(folder.path / "report.md")
@@ -354,26 +361,30 @@ def _write_files(folder, task, dev, predictions, analysis, trainer, source, conf
         results["files"]["model"] = str(folder.model)
 
 
-def _other_splits(folder, task, trainer, source, config, multiple_of, results):
-    """Scores further dev splits (MNLI mismatched); predicts test splits where that is asked for."""
+def _other_splits(task, source, config):
+    """Data of further dev splits (MNLI mismatched), and of test splits where that is asked for.
+
+    Returns: ({split: Data}, {split: why it is not there}); most folders do not hold every split.
+    """
+    found, missing = {}, {}
     for split in task.splits:
         if split in ("train", "dev") or not (config.predict_test or split.startswith("dev")):
             continue
+        limit = config.max_dev_examples if split.startswith("dev") else 0
         try:
-            data = Data(task, split, source.tokenizer, config, 0)
-        except UserError as error:  # most folders do not hold every split
-            results.setdefault("splits_without_predictions", {})[split] = str(error)
-            continue
-        if config.features:
-            bert = _with_dropout(source.config, config.dropout)
-            data.freeze(task, bert, source, config, progress=False)
-        evaluator = Evaluator(trainer, task, data, config, multiple_of)
-        if split.startswith("dev"):
-            predictions, results[split] = evaluator.evaluate(trainer.step)
-        else:
-            predictions, _ = evaluator.predict()
-        paths = _write_predictions(task, folder.predictions / split, predictions)
-        results["files"][f"{split} predictions"] = paths[0]
+            found[split] = Data(task, split, source.tokenizer, config, limit)
+        except MissingFile as error:
+            missing[split] = str(error)
+    return found, missing
+
+
+def _score_or_predict(folder, task, split, evaluator, results):
+    if split.startswith("dev"):
+        predictions, results[split] = evaluator.evaluate(results["best_step"])
+    else:
+        predictions, _ = evaluator.predict()
+    paths = _write_predictions(task, folder.predictions / split, predictions)
+    results["files"][f"{split} predictions"] = paths[0]
 
 
 def _write_predictions(task, folder, predictions):

@@ -12,13 +12,20 @@ the 8 of bfloat16 that encoders are trained with.
 import hashlib
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 
+import official_bert
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from official_bert.features import select_layers
 from official_bert.files import atomic_folder
+
+_CODE = (
+    Path(__file__),
+    *(Path(official_bert.__file__).with_name(name) for name in ("encoder.py", "layers.py")),
+)
 
 
 class FrozenFeatures:
@@ -143,7 +150,8 @@ def layers_of(bert, combination: str) -> list[int]:
 
 
 def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
-    """Folder for the vectors of a split: its name is a hash of all that they depend on.
+    """Folder for the vectors of a split: its name is a hash of all that they depend on, the
+    encoder's code among it.
 
     Args:
       cache: folder of all cached features.
@@ -154,6 +162,8 @@ def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
     """
     fields = {k: v for k, v in bert.to_dict().items() if not k.endswith("dropout_prob")}
     digest = hashlib.sha256(json.dumps([data_key, fields, precision], sort_keys=True).encode())
+    for path in _CODE:
+        digest.update(path.read_bytes())
     if weights is None:
         digest.update(f"random {seed}".encode())
     for array in weights or ():

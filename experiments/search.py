@@ -1,6 +1,5 @@
 """A search over hyper-parameters: one run a combination, one table, the best on dev first."""
 
-import dataclasses
 import itertools
 import json
 import re
@@ -15,6 +14,8 @@ from official_bert.files import atomic_write
 def parse(text, config):
     """ "learning_rate=5e-5,3e-5;seed=1,2" -> {"learning_rate": [5e-5, 3e-5], "seed": [1, 2]}.
 
+    Fields inside others have a path: "task_options.truncation=head,tail".
+
     Raises:
       UserError: a field is unknown or a value is not of its type.
     """
@@ -24,8 +25,15 @@ def parse(text, config):
         if not equals or not values:
             raise UserError(f'--search: "{part}" is not FIELD=VALUE,VALUE')
         changed = [override(config, {name: value.strip()}) for value in values.split(",")]
-        grid[name] = [getattr(c, name) for c in changed]
+        grid[name] = [_field(c, name) for c in changed]
     return grid
+
+
+def _field(config, name):
+    """The field at a path such as "task_options.truncation"."""
+    for key in name.split("."):
+        config = config[key] if isinstance(config, dict) else getattr(config, key)
+    return config
 
 
 def run(run_one, config, workdir, grid, progress=True, overwrite=False):
@@ -35,7 +43,7 @@ def run(run_one, config, workdir, grid, progress=True, overwrite=False):
     names = [name for name in grid if name != "seed"]
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        cell = dataclasses.replace(config, **chosen)
+        cell = override(config, chosen)
         results = run_one(cell, workdir / _folder_name(chosen), progress, overwrite)
         key = tuple(chosen[name] for name in names)
         rows.setdefault(key, []).append((chosen.get("seed", config.seed), results))

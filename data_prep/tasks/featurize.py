@@ -6,6 +6,7 @@ tokeniser: a cache that could be stale is never read.
 """
 
 import concurrent.futures
+import functools
 import hashlib
 import json
 import multiprocessing
@@ -155,7 +156,9 @@ def _work(chunk) -> FeatureSet:
     return _features_of_chunk(task, start, examples, tokenizer, max_seq_length)
 
 
+@functools.cache
 def _code_hash() -> str:
+    """Of the code that this process runs, whatever is written to its files meanwhile."""
     digest = hashlib.sha256()
     folders = (pathlib.Path(__file__).parent, pathlib.Path(tokenization.__file__).parent)
     for path in sorted(path for folder in folders for path in folder.glob("*.py")):

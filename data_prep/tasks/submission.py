@@ -1,13 +1,15 @@
-"""The GLUE leaderboard's zip file, and the two averages over GLUE.
+"""The GLUE leaderboard's zip file, and the two averages over GLUE's dev scores.
 
     python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
 
 takes the predictions of finished fine-tuning runs, one of each task, made with
 --config.predict_test=true. The diagnostic set is predicted by the MNLI run. The leaderboard takes
-only complete submissions; --allow_missing makes the zip of what there is.
+only complete submissions; --allow_missing makes the zip of what there is. The averages are printed
+where all their tasks are there.
 """
 
 import glob
+import json
 import os
 import zipfile
 
@@ -73,6 +75,23 @@ def leaderboard_average(scores: dict[str, dict[str, float]]) -> float:
     )
 
 
+def dev_scores(runs: list[str]) -> dict[str, dict[str, float]]:
+    """{task: {metric: score}} of finished fine-tuning runs, as the averages take them.
+
+    Raises:
+      UserError: a folder is no finished run, or a task has two.
+    """
+    scores = {}
+    for run in runs:
+        results = _results(run)
+        if results["task"] in scores:
+            raise UserError(f"{run}: a second run of {results['task']}; give one of each task")
+        scores[results["task"]] = results["dev"]
+        if "dev_mismatched" in results:
+            scores["mnli_mismatched"] = results["dev_mismatched"]
+    return scores
+
+
 def find_predictions(runs: list[str]) -> list[str]:
     """The submission files in the folders of fine-tuning runs, those of dev splits left out.
 
@@ -81,8 +100,7 @@ def find_predictions(runs: list[str]) -> list[str]:
     """
     found = []
     for run in runs:
-        if not os.path.isfile(os.path.join(run, "results.json")):
-            raise UserError(f"{run} is not the folder of a finished fine-tuning run")
+        _results(run)
         paths = glob.glob(os.path.join(glob.escape(run), "predictions", "*", "*.tsv"))
         paths = [path for path in paths if _split(path).startswith("test") or _split(path) == "ax"]
         if not paths:
@@ -125,6 +143,14 @@ def write_zip(paths: list[str], zip_path: str, allow_missing: bool = False) -> l
     return missing
 
 
+def _results(run: str) -> dict:
+    path = os.path.join(run, "results.json")
+    if not os.path.isfile(path):
+        raise UserError(f"{run} is not the folder of a finished fine-tuning run")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
 def _score(scores, task: str, metric: str) -> float:
     if metric not in scores.get(task, {}):
         raise UserError(f"the average needs {metric} of {task}")
@@ -146,11 +172,19 @@ def main(_) -> None:
     runs = sorted(path for pattern in values.runs for path in glob.glob(pattern))
     if not runs:
         raise UserError(f"--runs: nothing matches {', '.join(values.runs)}")
-    paths = find_predictions([path for path in runs if os.path.isdir(path)])
+    runs = [path for path in runs if os.path.isdir(path)]
+    scores = dev_scores(runs)
+    paths = find_predictions(runs)
     missing = write_zip(paths, values.output, values.allow_missing)
     print(f"{values.output}: {len(paths)} files")
     if missing:
         print(f"missing, the leaderboard will not take it: {', '.join(missing)}")
+    averages = {"the paper's average": paper_average, "the leaderboard's": leaderboard_average}
+    for name, average in averages.items():
+        try:
+            print(f"dev, {name}: {100 * average(scores):.1f}")
+        except UserError as error:
+            print(f"dev, {name}: none, {error}")
 
 
 def _define_flags() -> None:

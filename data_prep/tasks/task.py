@@ -109,14 +109,18 @@ class Task:
         return os.fspath(path)
 
 
+class MissingFile(UserError):
+    """The data folder has no file for a split; most folders do not hold every one."""
+
+
 def find_file(data_dir: str, names, what: str) -> str:
     """The first of `names` (relative to `data_dir`) that exists.
 
     Raises:
-      UserError: none exists; the message lists what was looked for.
+      MissingFile: none exists; the message lists what was looked for.
     """
     tried = [str(pathlib.Path(data_dir, name)) for name in names]
     for path in tried:
         if os.path.isfile(path):
             return path
-    raise UserError(f"no file for {what}: looked for {', '.join(tried)}")
+    raise MissingFile(f"no file for {what}: looked for {', '.join(tried)}")

@@ -5,10 +5,11 @@
         --search='learning_rate=5e-5,4e-5,3e-5,2e-5'
 
 Tasks: cola sst2 mrpc stsb qqp mnli qnli rte wnli. Scales: paper (BERT base: minutes a task on a
-GPU, hours for MNLI and QQP), large (several random restarts: add seed=1,2,3,4,5 to the search),
-small (a small model on a CPU), smoke (a minute). With --config.predict_test=true a run also writes
-its test set's predictions; one run of each task in runs/glue, MNLI's with the diagnostic set, then
-makes the leaderboard's file:
+GPU, hours for MNLI and QQP), large (BERT large; small data sets need several random restarts: add
+seed=1,2,3,4,5 to the search), small (a small model on a CPU), smoke (a minute). With
+--config.predict_test=true a run also writes its test set's predictions; one run of each task in
+runs/glue, MNLI's with the diagnostic set, then makes the leaderboard's file and prints the averages
+over the dev scores:
 
     python -m data_prep.tasks.submission --runs='runs/glue/*' --output=submission.zip
 
@@ -21,7 +22,7 @@ from experiments.config import FinetuneConfig, choose_scale
 
 
 def get_config(scale: str = "paper") -> FinetuneConfig:
-    scales = {"paper": _paper, "large": _paper, "small": _small, "smoke": _smoke}
+    scales = {"paper": _paper, "large": _large, "small": _small, "smoke": _smoke}
     return choose_scale(scales, scale)
 
 
@@ -35,6 +36,10 @@ def _paper() -> FinetuneConfig:
         num_train_epochs=3.0,
         warmup_proportion=0.1,
     )
+
+
+def _large() -> FinetuneConfig:
+    return dataclasses.replace(_paper(), model="bert_large_en_uncased")
 
 
 def _small() -> FinetuneConfig:

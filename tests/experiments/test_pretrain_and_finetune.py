@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -270,6 +271,37 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     assert results.stat().st_mtime_ns == before
     with pytest.raises(UserError, match="unknown field"):
         parse("rate=1,2", config)
+
+
+def test_search_reaches_fields_inside_others(texts, data, tmp_path):
+    config = _finetune_config(
+        texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
+    )
+    grid = parse("task_options.truncation=head,tail", config)
+    table = finetune.search(config, tmp_path, grid, progress=False)
+    tried = {row["fields"]["task_options.truncation"] for row in table["rows"]}
+    assert tried == {"head", "tail"}
+    made = json.loads((tmp_path / "task_options.truncation=tail" / "config.json").read_text())
+    assert made["task_options"]["truncation"] == "tail"
+
+
+def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, data, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(texts, folder)
+    config = _finetune_config(
+        folder, vocab=str(data / "vocab.txt"), num_train_epochs=0.1, predict_test=True
+    )
+    results = finetune.run(config, tmp_path / "without", progress=False)
+    assert "test: no predictions, no file for test" in finetune.summary(results)
+    assert "test: no predictions" in (tmp_path / "without" / "report.md").read_text()
+    (folder / "test.tsv").write_bytes(b"text\na cat\n\xff\n")
+    with pytest.raises(UserError, match="test.tsv"):
+        finetune.run(config, tmp_path / "broken", progress=False)
+    assert not (tmp_path / "broken" / "metrics.jsonl").exists()
+    (folder / "test.tsv").write_text("text\na cat\na dog\n")
+    results = finetune.run(config, tmp_path / "with", progress=False)
+    written = Path(results["files"]["test predictions"]).read_text().splitlines()
+    assert len(written) == 1 + 2
 
 
 @pytest.mark.parametrize(
