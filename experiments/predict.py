@@ -5,11 +5,12 @@
 Input, one example a line: the text, or for tasks with several inputs (a pair of sentences; question
 and context) the texts separated by tabs; lines of a .jsonl file are objects with these fields.
 Output, one line an example in the same order: a .jsonl file, or else a TSV with a header. An empty
-line gives an empty line ({} in JSONL). Files of any size are read and written piece by piece; "-"
-stands for standard input and output.
+line gives an empty line ({} in JSONL). Files of any size are read and written piece by piece, with
+.gz at the end of their names compressed; "-" stands for standard input and output. All is UTF-8.
 """
 
 import contextlib
+import gzip
 import itertools
 import json
 import sys
@@ -48,15 +49,16 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
 
     predictor = Predictor(model, batch_size)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
-    is_json = input_path.endswith(".jsonl")
-    writer = _json_line if output_path.endswith(".jsonl") else None
-    with _reading(input_path) as lines, _writing(output_path) as output:
-        if writer is None:
+    name, lines = _numbered_lines(input_path)
+    is_json = _is_jsonl(input_path)
+    with _writing(output_path) as output:
+        if _is_jsonl(output_path):
+            writer = _json_line
+        else:
             writer = _TsvWriter(predictor.task.head, predictor.labels, output)
-        numbered = enumerate(lines, 1)
         with tqdm(unit="line", file=sys.stderr, disable=not progress) as bar:
-            while chunk := list(itertools.islice(numbered, _CHUNK)):
-                for line in _answers(predictor, chunk, input_path, is_json, counts):
+            while chunk := list(itertools.islice(lines, _CHUNK)):
+                for line in _answers(predictor, chunk, name, is_json, counts):
                     output.write(writer(line) + "\n")
                 bar.update(len(chunk))
     return counts
@@ -122,12 +124,12 @@ def main(_):
     )
 
 
-def _answers(predictor, chunk, path, is_json, counts):
+def _answers(predictor, chunk, name, is_json, counts):
     """One prediction a line, None for an empty one."""
     examples, places = [], []
     for index, (number, line) in enumerate(chunk):
         if line.strip():
-            fields = _fields(line, predictor.fields, is_json, f"{path} line {number}")
+            fields = _fields(line, predictor.fields, is_json, f"{name} line {number}")
             fields.setdefault("id", str(number))
             examples.append(predictor.task.example(fields))
             places.append(index)
@@ -145,12 +147,12 @@ def _answers(predictor, chunk, path, is_json, counts):
 def _fields(line, names, is_json, where):
     """{field: text} of one line."""
     if is_json:
-        try:
-            fields = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{where}: not valid JSON ({error})") from error
-        if not isinstance(fields, dict) or any(name not in fields for name in names):
+        from data_prep.tasks.reading import check_texts, json_object
+
+        fields = json_object(line, where)
+        if any(name not in fields for name in names):
             raise UserError(f"{where}: expected an object with the fields {', '.join(names)}")
+        check_texts(fields, names, where)
         return fields
     texts = line.split("\t") if len(names) > 1 else [line]
     if len(texts) != len(names):
@@ -202,24 +204,34 @@ def _json_line(prediction):
     return "{}" if prediction is None else json.dumps(prediction, ensure_ascii=False)
 
 
-@contextlib.contextmanager
-def _reading(path):
-    """The file's lines without their ends."""
-    if path == "-":
-        yield (line.rstrip("\n") for line in sys.stdin)
-        return
-    from data_prep.tasks.reading import read_lines
+def _is_jsonl(path):
+    return path.removesuffix(".gz").endswith(".jsonl")
 
-    yield (line for _, line in read_lines(path))
+
+def _numbered_lines(path):
+    """(what errors call the input, iterator over its (line number, line without its end))."""
+    from data_prep.tasks.reading import decode_lines, read_lines
+
+    if path == "-":
+        name = "standard input"
+        return name, decode_lines(sys.stdin.buffer, name)
+    return path, read_lines(path)
 
 
 @contextlib.contextmanager
 def _writing(path):
     if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # whatever the locale says
         yield sys.stdout
-        return
-    with atomic_write(path) as file:
-        yield file
+    elif path.endswith(".gz"):
+        with (
+            atomic_write(path, "wb") as file,
+            gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
+        ):
+            yield text
+    else:
+        with atomic_write(path) as file:
+            yield file
 
 
 def _define_flags():

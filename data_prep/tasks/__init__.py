@@ -11,6 +11,9 @@ Modules of tasks are imported when they are asked for, so that listing the names
 
 import importlib
 import inspect
+import os
+import types
+import typing
 
 from data_prep.tasks.task import Task
 from official_bert.errors import UserError
@@ -48,7 +51,8 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
     of the official files; empty means TFDS for the tasks that TFDS has.
 
     Raises:
-      UserError: unknown name or option; the message lists the valid ones.
+      UserError: unknown name or option (the message lists the valid ones), or an option's value is
+        not of the type that the task's constructor declares.
     """
     known = {_plain(key): key for key in TASKS} | {_plain(k): v for k, v in _OTHER_NAMES.items()}
     if _plain(name) not in known:
@@ -63,9 +67,40 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
             f"unknown option {', '.join(unknown)} of task {name}; "
             f"its options are {', '.join(sorted(valid))}"
         )
+    hints = typing.get_type_hints(task_class.__init__)
+    for option, value in task_options.items():
+        try:
+            task_options[option] = _typed(value, hints[option])
+        except TypeError:
+            hint = hints[option]
+            wanted = hint.__name__ if isinstance(hint, type) else hint
+            raise UserError(
+                f"option {option} of task {name} is {value!r}, expected {wanted}"
+            ) from None
     task = task_class(data_dir, **fixed, **task_options)
     task.name = name
     return task
+
+
+def _typed(value, hint):
+    """`value` as the type `hint`: str, int, float, bool, a list or tuple of one, or some of these.
+
+    Command lines read digits as a whole number, which may stand for a text or a float too.
+    Raises: TypeError.
+    """
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    plain = tuple(kind for kind in kinds if isinstance(kind, type))
+    elements = [typing.get_args(kind)[0] for kind in kinds if kind not in plain]
+    is_bool = isinstance(value, bool)  # which Python counts among the ints
+    if isinstance(value, plain) and (not is_bool or bool in plain):
+        return value
+    if float in plain and isinstance(value, int) and not is_bool:
+        return float(value)
+    if str in plain and isinstance(value, (int, os.PathLike)) and not is_bool:
+        return str(value)
+    if elements and isinstance(value, (list, tuple)):
+        return [_typed(item, elements[0]) for item in value]
+    raise TypeError
 
 
 def _plain(name: str) -> str:

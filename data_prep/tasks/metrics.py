@@ -47,10 +47,16 @@ def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
     """micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels]."""
     from sklearn import metrics
 
+    columns = range(gold.shape[1])
+    padded = _padded(gold), _padded(predicted)
+
+    def f1(average):
+        return metrics.f1_score(*padded, labels=columns, average=average, zero_division=0)
+
     return _floats(
         {
-            "micro_f1": metrics.f1_score(gold, predicted, average="micro", zero_division=0),
-            "macro_f1": metrics.f1_score(gold, predicted, average="macro", zero_division=0),
+            "micro_f1": f1("micro"),
+            "macro_f1": f1("macro"),
             "exact_match": np.mean(np.all(gold == predicted, axis=1)),
         }
     )
@@ -111,7 +117,9 @@ def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
     """{label: {"precision", "recall", "f1", "support"}}; for multi-label, of two 0/1 arrays."""
     from sklearn import metrics
 
-    which = range(len(labels)) if isinstance(gold, np.ndarray) and gold.ndim == 2 else labels
+    which = labels
+    if isinstance(gold, np.ndarray) and gold.ndim == 2:
+        gold, predicted, which = _padded(gold), _padded(predicted), range(len(labels))
     values = metrics.precision_recall_fscore_support(
         gold, predicted, labels=list(which), zero_division=0
     )
@@ -124,6 +132,11 @@ def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
         }
         for label, precision, recall, f1, support in zip(labels, *values, strict=True)
     }
+
+
+def _padded(columns: np.ndarray) -> np.ndarray:
+    """With an empty column: scikit-learn reads an array of one column as a task of two classes."""
+    return np.pad(columns, ((0, 0), (0, 1)))
 
 
 def _matthews(gold: list, predicted: list) -> float:

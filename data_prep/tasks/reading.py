@@ -9,9 +9,14 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import re
+import zlib
+from collections.abc import Iterable, Iterator
 
 from official_bert.errors import UserError
+
+# Half of a character beyond U+FFFF, which JSON can spell and UTF-8 cannot.
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -22,25 +27,34 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
     """
     if not os.path.isfile(path):
         raise UserError(f"{path}: no such file")
-    empty = True
+    number = 0
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                empty = False
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
-                try:
-                    text = line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise UserError(
-                        f"{path} line {number}: byte {line[error.start]:#04x} at column "
-                        f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
-                    ) from None
-                yield number, text.rstrip("\r\n")
-    except (EOFError, gzip.BadGzipFile) as error:
+            for number, text in decode_lines(file, path):
+                yield number, text
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{path}: not a complete gzip file ({error})") from None
-    if empty:
+    if not number:
         raise UserError(f"{path} is empty")
+
+
+def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+    """The same of an open binary file or stream; `name` is what errors call it.
+
+    Raises:
+      UserError: a line is not UTF-8.
+    """
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name} line {number}: byte {line[error.start]:#04x} at column "
+                f"{error.start + 1} is not UTF-8; convert it to UTF-8"
+            ) from None
+        yield number, text.rstrip("\r\n")
 
 
 def read_table(
@@ -91,6 +105,37 @@ def column_names(path: str) -> list[str]:
     return []
 
 
+def json_object(line: str, where: str) -> dict:
+    """The object of a line of a JSONL file; halves of surrogate pairs become U+FFFD.
+
+    Raises:
+      UserError: the line is not JSON, or no object; `where` names it.
+    """
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", error)
+        raise UserError(f"{where}: not valid JSON ({reason})") from None
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: expected a JSON object, got {line[:40]!r}")
+    if "\\ud" in line.lower():  # the escape is the only way to one
+        plain = json.dumps(row, ensure_ascii=False)
+        row = json.loads(_LONE_SURROGATE.sub("\ufffd", plain))
+    return row
+
+
+def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
+    """JSONL rows hold any type; a text must be one.
+
+    Raises:
+      UserError: one of the columns is no string; `where` names the row.
+    """
+    for column in columns:
+        if not isinstance(row[column], str):
+            value = json.dumps(row[column], ensure_ascii=False)
+            raise UserError(f"{where}: {column} is {value[:80]}, expected a text in quotes")
+
+
 def is_held_out(key: str, fraction: float) -> bool:
     """Whether a row belongs to the held-out part: a function of its text alone, so equal texts stay
     together and neither order nor number of rows moves one."""
@@ -126,6 +171,7 @@ def _tsv_values(path: str):
 
 
 def _csv_values(path: str):
+    csv.field_size_limit(2**31 - 1)  # 131,072 characters by default; a document may have more
     # The csv module joins quoted fields over lines, so it needs the line ends back.
     reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
     try:
@@ -137,12 +183,5 @@ def _csv_values(path: str):
 
 def _json_rows(path: str):
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path} line {number}: not valid JSON ({error.msg})") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{path} line {number}: expected a JSON object, got {line[:40]!r}")
-        yield number, row
+        if line.strip():
+            yield number, json_object(line, f"{path} line {number}")

@@ -3,7 +3,7 @@
 import os
 
 from data_prep.tasks.reading import is_held_out
-from data_prep.tasks.task import find_file
+from data_prep.tasks.task import MissingFile, find_file
 from official_bert.errors import UserError
 
 
@@ -15,7 +15,7 @@ class SplitFiles:
         Args:
           data_dir: a folder, or one file, which is then the training file.
           files: {split: name in `data_dir`}, "" for the usual names.
-          dev_fraction: where no dev file is named, dev is this part of the training file.
+          dev_fraction: where there is no dev file, dev is this part of the training file.
           endings: of the usual names, as (".tsv", ".csv"); each may have .gz behind it.
         """
         if not 0 <= dev_fraction < 1:
@@ -25,13 +25,18 @@ class SplitFiles:
 
     def source(self, split: str) -> tuple[str, bool | None]:
         """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
-        if self.dev_fraction and not self.files["dev"] and split in ("train", "dev"):
+        if split in ("train", "dev") and self.dev_fraction and not self._has_dev_file():
             return self._path("train"), split == "dev"
         return self._path(split), None
 
     def wants(self, key: str, part: bool | None) -> bool:
         """Whether a row belongs to the split. Rows of one `key` stay on one side."""
         return part is None or is_held_out(key, self.dev_fraction) == part
+
+    def _has_dev_file(self) -> bool:
+        # Below a single file there is none.
+        paths = (os.path.join(self.data_dir, name) for name in self._usual_names("dev"))
+        return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
 
     def _path(self, split: str) -> str:
         is_file = os.path.isfile(self.data_dir)
@@ -41,10 +46,12 @@ class SplitFiles:
         if is_file:
             if split == "train":
                 return self.data_dir
-            raise UserError(
+            raise MissingFile(
                 f"{self.data_dir} is one file, the training file; set {split}_file"
                 + (" or dev_fraction" if split == "dev" else "")
             )
+        return find_file(self.data_dir, self._usual_names(split), split)
+
+    def _usual_names(self, split: str) -> list[str]:
         names = ["dev", "validation", "val"] if split == "dev" else [split]
-        usual = [name + ending for name in names for ending in self._endings]
-        return find_file(self.data_dir, usual, split)
+        return [name + ending for name in names for ending in self._endings]

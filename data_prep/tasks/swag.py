@@ -51,9 +51,8 @@ class Swag(Task):
         Args:
           data_dir: folder of train.csv, val.csv and test.csv, or one file, the training file.
           train_file, dev_file, test_file: names there where they are not the usual ones.
-          dev_fraction: where no dev file is named, hold out this part of the training file,
-            questions
-            with the same sentence A together.
+          dev_fraction: where there is no dev file, hold out this part of the training file,
+            questions with the same sentence A together.
         """
         super().__init__(data_dir)
         if num_choices < 2:
@@ -82,6 +81,7 @@ class Swag(Task):
         path, part = self.files.source(split)
         examples = []
         for index, (line, row) in enumerate(self._rows(path)):
+            reading.check_texts(row, self.input_fields, f"{path} line {line}")
             if self.files.wants(row["sent1"], part):
                 label = self._label(row.get("label"), split, path, line)
                 examples.append(dataclasses.replace(self._example(row, index), label=label))

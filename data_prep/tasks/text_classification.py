@@ -4,6 +4,7 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
 """
 
+import json
 import math
 
 from data_prep.tasks import reading, sequences
@@ -36,7 +37,7 @@ class TextClassification(SequenceClassification):
         text_column: str = "",
         text_b_column: str = "",
         label_column: str = "label",
-        labels: list[str] | tuple[str, ...] = (),
+        labels: str | list[str] | tuple[str, ...] = (),
         problem: str = "single_label",
         label_separator: str = ",",
         truncation: str = "head",
@@ -46,13 +47,13 @@ class TextClassification(SequenceClassification):
 
         Args:
           data_dir: folder of train, dev and test files (.tsv, .csv or .jsonl, also .gz), or one
-            file,
-            which is then the training file.
+            file, which is then the training file.
           train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
           label_column: name of the label column. The test file may lack it.
-          labels: the classes, in order; empty: those found in the training file, sorted.
+          labels: the classes, in order, a list or names with commas between; empty: those found in
+            the training file, sorted.
           problem: "single_label", "multi_label" or "regression".
           label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
@@ -68,13 +69,19 @@ class TextClassification(SequenceClassification):
             )
         if text_b_column and not text_column:
             raise UserError("text_b_column is set but text_column is not")
+        if problem == "multi_label" and not label_separator:
+            raise UserError("label_separator is empty; it stands between the labels of a row")
+        if isinstance(labels, str):
+            labels = [label.strip() for label in labels.split(",") if label.strip()]
+        if repeated := sorted({label for label in labels if labels.count(label) > 1}):
+            raise UserError(f"labels: {', '.join(repeated)} is there twice")
         files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl"))
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation
         self.metrics = PROBLEMS[problem]
-        self._labels = [str(label) for label in labels]
+        self._labels = list(labels)
         self._labels_were_listed = bool(labels)
 
     @property
@@ -103,9 +110,8 @@ class TextClassification(SequenceClassification):
         """Reads a split; see `Task.examples`.
 
         Raises:
-          UserError: no file, a missing column, a wrong number of columns, a label that training
-            does
-            not have, a number that is none; with file and line.
+          UserError: no file, a missing column, a wrong number of columns, a row without text or
+            label, a label that training does not have; with file and line.
         """
         self._check_split(split)
         path, part = self.files.source(split)
@@ -116,7 +122,8 @@ class TextClassification(SequenceClassification):
             split != "test" or self.label_column in reading.column_names(path),
         )
         for index, (line, row) in enumerate(self._rows(path, columns, has_labels)):
-            texts = [self._text(row, column, path, line) for column in columns]
+            reading.check_texts(row, columns, f"{path} line {line}")
+            texts = [row[column] for column in columns]
             if not self.files.wants(texts[0], part):
                 continue
             label = self._label(row, path, line) if has_labels else None
@@ -153,37 +160,41 @@ class TextClassification(SequenceClassification):
             if self.files.wants(str(row[columns[0]]), part):
                 label = self._label(row, path, line)
                 found.update(label if isinstance(label, tuple) else (label,))
-        if len(found) < 2 and self.problem == "single_label":
+        needed, words = (2, "two") if self.problem == "single_label" else (1, "one")
+        if len(found) < needed:
             raise UserError(
                 f"{path}: the column {self.label_column} holds {len(found)} different labels; "
-                "classification needs two or more"
+                f"classification needs {words} or more"
             )
         return sorted(found)
-
-    def _text(self, row: dict, column: str, path: str, line: int) -> str:
-        if not isinstance(row[column], str):
-            raise UserError(f"{path} line {line}: {column} is {row[column]!r}, expected a text")
-        return row[column]
 
     def _label(self, row: dict, path: str, line: int):
         value = row[self.label_column]
         if self.problem == "regression":
             try:
                 number = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not math.isfinite(number):
                 raise UserError(
                     f"{path} line {line}: {self.label_column} is {value!r}, expected a number"
                 )
             return number
-        if self.problem == "multi_label":
-            parts = value if isinstance(value, list) else str(value).split(self.label_separator)
-            return tuple(str(part).strip() for part in parts if str(part).strip())
-        label = str(value).strip()
-        if not label:
+        several = self.problem == "multi_label"
+        parts = value if several and isinstance(value, list) else [value]
+        if any(part is None or isinstance(part, (list, dict)) for part in parts):
+            raise UserError(
+                f"{path} line {line}: {self.label_column} is {json.dumps(value)[:80]}, expected "
+                + ("a list of labels" if several else "one label")
+            )
+        if several and not isinstance(value, list):
+            parts = str(value).split(self.label_separator)
+        labels = tuple(label for part in parts if (label := str(part).strip()))
+        if several:
+            return labels
+        if not labels:
             raise UserError(f"{path} line {line}: {self.label_column} is empty")
-        return label
+        return labels[0]
 
     def _check_label(self, label, known: set[str], path: str, line: int) -> None:
         for name in label if isinstance(label, tuple) else (label,):

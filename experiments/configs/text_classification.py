@@ -5,9 +5,10 @@
 
 Columns named text and label are found by themselves; others are named with, for example,
 --config.task_options.text_column=message --config.task_options.label_column=kind. Several labels a
-row: --config.task_options.problem=multi_label; a number instead of a class: problem=regression.
-Without a dev file every tenth row is held out; long texts can keep their end, or both ends
-(--config.task_options.truncation=head+tail).
+row: --config.task_options.problem=multi_label; a number instead of a class: problem=regression. The
+order of the classes: --config.task_options.labels=ham,spam. In a folder, train.tsv, dev.tsv and
+test.tsv (or .csv, .jsonl) are used; where there is no dev file, a tenth of the training rows is
+held out. Long texts can keep their end, or both ends (--config.task_options.truncation=head+tail).
 
 Scales: base (BERT base's hyper-parameters), small (for the miniatures), smoke (a minute).
 Expected on SMS Spam with a 6-layer model: held-out accuracy above 98%.

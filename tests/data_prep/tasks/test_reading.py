@@ -1,4 +1,5 @@
 import gzip
+import io
 
 import pytest
 
@@ -40,12 +41,34 @@ def test_jsonl_and_gzip(write):
         ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
         ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),
         ("a.tsv.gz", gzip.compress(b"text\nx\n")[:-9], r"not a complete gzip file"),
+        ("a.tsv.gz", gzip.compress(b"text\nx\n")[:10] + b"\xff" * 9, r"not a complete gzip file"),
+        ("a.jsonl", "1" * 5000, r"line 1: not valid JSON"),
     ],
 )
 def test_errors_name_the_file_and_the_line(write, name, content, message):
     path = write(name, content)
     with pytest.raises(UserError, match=message):
         rows(path, "text")
+
+
+def test_long_fields_of_csv(write):
+    text = "word " * 100_000
+    assert rows(write("a.csv", f"text,label\n{text},1\n")) == [(2, {"text": text, "label": "1"})]
+
+
+def test_halves_of_surrogate_pairs_become_the_replacement_character(write):
+    content = r'{"a \udE00": ["\uD83d", {"b": "x\ud83dy"}], "c": "\ud83d\ude00", "d": 0.1}'
+    ((_, row),) = rows(write("a.jsonl", content))
+    assert row == {"a \ufffd": ["\ufffd", {"b": "x\ufffdy"}], "c": "\U0001f600", "d": 0.1}
+
+
+def test_lines_of_a_stream_are_those_of_a_file(write):
+    content = "\ufeffcafé\r\n\nend".encode()
+    expected = [(1, "café"), (2, ""), (3, "end")]
+    assert list(reading.decode_lines(io.BytesIO(content), "standard input")) == expected
+    assert list(reading.read_lines(write("a.txt", content))) == expected
+    with pytest.raises(UserError, match="standard input line 2: byte 0xe9 at column 4"):
+        list(reading.decode_lines(io.BytesIO(b"x\ncaf\xe9\n"), "standard input"))
 
 
 def test_missing_file():

@@ -1,4 +1,5 @@
 import pickle
+import re
 import subprocess
 import sys
 
@@ -36,6 +37,32 @@ def test_unknown_option_lists_the_options():
 def test_fixed_options_cannot_be_changed():
     with pytest.raises(UserError, match="unknown option version"):
         get_task("squad_v1.1", version="2.0")
+
+
+@pytest.mark.parametrize(
+    ("task", "option", "value", "wanted"),
+    [
+        ("text_classification", "dev_fraction", "abc", "float"),
+        ("text_classification", "dev_fraction", True, "float"),
+        ("text_classification", "text_column", None, "str"),
+        ("text_classification", "labels", ["ham", None], "str | list[str] | tuple[str, ...]"),
+        ("squad_v1.1", "doc_stride", "abc", "int"),
+        ("squad_v1.1", "doc_stride", 64.5, "int"),
+        ("swag", "num_choices", "x", "int"),
+        ("swag", "num_choices", True, "int"),
+    ],
+)
+def test_options_of_another_type(task, option, value, wanted):
+    message = f"option {option} of task {task} is {value!r}, expected {wanted}"
+    with pytest.raises(UserError, match=re.escape(message)):
+        get_task(task, **{option: value})
+
+
+def test_whole_numbers_stand_for_texts_and_floats():
+    task = get_task("text_classification", label_column=0, labels=[0, 1], dev_fraction=0)
+    assert task.label_column == "0" and task.labels == ["0", "1"]
+    assert isinstance(task.files.dev_fraction, float)
+    assert get_task("squad_v1.1", train_file=["a.json", "b.json"]).name == "squad_v1.1"
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,14 @@ def test_test_files_lack_labels_and_other_files_may_not(write, tmp_path):
     write("val.csv", HEADER + ROW.replace(",2\n", ",4\n"))
     with pytest.raises(UserError, match=r"val\.csv line 2: label '4', expected 0 to 3"):
         task.examples("dev")
+
+
+def test_texts_of_json_must_be_texts(write):
+    row = {"sent1": "The cat sat.", "sent2": "", "ending0": "a", "ending1": "b", "label": 1}
+    rows = [row, row | {"sent2": None}]
+    path = write("all.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(UserError, match=r"all\.jsonl line 2: sent2 is null, expected a text"):
+        get_task("swag", path, num_choices=2).examples("train")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
+import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from data_prep.tasks import get_task
+from data_prep.tasks import get_task, metrics
+from data_prep.tasks.task import MissingFile
 from official_bert.errors import UserError
 
 TRAIN = "text\tlabel\nthe cat\tham\nthe dog\tspam\na cat\tham\n"
@@ -133,6 +135,84 @@ def test_held_out_part_of_one_file(write):
         get_task("text_classification", data_dir=path).examples("dev")
 
 
+@pytest.mark.parametrize("name", ["dev.tsv", "validation.jsonl", "val.csv.gz"])
+def test_nothing_is_held_out_where_there_is_a_dev_file(write, tmp_path, name):
+    task = task_of(write, tmp_path, dev_fraction=0.5)
+    assert task.files.source("dev") == (str(tmp_path / "train.tsv"), True)
+    path = write(name, "")
+    assert task.files.source("dev") == (path, None)
+    assert task.files.source("train") == (str(tmp_path / "train.tsv"), None)
+    one_file = get_task("text_classification", str(tmp_path / "train.tsv"), dev_fraction=0.5)
+    assert one_file.files.source("dev") == (str(tmp_path / "train.tsv"), True)
+
+
+def test_a_single_file_has_no_test_split(write, tmp_path):
+    task = get_task("text_classification", write("all.tsv", TRAIN))
+    with pytest.raises(MissingFile, match=r"all\.tsv is one file.*set test_file"):
+        task.examples("test")
+
+
+def test_labels_of_json_are_names(write, tmp_path):
+    rows = [{"text": "a", "label": 1}, {"text": "b", "label": True}]
+    write("train.jsonl", "\n".join(map(json.dumps, rows)))
+    assert get_task("text_classification", str(tmp_path)).labels == ["1", "True"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "label", "message"),
+    [
+        ("single_label", None, "line 3: label is null, expected one label"),
+        ("single_label", ["x", "y"], r'line 3: label is \["x", "y"\], expected one label'),
+        ("single_label", {}, "line 3: label is {}, expected one label"),
+        ("multi_label", None, "line 3: label is null, expected a list of labels"),
+        ("multi_label", ["x", None], r'line 3: label is \["x", null\], expected a list'),
+        ("multi_label", [["x"]], r'line 3: label is \[\["x"\]\], expected a list'),
+        ("regression", None, "line 3: label is None, expected a number"),
+        pytest.param("regression", 10**400, "label is 1000.*, expected a number", id="huge"),
+    ],
+)
+def test_labels_of_json_that_are_none(write, tmp_path, problem, label, message):
+    good = {"text": "a", "label": 1 if problem == "regression" else "x"}
+    rows = (good, good, {"text": "b", "label": label}, good)
+    path = write("train.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(UserError, match=message):
+        get_task("text_classification", path, problem=problem).examples("train")
+
+
+def test_multi_label_with_one_label(write, tmp_path, tokenizer):
+    content = "text\tlabel\na\ttoxic\nb\t\nc\t\nd\t\n"
+    task = task_of(write, tmp_path, content, problem="multi_label")
+    examples = task.examples("train")
+    assert task.features(examples[0], tokenizer, 16)[0]["label_ids"] == [1.0]
+    for logits, right in (([-1, -1, -1, -1], 0.0), ([1, -1, -1, 1], 2 / 3)):
+        predictions = task.predictions(examples, None, {"logits": np.array(logits)[:, None]})
+        scores = task.score(examples, predictions)
+        assert scores["micro_f1"] == scores["macro_f1"] == pytest.approx(right)
+        assert scores["exact_match"] == 0.75
+        toxic = task.analysis(examples, predictions)["per_class"]["toxic"]
+        assert (toxic["f1"], toxic["support"]) == (pytest.approx(right), 1)
+
+
+def test_multi_label_scores_are_scikit_learns():
+    from sklearn.metrics import f1_score, precision_recall_fscore_support
+
+    draw = np.random.default_rng(0)
+    gold, predicted = draw.integers(0, 2, (2, 20, 4)) * [1, 1, 1, 0]
+    scores = metrics.multi_label_scores(gold, predicted)
+    for kind in ("micro", "macro"):
+        expected = f1_score(gold, predicted, average=kind, zero_division=0)
+        assert scores[f"{kind}_f1"] == pytest.approx(expected)
+    expected = precision_recall_fscore_support(gold, predicted, zero_division=0)
+    found = metrics.per_class(gold, predicted, list("abcd"))
+    assert np.array([list(row.values()) for row in found.values()]) == pytest.approx(
+        np.transpose(expected)
+    )
+
+
+def test_listed_labels_as_one_text(write, tmp_path):
+    assert task_of(write, tmp_path, labels=" spam, ham").labels == ["spam", "ham"]
+
+
 def test_a_test_file_may_lack_labels(write, tmp_path):
     task = task_of(write, tmp_path)
     write("test.tsv", "text\nthe mat\n")
@@ -152,6 +232,9 @@ def test_a_test_file_may_lack_labels(write, tmp_path):
         (TRAIN, {"problem": "ranking"}, "problem='ranking'; it is one of single_label"),
         (TRAIN, {"truncation": "middle"}, "truncation='middle'"),
         (TRAIN, {"dev_fraction": 1.5}, "dev_fraction=1.5"),
+        (TRAIN, {"labels": "ham,spam,ham"}, "labels: ham is there twice"),
+        (TRAIN, {"problem": "multi_label", "label_separator": ""}, "label_separator is empty"),
+        ("text\tlabel\nx\t\n", {"problem": "multi_label"}, "holds 0 different labels"),
     ],
 )
 def test_errors(write, tmp_path, train, options, message):

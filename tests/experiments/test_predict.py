@@ -1,0 +1,107 @@
+"""What prediction reads and writes, with a stand-in for the model.
+
+`test_pretrain_and_finetune` predicts with a real one.
+"""
+
+import gzip
+import io
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from data_prep.tasks import get_task
+from experiments import predict
+from official_bert.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def predictor(monkeypatch):
+    """Says "long" of texts with more than five characters."""
+    task = get_task("text_classification", text_column="text", labels="long,short")
+
+    def answers(examples):
+        is_long = np.array([len(example.text_a) > 5 for example in examples])
+        logits = np.stack([is_long, ~is_long], 1) * 50.0
+        return task.predictions(examples, None, {"logits": logits}), 0
+
+    stand_in = types.SimpleNamespace(
+        task=task, labels=task.labels, fields=task.input_fields, predict=answers
+    )
+    monkeypatch.setattr(predict, "Predictor", lambda *_: stand_in)
+    return stand_in
+
+
+def _run(path, output="-"):
+    return predict.run("", str(path), str(output), progress=False)
+
+
+def _standard_streams(monkeypatch, content):
+    """Of a process whose locale is not UTF-8; returns the bytes written."""
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), "ascii"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "ascii", write_through=True))
+    return output
+
+
+def test_compressed_json_lines(tmp_path):
+    rows = [{"text": "a", "id": "café"}, {"text": "much longer"}]
+    content = "\n".join(map(json.dumps, rows)).encode()
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(content))
+    assert _run(tmp_path / "in.jsonl.gz", tmp_path / "out.jsonl.gz")["lines"] == 2
+    with gzip.open(tmp_path / "out.jsonl.gz", "rt", encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    assert [(row["id"], row["label"]) for row in found] == [("café", "short"), ("2", "long")]
+
+
+def test_compressed_text(tmp_path):
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a\nmuch longer\n"))
+    _run(tmp_path / "in.txt.gz", tmp_path / "out.tsv.gz")
+    lines = gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode().splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["label", "short", "long"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": 5}', r"in\.jsonl line 2: text is 5, expected a text"),
+        ('{"text": null}', r"in\.jsonl line 2: text is null, expected a text"),
+        ('{"txt": "b"}', r"in\.jsonl line 2: expected an object with the fields text"),
+        ("[1]", r"in\.jsonl line 2: expected a JSON object"),
+        ('{"text"', r"in\.jsonl line 2: not valid JSON"),
+    ],
+)
+def test_wrong_json_lines(tmp_path, line, message):
+    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n' + line, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        _run(tmp_path / "in.jsonl", tmp_path / "out.tsv")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_half_a_character_of_json(tmp_path):
+    (tmp_path / "in.jsonl").write_text(r'{"text": "\ud83d", "id": "\ud83d"}', encoding="utf-8")
+    _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert json.loads((tmp_path / "out.jsonl").read_text(encoding="utf-8"))["id"] == "\ufffd"
+
+
+def test_standard_streams_are_utf8_whatever_the_locale(monkeypatch):
+    # With its byte order mark the first text would be long.
+    output = _standard_streams(monkeypatch, "\ufeffcafés\r\n\r\nmuch longer\r\n".encode())
+    assert _run("-") == {"lines": 3, "empty": 1, "truncated": 0}
+    lines = output.getvalue().decode("utf-8").split("\n")
+    assert [line.split("\t")[0] for line in lines] == ["label", "short", "", "long", ""]
+
+
+def test_standard_output_holds_any_label(monkeypatch, predictor):
+    predictor.labels = ["schön", "schlecht"]
+    output = _standard_streams(monkeypatch, b"a\n")
+    _run("-")
+    assert output.getvalue().decode("utf-8").startswith("label\tprobability_schön\t")
+
+
+def test_a_line_of_standard_input_that_is_not_utf8(monkeypatch):
+    _standard_streams(monkeypatch, b"a\ncaf\xe9\n")
+    with pytest.raises(UserError, match="standard input line 2: byte 0xe9 at column 4"):
+        _run("-")
