@@ -6,12 +6,14 @@ training it is labelled there only, so every word counts once an epoch.
 """
 
 import collections
-import re
+import os
+import sys
 
 import numpy as np
 
-from data_prep.tasks import conll_files, metrics
+from data_prep.tasks import conll_files, metrics, tfds_rows
 from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks.running_text import word_spans
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.squad import max_context_window, window_starts
 from data_prep.tasks.task import Task, find_file
@@ -23,7 +25,7 @@ _USUAL_FILES = {
     "dev": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
     "test": ("eng.testb", "test.txt", "test.conll"),
 }
-_WORD = re.compile(r"\w+|[^\w\s]")
+_MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 
 
 class Conll(Task):
@@ -39,36 +41,47 @@ class Conll(Task):
         train_file: str = "",
         dev_file: str = "",
         test_file: str = "",
-        labels: list[str] | tuple[str, ...] = (),
+        labels: str | list[str] | tuple[str, ...] = (),
         context: str = "document",
         stride: int = 0,
+        tfds_dir: str = "",
     ):
         """
         Args:
           data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt.
+            Empty: TFDS, which has the sentences without their documents and their order, so that
+            each is a document of its own and the paper's context is missing.
           train_file, dev_file, test_file: names there where they are others.
-          labels: the IOB2 tags; empty: those of the training file.
+          labels: the IOB2 tags, a list or names with commas between; empty: those of the training
+            file.
           context: "document", or "sentence" for no context beyond it.
           stride: tokens from the start of one window to the next; 0: half the window.
+          tfds_dir: TFDS's own data folder, "" for its default.
         """
         super().__init__(data_dir)
         if context not in ("document", "sentence"):
             raise UserError(f"context={context!r}; it is document or sentence")
+        if stride < 0:
+            raise UserError(f"stride={stride}; it is at least 0 (half the window)")
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.context, self.stride = context, stride
+        self.context, self.stride, self.tfds_dir = context, stride, os.fspath(tfds_dir)
+        self._said: set[str] = set()  # messages, each of them once
+        if isinstance(labels, str):
+            labels = [label.strip() for label in labels.split(",") if label.strip()]
         self._labels = list(labels)
+        if repeated := sorted({label for label in labels if self._labels.count(label) > 1}):
+            raise UserError(f"labels: {', '.join(repeated)} is there twice")
         needed = {"O"} | {f"{prefix}-{tag[2:]}" for tag in labels if tag != "O" for prefix in "BI"}
         if labels and (missing := needed.difference(labels)):
             raise UserError(
                 f"labels: {', '.join(sorted(missing))} is missing; O, and B- and I- of each"
             )
-        self._pieces: dict[str, list[int]] = {}
 
     @property
     def labels(self) -> list[str]:
         """O first, then B- and I- of each type."""
         if not self._labels:
-            documents = conll_files.read(self._path("train"))
+            documents = self._documents("train")
             tags = {tag for document in documents for line in document.tags for tag in line}
             types = sorted({tag[2:] for tag in tags if tag != "O"})
             self._labels = ["O", *(f"{prefix}-{kind}" for kind in types for prefix in "BI")]
@@ -90,8 +103,9 @@ class Conll(Task):
     def examples(self, split: str) -> list[TaggedDocument]:
         self._check_split(split)
         types = {tag[2:] for tag in self.labels if tag != "O"}
-        documents = conll_files.read(self._path(split), types)
+        documents = self._documents(split, types)
         if self.context == "document":
+            self._say_where_documents_are_none(documents, split)
             return documents
         return [
             TaggedDocument(f"{document.id}/{index}", (words,), (tags,))
@@ -102,13 +116,14 @@ class Conll(Task):
         ]
 
     def example(self, fields: dict) -> TaggedDocument:
-        """From running text: words are letters and digits, or single marks, as in the CoNLL
-        files.
-        """
-        matches = list(_WORD.finditer(fields["text"]))
-        words = tuple(match.group() for match in matches)
-        spans = tuple(match.span() for match in matches)
+        """From running text; `running_text` says what a word is."""
+        spans = tuple(word_spans(fields["text"]))
+        words = tuple(fields["text"][start:end] for start, end in spans)
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
+
+    def texts(self, example: TaggedDocument) -> list[str]:
+        """What `features` asks `tokenizer.encode` for."""
+        return [word for sentence in example.sentences for word in sentence]
 
     def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:
         """`[CLS] window [SEP]` for each window of the document.
@@ -120,10 +135,9 @@ class Conll(Task):
         if room < 1:
             raise UserError(f"max_seq_length={max_seq_length} leaves no room for text")
         ids, word_of = [], []
-        words = [word for sentence in example.sentences for word in sentence]
-        for index, word in enumerate(words):
+        for index, word in enumerate(self.texts(example)):
             # A word of nothing but control characters has no pieces, but needs a place for its tag.
-            pieces = self._encode_word(tokenizer, word) or [tokenizer.unk_id]
+            pieces = tokenizer.encode(word) or [tokenizer.unk_id]
             ids += pieces
             word_of += [index] + [-1] * (len(pieces) - 1)
         word_of = np.array(word_of, np.int64)
@@ -244,11 +258,33 @@ class Conll(Task):
             for negative, index in sorted(ranked)[:number]
         ]
 
-    def _encode_word(self, tokenizer, word: str) -> list[int]:
-        key = (id(tokenizer), word)
-        if key not in self._pieces:
-            self._pieces[key] = tokenizer.encode(word)
-        return self._pieces[key]
+    def _documents(self, split: str, types=None) -> list[TaggedDocument]:
+        if not self._uses_tfds:
+            return conll_files.read(self._path(split), types)
+        rows, features = tfds_rows.read(
+            "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
+        )
+        return conll_files.from_tfds(rows, features["ner"].names, types)
+
+    @property
+    def _uses_tfds(self) -> bool:
+        return not self.data_dir and not any(self.files.values())
+
+    def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
+        message = ""
+        if self._uses_tfds:
+            message = (
+                "TFDS has no documents, so every sentence stands alone; the CoNLL-2003 files in "
+                "data_dir give the paper's context"
+            )
+        elif len(documents) == 1 and len(documents[0].sentences) > _MANY_SENTENCES:
+            message = (
+                f"{self._path(split)} is one document of {len(documents[0].sentences)} sentences; "
+                "put -DOCSTART- lines between documents, or set context=sentence"
+            )
+        if message and message not in self._said:
+            self._said.add(message)
+            print(f"{self.name}: {message}", file=sys.stderr)
 
     def _path(self, split: str) -> str:
         names = [self.files[split]] if self.files[split] else _USUAL_FILES[split]

@@ -64,16 +64,33 @@ def read(path: str, types=None) -> list[TaggedDocument]:
                 )
             if fields[-1] != "O" and fields[-1][:2] not in ("B-", "I-"):
                 raise UserError(f"{path} line {number}: {fields[-1]!r} is not an IOB tag")
-            if fields[-1] != "O" and types is not None and fields[-1][2:] not in types:
-                raise UserError(
-                    f"{path} line {number}: the tag {fields[-1]} is not among the training tags, "
-                    f"which are of the types {', '.join(sorted(types))}"
-                )
+            _check_type(fields[-1], types, f"{path} line {number}")
             words.append(fields[0])
             tags.append(fields[-1])
     end_document()
     if not documents:
         raise UserError(f"{path} has no sentences")
+    return documents
+
+
+def from_tfds(rows, tag_names: list[str], types=None) -> list[TaggedDocument]:
+    """The sentences of TFDS's rows, each a document of its own.
+
+    TFDS keeps neither the limits of documents nor the order of sentences.
+
+    Args:
+      rows: dicts of "tokens", bytes, and "ner", indices of `tag_names`.
+      types: as in `read`.
+    """
+    documents = []
+    for row in rows:
+        words = tuple(word.decode("utf-8") for word in row["tokens"])
+        tags = [tag_names[index] for index in row["ner"]]
+        for tag in tags:
+            _check_type(tag, types, "TFDS conll2003")
+        if words:  # the last row may be empty
+            document = TaggedDocument(str(len(documents)), (words,), (tuple(to_iob2(tags)),))
+            documents.append(document)
     return documents
 
 
@@ -98,3 +115,11 @@ def entities(tags) -> list[tuple[str, int, int]]:
         if tag != "O" and start is None:
             start = index
     return found
+
+
+def _check_type(tag: str, types, where: str) -> None:
+    if tag != "O" and types is not None and tag[2:] not in types:
+        raise UserError(
+            f"{where}: the tag {tag} is not among the training tags, "
+            f"which are of the types {', '.join(sorted(types))}"
+        )

@@ -11,7 +11,7 @@ import os
 
 import numpy as np
 
-from data_prep.tasks import reading
+from data_prep.tasks import reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from official_bert.errors import UserError
@@ -201,21 +201,12 @@ class Glue(SequenceClassification):
         )
 
     def _tfds_rows(self, split: str):
-        import tensorflow_datasets as tfds
-
         config = "ax" if split == "ax" else self.task
         names = _MNLI_TFDS_SPLITS if self.task == "mnli" else _TFDS_SPLITS
         tfds_split = "test" if split == "ax" else names.get(split, split)
-        try:
-            builder = tfds.builder(f"glue/{config}", data_dir=self.tfds_dir or None)
-            builder.download_and_prepare()
-        except Exception as error:  # the network's errors are of many kinds
-            raise UserError(
-                f"TFDS could not prepare glue/{config} ({type(error).__name__}: "
-                f"{str(error).splitlines()[0] if str(error) else ''}); "
-                "set data_dir to the folder of the official GLUE files"
-            ) from error
-        rows = tfds.as_numpy(builder.as_dataset(tfds_split))
+        rows, _ = tfds_rows.read(
+            f"glue/{config}", tfds_split, self.tfds_dir, "the folder of the official GLUE files"
+        )
         found = []
         for row in rows:
             label = row["label"]
@@ -225,8 +216,11 @@ class Glue(SequenceClassification):
                 label = float(label) if label >= 0 else None
             texts = [row[field].decode("utf-8") for field in self.spec.fields]
             found.append((int(row["idx"]), texts, label))
-        # TFDS stores rows in the order of a hash.
-        return sorted(found, key=lambda entry: entry[0])
+        found.sort(key=lambda entry: entry[0])
+        if self.task == "mrpc":
+            # Its train and dev rows are numbered in the file that both were once cut from.
+            found = [(index, *entry[1:]) for index, entry in enumerate(found)]
+        return found
 
 
 def submission_name(task: str, split: str) -> str:

@@ -12,11 +12,13 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import squad_answers, squad_metrics
-from data_prep.tasks.squad_examples import SquadExample, find_answer, read
-from data_prep.tasks.task import Task, find_file
+from data_prep.tasks import squad_answers, squad_metrics, tfds_rows
+from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
+from data_prep.tasks.task import MissingFile, Task, find_file
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+
+_TFDS_SPLITS = {"dev": "validation"}
 
 
 class Squad(Task):
@@ -38,29 +40,33 @@ class Squad(Task):
         n_best_size: int = 20,
         max_answer_length: int = 30,
         null_score_diff_threshold: float = 0.0,
+        tfds_dir: str = "",
     ):
         """
         Args:
-          data_dir: folder of the official JSON files.
+          data_dir: folder of the official JSON files, or one file, which is then the training file;
+            empty: TFDS, which has train and dev.
           train_file, dev_file, test_file: names there, where they are not the official ones.
-            Several
-            training files are a list, or names with commas between.
+            Several training files are a list, or names with commas between.
           doc_stride: tokens from the start of one window to the start of the next.
           max_query_length: longer questions are cut off.
           null_score_diff_threshold: version 2.0 gives no answer where [CLS] outscores the best span
             by more than this; `best_threshold` finds it on dev.
+          tfds_dir: TFDS's own data folder, "" for its default.
         """
         super().__init__(data_dir)
         if version not in ("1.1", "2.0"):
             raise UserError(f"version={version!r}; SQuAD has versions 1.1 and 2.0")
-        if doc_stride < 1 or n_best_size < 1 or max_answer_length < 1 or max_query_length < 0:
-            raise UserError("doc_stride, n_best_size and max_answer_length must be at least 1")
-        self.version = version
+        self.version, self.tfds_dir = version, os.fspath(tfds_dir)
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.doc_stride, self.max_query_length = doc_stride, max_query_length
         self.n_best_size, self.max_answer_length = n_best_size, max_answer_length
         self.null_score_diff_threshold = null_score_diff_threshold
-        self._last_context: tuple = (None, None, None)
+        for name in ("doc_stride", "n_best_size", "max_answer_length", "max_query_length"):
+            least = 0 if name == "max_query_length" else 1
+            if getattr(self, name) < least:
+                raise UserError(f"{name}={getattr(self, name)}; it is at least {least}")
+        self._last_context: tuple = ("", None, [], None)  # paragraph, tokenizer, ids, places
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -78,9 +84,15 @@ class Squad(Task):
         return options | {"null_score_diff_threshold": self.null_score_diff_threshold}
 
     def examples(self, split: str) -> list[SquadExample]:
-        """Reads the JSON; training questions whose answer is not in the paragraph are left out."""
+        """Training questions whose answer is not in the paragraph are left out.
+
+        In the order of the files; from TFDS, which does not keep it, by paragraph and id.
+
+        Raises:
+          UserError: a file cannot be read, or a training or dev question has no answers.
+        """
         self._check_split(split)
-        examples = [example for path in self._paths(split) for example in read(path)]
+        examples, source = self._read(split)
         notes = {"questions": len(examples)}
         if split == "train":
             if self.version == "1.1":
@@ -97,8 +109,11 @@ class Squad(Task):
                     file=sys.stderr,
                 )
         self.notes[split] = notes
-        if not examples:
-            raise UserError(f"{', '.join(self._paths(split))}: no question with an answer")
+        # Version 2.0 scores questions without an answer as well.
+        if not examples or (
+            self.version == "1.1" and split != "test" and not any(e.answers for e in examples)
+        ):
+            raise UserError(f"{source}: no question with an answer")
         return examples
 
     def example(self, fields: dict) -> SquadExample:
@@ -245,7 +260,7 @@ class Squad(Task):
         path = self._output_path(path)
         folder, name = os.path.split(path)
         contents = {
-            name: {p["id"]: p["text"] for p in predictions},
+            name: {p["id"]: self._official_text(p) for p in predictions},
             f"nbest_{name}": {p["id"]: p["nbest"] for p in predictions},
         }
         if self.version == "2.0":
@@ -283,23 +298,48 @@ class Squad(Task):
             ]
         }
 
+    def _official_text(self, prediction: dict) -> str:
+        return prediction["text"] or ("" if self.version == "2.0" else squad_answers.NOTHING)
+
+    def _read(self, split: str) -> tuple[list[SquadExample], str]:
+        """All questions of a split, and where they come from."""
+        if self.data_dir or any(self.files.values()):
+            paths = self._paths(split)
+            examples = [e for path in paths for e in read(path, need_answers=split != "test")]
+            return examples, ", ".join(paths)
+        name = f"squad/v{self.version}"
+        rows, _ = tfds_rows.read(
+            name,
+            _TFDS_SPLITS.get(split, split),
+            self.tfds_dir,
+            "the folder of the official SQuAD files",
+        )
+        return sorted(map(from_tfds, rows), key=lambda e: (e.context, e.id)), f"TFDS {name}"
+
     def _paths(self, split: str) -> list[str]:
-        named = self.files[split]
+        named, is_file = self.files[split], os.path.isfile(self.data_dir)
         if named:
+            folder = os.path.dirname(self.data_dir) if is_file else self.data_dir
             names = named.split(",") if isinstance(named, str) else list(named)
-            return [find_file(self.data_dir, [name.strip()], split) for name in names]
-        if os.path.isfile(self.data_dir):
+            return [find_file(folder, [name.strip()], split) for name in names]
+        if is_file and split == "train":
             return [self.data_dir]
+        if is_file:
+            raise MissingFile(f"{self.data_dir} is one file, the training file; set {split}_file")
         return [find_file(self.data_dir, [f"{split}-v{self.version}.json", f"{split}.json"], split)]
 
     def _encode_context(self, context: str, tokenizer):
         # The questions of a paragraph follow each other: one paragraph remembered is enough.
-        if self._last_context[0] != (context, id(tokenizer)):
+        known, known_by, ids, places = self._last_context
+        if known_by is not tokenizer or known != context:
             ids, offsets = tokenizer.encode_with_offsets(context)
             places = np.array(offsets, np.int64).reshape(-1, 2)
-            self._last_context = ((context, id(tokenizer)), list(ids), places)
-        _, ids, places = self._last_context
+            self._last_context = (context, tokenizer, ids, places)
         return ids, places[:, 0], places[:, 1]
+
+    def __getstate__(self):
+        # A worker process has a tokenizer of its own.
+        return self.__dict__ | {"_last_context": ("", None, [], None)}
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:
@@ -318,14 +358,16 @@ def max_context_window(length: int, starts: list[int], room: int) -> np.ndarray:
     That is the largest minimum of its left and right context, a longer window winning by a
     hundredth of its length, and the earlier at a tie.
     """
-    position = np.arange(length)
-    scores = np.full((len(starts), length), -1.0)
+    owner, best = np.zeros(length, np.int64), np.full(length, -1.0)
     for index, start in enumerate(starts):
-        end = min(start + room, length)
-        inside = position[start:end]
-        context = np.minimum(inside - start, end - 1 - inside)
-        scores[index, start:end] = context + 0.01 * (end - start)
-    return np.argmax(scores, axis=0)
+        size = min(room, length - start)
+        left = np.arange(size)
+        scores = np.minimum(left, left[::-1]) + 0.01 * size
+        window = slice(start, start + size)
+        better = scores > best[window]
+        best[window][better] = scores[better]
+        owner[window][better] = index
+    return owner
 
 
 def _token_span(example: SquadExample, starts, ends) -> tuple[int, int] | None:

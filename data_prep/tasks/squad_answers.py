@@ -12,6 +12,7 @@ import numpy as np
 
 from data_prep.tasks.sequence_classification import softmax
 
+NOTHING = "empty"  # what the original writes where it finds no span
 Span = collections.namedtuple("Span", "start_logit end_logit text start_char end_char")
 
 
@@ -63,22 +64,26 @@ def answer(
     """The prediction for one question.
 
     Returns:
-      {"id", "text", "start", "end" (characters; -1 without an answer), "probability", "nbest":
-      list of {"text", "probability", "start_logit", "end_logit"}}, and for version 2.0 "null_odds"
-      and "best_text", the best non-empty answer.
+      {"id", "text" ("" without an answer), "start", "end" (characters; -1 without an answer),
+      "probability", "nbest": list of {"text", "probability", "start_logit", "end_logit"}, as the
+      original writes it}, and for version 2.0 "null_odds" and "best_text", the best non-empty
+      answer.
     """
     spans = n_best(context, windows, n, max_answer_length)
     best = spans[0] if spans else None
     entries = list(spans)
     null = None
     if may_be_null:
+        # As in the original, it has one of the n places where it ranks so high, and else one more.
         starts_and_ends = [(float(start[0]), float(end[0])) for _, start, end in windows]
         null = Span(*min(starts_and_ends, key=sum), "", -1, -1)
         entries.append(null)
         entries.sort(key=lambda span: -(span.start_logit + span.end_logit))
+        if entries[-1] is not null:
+            del entries[n:]
     if not spans:
         # Like the original, never an empty list: a span that stands for "nothing found".
-        entries.insert(0, Span(0.0, 0.0, "empty", -1, -1))
+        entries.insert(0, Span(0.0, 0.0, NOTHING, -1, -1))
     totals = np.array([span.start_logit + span.end_logit for span in entries], np.float64)
     probabilities = softmax(totals)
     prediction = {
@@ -93,7 +98,6 @@ def answer(
             for span, probability in zip(entries, probabilities, strict=True)
         ],
     }
-    chosen = best or entries[0]
     if may_be_null:
         prediction |= {
             "null_odds": _null_odds(null, best),
@@ -102,9 +106,9 @@ def answer(
         }
         return decide(prediction, threshold)
     return prediction | {
-        "text": chosen.text,
-        "start": chosen.start_char,
-        "end": chosen.end_char,
+        "text": best.text if best else "",
+        "start": best.start_char if best else -1,
+        "end": best.end_char if best else -1,
         "probability": prediction["nbest"][0]["probability"],
     }
 
@@ -119,7 +123,7 @@ def decide(prediction: dict, threshold: float) -> dict:
 
 
 def _null_odds(null: Span, best: Span | None) -> float:
-    # Without any span, as against the "empty" entry of the n-best list, whose scores are 0.
+    # Without any span, as against the `NOTHING` entry of the n-best list, whose scores are 0.
     return null.start_logit + null.end_logit - (best.start_logit + best.end_logit if best else 0.0)
 
 

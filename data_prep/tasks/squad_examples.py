@@ -19,8 +19,12 @@ class SquadExample:
     answer_start: int = -1
 
 
-def read(path: str) -> list[SquadExample]:
+def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     """All questions of a file, in its order.
+
+    Args:
+      path: a JSON file.
+      need_answers: whether a question of unknown answers is an error.
 
     Raises:
       UserError: not JSON, not UTF-8, or not SQuAD's structure.
@@ -30,11 +34,10 @@ def read(path: str) -> list[SquadExample]:
     try:
         with open(path, encoding="utf-8-sig") as file:
             articles = json.load(file)["data"]
-        return [
-            _example(question, paragraph["context"])
-            for article in articles
-            for paragraph in article["paragraphs"]
-            for question in paragraph["qas"]
+        examples = [
+            _example(question, context, path)
+            for context, questions in _paragraphs(articles, path)
+            for question in questions
         ]
     except json.JSONDecodeError as error:
         raise UserError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
@@ -42,10 +45,29 @@ def read(path: str) -> list[SquadExample]:
         with open(path, "rb") as file:
             line = file.read(error.start).count(b"\n") + 1
         raise UserError(f"{path} line {line}: not UTF-8; convert the file to UTF-8") from None
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise UserError(
             f"{path}: not in SQuAD's format (data, paragraphs, context, qas, id, question): {error}"
         ) from None
+    unknown = [example.id for example in examples if example.answers is None]
+    if need_answers and unknown:
+        raise UserError(
+            f"{path} question {unknown[0]} has no answers ({len(unknown)} questions have none); "
+            "only a test file may lack them"
+        )
+    return examples
+
+
+def from_tfds(row: dict) -> SquadExample:
+    """The example that `read` gives for the same question, from a row of TFDS."""
+    answers = zip(row["answers"]["text"], row["answers"]["answer_start"], strict=True)
+    question = {
+        "id": row["id"].decode("utf-8"),
+        "question": row["question"].decode("utf-8"),
+        "answers": [{"text": t.decode("utf-8"), "answer_start": int(s)} for t, s in answers],
+        "is_impossible": bool(row.get("is_impossible", False)),
+    }
+    return _example(question, row["context"].decode("utf-8"), "TFDS")
 
 
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
@@ -56,10 +78,10 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
     found.
     """
     context, answer, start = example.context, example.answers[0], example.answer_start
-    if context[start : start + len(answer)] == answer and answer.strip():
-        return start, start + len(answer)
     if not answer.strip() or not 0 <= start < len(context):
         return None
+    if context[start : start + len(answer)] == answer:
+        return start, start + len(answer)
     begin, stop = start, min(start + len(answer), len(context))
     while begin > 0 and not context[begin - 1].isspace():
         begin -= 1
@@ -75,15 +97,30 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
     return None
 
 
-def _example(question: dict, context: str) -> SquadExample:
-    given = question.get("answers")
+def _paragraphs(articles: list, path: str):
+    """(context, questions) of each paragraph."""
+    for number, article in enumerate(articles, 1):
+        for index, paragraph in enumerate(article["paragraphs"], 1):
+            where = f"{path} article {number} paragraph {index}"
+            yield _checked(paragraph["context"], str, f"{where}: context"), paragraph["qas"]
+
+
+def _example(question: dict, context: str, path: str) -> SquadExample:
+    id = str(question["id"])
+    where = f"{path} question {id}"
+    text, given = _checked(question["question"], str, f"{where}: question"), question.get("answers")
     if given is None:
-        return SquadExample(str(question["id"]), question["question"], context)
-    answers = [] if question.get("is_impossible") else given
+        return SquadExample(id, text, context)
+    answers = [] if question.get("is_impossible") else _checked(given, list, f"{where}: answers")
+    texts = [_checked(answer["text"], str, f"{where}: text of an answer") for answer in answers]
+    start = answers[0]["answer_start"] if answers else -1
     return SquadExample(
-        str(question["id"]),
-        question["question"],
-        context,
-        tuple(answer["text"] for answer in answers),
-        answers[0]["answer_start"] if answers else -1,
+        id, text, context, tuple(texts), _checked(start, int, f"{where}: answer_start")
     )
+
+
+def _checked(value, kind: type, where: str):
+    if not isinstance(value, kind):
+        expected = {str: "a string", int: "a whole number", list: "a list"}[kind]
+        raise UserError(f"{where} is {json.dumps(value)[:40]}, expected {expected}")
+    return value

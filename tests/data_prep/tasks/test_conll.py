@@ -172,9 +172,40 @@ def test_errors(task, write, content, message):
         task.examples("dev")
 
 
-def test_labels_that_are_listed_must_be_whole(tmp_path):
-    with pytest.raises(UserError, match="labels: I-PER is missing"):
-        get_task("conll2003", data_dir=str(tmp_path), labels=["O", "B-PER"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": ["O", "B-PER"]}, "labels: I-PER is missing"),
+        ({"labels": "O, B-PER, I-PER, B-PER"}, "labels: B-PER is there twice"),
+        ({"stride": -1}, "stride=-1; it is at least 0"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        get_task("conll2003", data_dir=str(tmp_path), **options)
+
+
+def test_labels_may_have_commas_between():
+    task = get_task("conll2003", labels="O, B-PER,I-PER")
+    assert task.labels == task.settings()["labels"] == ["O", "B-PER", "I-PER"]
+
+
+def test_a_file_without_documents_is_said_once(task, write, capsys):
+    task.examples("dev")
+    assert not capsys.readouterr().err
+    write("eng.testa", "Peter NNP I-NP I-PER\n\n" * 1001)
+    assert len(task.examples("dev")) == len(task.examples("dev")) == 1
+    message = capsys.readouterr().err
+    assert message.count("eng.testa is one document of 1001 sentences; put -DOCSTART-") == 1
+
+
+def test_words_are_asked_for_before_they_are_encoded(task, tokenizer, monkeypatch):
+    examples = task.examples("train")
+    expected = [task.features(example, tokenizer, 64)[0]["input_ids"] for example in examples]
+    monkeypatch.setattr(tokenizer, "encode", None)  # a whole chunk's words in one call
+    other = get_task("conll2003", data_dir=task.data_dir)
+    features = featurize(other, examples, tokenizer, 64)
+    assert [feature["input_ids"].tolist() for feature in features] == expected
 
 
 def test_real_files_and_the_published_baseline(data_dir):

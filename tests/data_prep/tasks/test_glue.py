@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 import zipfile
@@ -226,13 +227,14 @@ def test_one_command_makes_the_zip_of_finished_runs(folder, tmp_path):
             examples = task.examples(split)
             logits = np.eye(3)[: len(examples), : len(task.labels)]
             task.write(out, task.predictions(examples, None, {"logits": logits}))
-        (runs / name / "results.json").write_text("{}")
+        (runs / name / "results.json").write_text(json.dumps({"task": name, "dev": {}}))
     command = [sys.executable, "-m", "data_prep.tasks.submission", f"--runs={runs}/*"]
     command += [f"--output={tmp_path}/s.zip"]
     complete = subprocess.run(command, capture_output=True, text=True)
     assert complete.returncode == 2 and "the submission lacks SST-2.tsv" in complete.stderr
     partly = subprocess.run([*command, "--allow_missing"], capture_output=True, text=True)
     assert partly.returncode == 0 and "4 files" in partly.stdout, partly.stderr
+    assert "dev, the paper's average: none, the average needs accuracy of mnli" in partly.stdout
     with zipfile.ZipFile(tmp_path / "s.zip") as archive:
         assert archive.namelist() == ["CoLA.tsv", "MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"]
         assert archive.read("MNLI-m.tsv").count(b"\n") == 3  # of test, not of dev
@@ -242,6 +244,18 @@ def test_one_command_makes_the_zip_of_finished_runs(folder, tmp_path):
     (runs / "rte" / "results.json").write_text("{}")
     with pytest.raises(UserError, match="predict_test=true"):
         submission.find_predictions([str(runs / "rte")])
+
+
+def test_dev_scores_of_finished_runs(tmp_path):
+    results = {"task": "mnli", "dev": {"accuracy": 0.8}, "dev_mismatched": {"accuracy": 0.7}}
+    runs = [tmp_path / "mnli", tmp_path / "again"]
+    for run in runs:
+        run.mkdir()
+        (run / "results.json").write_text(json.dumps(results))
+    expected = {"mnli": {"accuracy": 0.8}, "mnli_mismatched": {"accuracy": 0.7}}
+    assert submission.dev_scores([str(runs[0])]) == expected
+    with pytest.raises(UserError, match="a second run of mnli"):
+        submission.dev_scores([str(run) for run in runs])
 
 
 def published(mnli, mismatched, qqp, qnli, sst2, cola, stsb, mrpc, rte, wnli=0.0):

@@ -1,5 +1,7 @@
 import json
 import pathlib
+import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -113,6 +115,29 @@ def test_windows_cover_every_token_and_each_token_has_one_best_window(length, ro
         assert owner[token] == best
 
 
+@given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 80))
+def test_the_window_of_most_context_is_that_of_the_whole_matrix(length, room, stride):
+    starts = squad.window_starts(length, room, stride)
+    position, scores = np.arange(length), np.full((len(starts), length), -1.0)
+    for index, start in enumerate(starts):
+        end = min(start + room, length)
+        inside = position[start:end]
+        context = np.minimum(inside - start, end - 1 - inside)
+        scores[index, start:end] = context + 0.01 * (end - start)
+    owner = squad.max_context_window(length, starts, room)
+    np.testing.assert_array_equal(owner, np.argmax(scores, axis=0))
+
+
+def test_a_text_of_a_million_tokens_takes_no_matrix():
+    length, room = 1_000_000, 510  # windows x tokens would be 31 GB
+    starts = squad.window_starts(length, room, room // 2)
+    tracemalloc.start()
+    owner = squad.max_context_window(length, starts, room)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (owner[0], owner[-1]) == (0, len(starts) - 1) and peak < 40e6
+
+
 def test_windows_without_the_answer_point_at_cls(tokenizer):
     task = get_task("squad_v1.1", doc_stride=4)
     example = SquadExample("q", "who", CONTEXT, ("red dog",), CONTEXT.index("red dog"))
@@ -167,12 +192,14 @@ def test_spans_are_ordered_valid_and_distinct(tokenizer):
     assert sum(entry["probability"] for entry in prediction["nbest"]) == pytest.approx(1.0)
 
 
-def test_an_answer_never_comes_from_the_question(tokenizer):
+def test_an_answer_never_comes_from_the_question(tokenizer, tmp_path):
     task = get_task("squad_v1.1")
     prediction = answer_of(task, tokenizer, {-2: 9, 1: 0}, {-2: 9, 1: 0})
     assert prediction["text"] == "big"
     nothing = answer_of(get_task("squad_v1.1", n_best_size=1), tokenizer, {-2: 9}, {-2: 9})
-    assert nothing["text"] == "empty"  # as the original says it
+    assert (nothing["text"], nothing["start"]) == ("", -1)
+    (path, _) = get_task("squad_v1.1").write(tmp_path, [nothing])
+    assert json.loads(pathlib.Path(path).read_text()) == {"q": "empty"}  # as the original says it
 
 
 def null_task(**options):
@@ -195,6 +222,31 @@ def test_null_odds_against_the_threshold(tokenizer, threshold, text):
     assert prediction["null_odds"] == pytest.approx(2 * 4.75 - 10)
     assert prediction["text"] == text and prediction["best_text"] == "red dog"
     assert "" in [entry["text"] for entry in prediction["nbest"]]
+
+
+@pytest.mark.parametrize(
+    ("null_score", "texts"),
+    [
+        (6.0, ["", "red dog", "red"]),  # among the n best: one of them
+        (4.6, ["red dog", "", "red"]),
+        (-9.0, ["red dog", "red", "the big red dog", ""]),  # not among them: one more
+    ],
+)
+def test_the_null_answer_in_the_n_best(tokenizer, null_score, texts):
+    task = null_task(n_best_size=3)
+    example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
+    features = featurize(task, [example], tokenizer, 32)
+    outputs = logits_of(features, 32)
+    outputs["end_logits"][0][features[0]["start_positions"]] = 4.0
+    outputs["start_logits"][0][features[0]["context_start"]] = 3.0
+    for name in outputs:
+        outputs[name][0][0] = null_score
+    (prediction,) = task.predictions([example], features, outputs)
+    found = prediction["nbest"]
+    assert [entry["text"] for entry in found] == texts
+    assert sum(entry["probability"] for entry in found) == pytest.approx(1.0)
+    assert prediction["null_odds"] == pytest.approx(2 * null_score - 10)
+    assert prediction["text"] == ("" if null_score > 5 else "red dog")
 
 
 def test_the_lowest_null_score_of_the_windows_counts(tokenizer):
@@ -261,12 +313,85 @@ def test_baselines(tokenizer):
         ('{"version": 1}', "not in SQuAD's format"),
         (b'{"data":\n"\xff"}', r"dev-v1\.1\.json line 2: not UTF-8"),
         (document(), "no question"),
+        (document(question(answers=[])), "no question with an answer"),
+        (document("q1"), "not in SQuAD's format"),
+        (document({"id": "q", "question": "?"}), r"v1\.1\.json question q has no answers"),
+        (document(question(text=3)), "question q1: question is 3, expected a string"),
+        (document(question(start="4")), 'question q1: answer_start is "4", expected a whole'),
+        (document(question(answers="Peter")), 'q1: answers is "Peter", expected a list'),
+        (
+            document(question()).replace(json.dumps(CONTEXT), "null"),
+            r"dev-v1\.1\.json article 1 paragraph 1: context is null, expected a string",
+        ),
     ],
 )
 def test_errors(write, tmp_path, content, message):
     write("dev-v1.1.json", content)
     with pytest.raises(UserError, match=message):
         get_task("squad_v1.1", data_dir=str(tmp_path)).examples("dev")
+
+
+def test_only_test_files_may_lack_answers(write, tmp_path):
+    for split in ("train", "dev", "test"):
+        write(f"{split}-v2.0.json", document({"id": "q", "question": "?", "answers": None}))
+    task = null_task(data_dir=str(tmp_path))
+    for split in ("train", "dev"):
+        with pytest.raises(UserError, match=rf"{split}-v2\.0\.json question q has no answers"):
+            task.examples(split)
+    assert task.examples("test")[0].answers is None
+
+
+def test_one_file_is_the_training_file(write, tmp_path):
+    path = write("mine.json", document(question()))
+    write("other.json", document(question("q2")))
+    task = get_task("squad_v1.1", data_dir=path)
+    assert [example.id for example in task.examples("train")] == ["q1"]
+    for split in ("dev", "test"):
+        with pytest.raises(UserError, match=f"the training file; set {split}_file"):
+            task.examples(split)
+    both = get_task("squad_v1.1", data_dir=path, dev_file="other.json")
+    assert [example.id for example in both.examples("dev")] == ["q2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("doc_stride", 0), ("n_best_size", 0), ("max_answer_length", -1), ("max_query_length", -1)],
+)
+def test_options_out_of_range(name, value):
+    with pytest.raises(UserError, match=f"{name}={value}; it is at least"):
+        get_task("squad_v1.1", **{name: value})
+
+
+class OtherTokenizer:
+    """Another vocabulary's answers, counted."""
+
+    cls_id, sep_id, calls = 1, 2, 0
+
+    def encode(self, text):
+        return [3]
+
+    def encode_with_offsets(self, text):
+        self.calls += 1
+        return [7], [(0, 5)]
+
+
+def test_a_paragraph_is_remembered_for_its_tokenizer(tokenizer):
+    task, other = get_task("squad_v1.1"), OtherTokenizer()
+    examples = [SquadExample(id, "who", CONTEXT) for id in "ab"]
+    ours = [task.features(example, tokenizer, 64) for example in examples]
+    theirs = [task.features(example, other, 64) for example in examples]
+    assert other.calls == 1 and theirs[0][0]["input_ids"] == [1, 3, 2, 7, 2]
+    # What is remembered keeps its tokenizer alive, so that no later one can have its identity.
+    assert any(part is other for part in task._last_context)
+    assert task.features(examples[0], tokenizer, 64) == ours[0]
+    copy = pickle.loads(pickle.dumps(task))
+    assert copy.features(examples[0], tokenizer, 64) == ours[0]
+
+
+def test_a_task_that_has_made_features_goes_to_worker_processes(tokenizer):
+    task = get_task("squad_v1.1")
+    featurize(task, [SquadExample("a", "who", CONTEXT)], tokenizer, 64)
+    assert len(pickle.dumps(task)) < 1000  # no tokenizer and no paragraph with it
 
 
 def test_real_questions_at_their_labels_score_nearly_one(data_dir):
