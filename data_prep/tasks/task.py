@@ -123,4 +123,5 @@ def find_file(data_dir: str, names, what: str) -> str:
     for path in tried:
         if os.path.isfile(path):
             return path
-    raise MissingFile(f"no file for {what}: looked for {', '.join(tried)}")
+    hint = "" if data_dir else "; set data_dir to the folder of the files"
+    raise MissingFile(f"no file for {what}: looked for {', '.join(tried)}{hint}")

@@ -84,3 +84,10 @@ def test_tasks_import_neither_keras_nor_tensorflow_nor_scikit_learn():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("name", ["text_classification", "swag"])
+def test_a_task_without_data_says_what_to_set(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="set data_dir to the folder of the files"):
+        get_task(name).examples("train")
