@@ -258,7 +258,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
     """What the caption says about models, steps, tokens and text."""
     models = []
     for variant in ablation.variants:
-        facts = {"name": variant.name, "checkpoint": variant.checkpoint}
+        facts = {"name": variant.name, "checkpoint": _checkpoint_name(variant.checkpoint)}
         if variant.random_init:
             facts["random_init"] = True
         if variant.pretrain and not variant.random_init:
@@ -296,6 +296,11 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
         if cell.kind == "records" and statuses[cell.name].result
     }
     return {"models": models, "corpus": ablation.corpus.description, "records": records}
+
+
+def _checkpoint_name(checkpoint: str) -> str:
+    """The end of a path: where a machine keeps its checkpoints is of no interest to readers."""
+    return "/".join(Path(checkpoint).parts[-2:])
 
 
 def _curves(ablation, runs) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import plots, report
+from experiments import assemble, plots, report
 from official_bert.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -233,3 +233,9 @@ def test_numbers_use_real_minus_signs_and_no_negative_zero(results):
     assert report._format(-0.04, 1) == "0.0"
     assert report._signed(-2.25, 1) in ("−2.2", "−2.3")
     assert report._signed(1234.5, 1) == "+1,234.5"
+
+
+def test_a_checkpoint_goes_by_the_end_of_its_path():
+    assert assemble._checkpoint_name("/home/me/models/bert/folder") == "bert/folder"
+    assert assemble._checkpoint_name("bert_base_en") == "bert_base_en"
+    assert assemble._checkpoint_name("") == ""
