@@ -4,8 +4,9 @@ A claim is a sentence of the paper and the comparisons that it rests on: which r
 which direction. Each comparison gets an effect with an interval (`experiments.bootstrap`) and one
 of three verdicts; a claim is reproduced when all of its comparisons are.
 
-Four guards keep a verdict honest. A model that does not beat the trivial baseline has learnt
-nothing that the comparison could be about, so it decides nothing. A masked-LM model that is still
+Five guards keep a verdict honest. A model that does not beat the trivial baseline has learnt
+nothing that the comparison could be about, so it decides nothing. Nor do two pre-trained models of
+which neither beats a randomly initialised one: their pre-training does not show. A masked-LM model that is still
 on the plateau of its loss, where it knows word frequencies and little else, says nothing about
 masked against left-to-right pre-training. An effect counts only when every pre-training seed shows
 its direction. And an interval that leaves both answers open is "not decided at this scale", which
@@ -87,7 +88,7 @@ class Evidence:
       baselines: column -> score of the trivial baseline, in printed units.
       lower_is_better: columns that are losses or perplexities.
       holes: (row, column) -> why there are no runs.
-      random_rows: rows of randomly initialised models, to say where pre-training shows nothing.
+      random_rows: rows of randomly initialised models.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       left_to_right: rows of left-to-right models.
     """
@@ -136,14 +137,15 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         if at_baseline(runs[row], comparison.column, evidence):
             reason = f"{row} does not beat the trivial baseline, so the comparison decides nothing"
             return Finding(comparison, NOT_DECIDED, effect, reason)
+    for random in _unbeaten(runs, comparison.column, evidence):
+        reason = f'neither row clearly beats "{random}": pre-training itself does not show'
+        return Finding(comparison, NOT_DECIDED, effect, reason)
     stuck = [row for row in runs if row in evidence.plateau]
     if stuck and any(row in evidence.left_to_right for row in runs):
         reason = f"{stuck[0]} is still on the masked-LM plateau ({evidence.plateau[stuck[0]]})"
         return Finding(comparison, NOT_DECIDED, effect, reason)
     verdict, reason = _decide(comparison, effect)
-    return Finding(
-        comparison, verdict, effect, reason + _remarks(comparison, runs, evidence, effect)
-    )
+    return Finding(comparison, verdict, effect, reason + _remarks(effect))
 
 
 def at_baseline(runs: Sequence[Run], column: str, evidence: Evidence) -> bool:
@@ -180,17 +182,25 @@ def _decide(comparison: Comparison, effect: Effect) -> tuple[str, str]:
     return NOT_DECIDED, f"the interval holds {bound}"
 
 
-def _remarks(comparison, runs, evidence, effect) -> str:
+def _remarks(effect: Effect) -> str:
     remarks = []
     if effect.pretrain_seeds == 1:
         remarks.append("one pre-training a row, so the spread between pre-trainings is not in it")
     if not effect.examples:
         remarks.append("drawn over seeds only")
-    for row in evidence.random_rows:
-        random = list(evidence.runs.get((row, comparison.column), ()))
-        if random and not any(_beats(r, random) for r in runs.values()):
-            remarks.append(f'neither row clearly beats "{row}": pre-training itself does not show')
     return "".join(f"; {remark}" for remark in remarks)
+
+
+def _unbeaten(runs: Mapping[str, Sequence[Run]], column: str, evidence: Evidence) -> list[str]:
+    """Random rows that none of the compared rows clearly beats; none where one is compared."""
+    if any(row in evidence.random_rows for row in runs):
+        return []
+    found = {row: list(evidence.runs.get((row, column), ())) for row in evidence.random_rows}
+    return [
+        row
+        for row, random in found.items()
+        if random and not any(_beats(compared, random) for compared in runs.values())
+    ]
 
 
 def _beats(runs: Sequence[Run], random: Sequence[Run]) -> bool:
