@@ -45,7 +45,7 @@ SCORES = {
     "cola": ("matthews", 0, 2, 64),
     "sst2": ("accuracy", 10_000, 1, 64),
 }
-BATCH, SCORES_PEAK, SEEDS = 32, 1e-4, (1, 2, 3)
+BATCH, SCORES_PEAK, SEEDS = 32, 5e-5, (1, 2, 3)
 SIDES = ("official_bert", "transformers")
 T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # Student's t for the mean of n runs
 
