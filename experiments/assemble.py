@@ -324,7 +324,7 @@ def _learning_curves(ablation, plan, statuses) -> dict[str, list]:
     for (name, seed), cell in plan.pretrains.items():
         result = statuses[cell].result
         if result and result["curve"]:
-            line = {"label": name, "seed": str(seed), "points": result["curve"]}
+            line = {"label": name, "seed": str(seed), "points": _losses(result["curve"])}
             panels.setdefault("Pre-training", []).append(line)
     for (row, column), planned in plan.runs.items():
         if ablation.column(column).finetune is None:
@@ -333,9 +333,15 @@ def _learning_curves(ablation, plan, statuses) -> dict[str, list]:
             result = statuses[one.cell].result
             if result and result["curve"]:
                 seed = f"{one.pretrain_seed}-{one.finetune_seed}"
-                line = {"label": row, "seed": seed, "points": result["curve"]}
+                line = {"label": row, "seed": seed, "points": _losses(result["curve"])}
                 panels.setdefault(column, []).append(line)
     return panels
+
+
+def _losses(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the plots draw; rates and norms stay with the run."""
+    kept = ("step", "heldout", "loss")
+    return [{k: v for k, v in p.items() if k in kept or k.endswith("_loss")} for p in curve]
 
 
 def _wall_seconds(statuses) -> float:
