@@ -6,11 +6,11 @@ of three verdicts; a claim is reproduced when all of its comparisons are.
 
 Five guards keep a verdict honest. A model that does not beat the trivial baseline has learnt
 nothing that the comparison could be about, so it decides nothing. Nor do two pre-trained models of
-which neither beats a randomly initialised one: their pre-training does not show. A masked-LM model that is still
-on the plateau of its loss, where it knows word frequencies and little else, says nothing about
-masked against left-to-right pre-training. An effect counts only when every pre-training seed shows
-its direction. And an interval that leaves both answers open is "not decided at this scale", which
-is not "not reproduced".
+which neither beats a randomly initialised one: their pre-training does not show. A masked-LM model
+that is still on the plateau of its loss, where it knows word frequencies and little else, says
+nothing about masked against left-to-right pre-training. An effect counts only when every
+pre-training seed shows its direction. And an interval that leaves both answers open is "not decided
+at this scale", which is not "not reproduced".
 """
 
 import dataclasses
