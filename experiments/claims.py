@@ -137,8 +137,8 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         if at_baseline(runs[row], comparison.column, evidence):
             reason = f"{row} does not beat the trivial baseline, so the comparison decides nothing"
             return Finding(comparison, NOT_DECIDED, effect, reason)
-    for random in _unbeaten(runs, comparison.column, evidence):
-        reason = f'neither row clearly beats "{random}": pre-training itself does not show'
+    if unbeaten := _unbeaten(runs, comparison.column, evidence):
+        reason = f'neither row clearly beats "{unbeaten[0]}": pre-training itself does not show'
         return Finding(comparison, NOT_DECIDED, effect, reason)
     stuck = [row for row in runs if row in evidence.plateau]
     if stuck and any(row in evidence.left_to_right for row in runs):

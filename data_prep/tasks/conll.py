@@ -16,7 +16,7 @@ from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.running_text import word_spans
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.squad import max_context_window, window_starts
-from data_prep.tasks.task import Task, find_file
+from data_prep.tasks.task import Task, find_file, label_list
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -66,11 +66,7 @@ class Conll(Task):
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.context, self.stride, self.tfds_dir = context, stride, os.fspath(tfds_dir)
         self._said: set[str] = set()  # messages, each of them once
-        if isinstance(labels, str):
-            labels = [label.strip() for label in labels.split(",") if label.strip()]
-        self._labels = list(labels)
-        if repeated := sorted({label for label in labels if self._labels.count(label) > 1}):
-            raise UserError(f"labels: {', '.join(repeated)} is there twice")
+        self._labels = labels = label_list(labels)
         needed = {"O"} | {f"{prefix}-{tag[2:]}" for tag in labels if tag != "O" for prefix in "BI"}
         if labels and (missing := needed.difference(labels)):
             raise UserError(

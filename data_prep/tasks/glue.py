@@ -71,7 +71,6 @@ _MNLI_FILES = {
     "test": "test_matched",
     "test_mismatched": "test_mismatched",
 }
-_TFDS_SPLITS = {"dev": "validation"}
 _MNLI_TFDS_SPLITS = {
     "dev": "validation_matched",
     "dev_mismatched": "validation_mismatched",
@@ -202,7 +201,7 @@ class Glue(SequenceClassification):
 
     def _tfds_rows(self, split: str):
         config = "ax" if split == "ax" else self.task
-        names = _MNLI_TFDS_SPLITS if self.task == "mnli" else _TFDS_SPLITS
+        names = _MNLI_TFDS_SPLITS if self.task == "mnli" else {}
         tfds_split = "test" if split == "ax" else names.get(split, split)
         rows, _ = tfds_rows.read(
             f"glue/{config}", tfds_split, self.tfds_dir, "the folder of the official GLUE files"

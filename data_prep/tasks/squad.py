@@ -18,8 +18,6 @@ from data_prep.tasks.task import MissingFile, Task, find_file
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
-_TFDS_SPLITS = {"dev": "validation"}
-
 
 class Squad(Task):
     """Reading comprehension by one start and one end score a token."""
@@ -310,7 +308,7 @@ class Squad(Task):
         name = f"squad/v{self.version}"
         rows, _ = tfds_rows.read(
             name,
-            _TFDS_SPLITS.get(split, split),
+            split,
             self.tfds_dir,
             "the folder of the official SQuAD files",
         )

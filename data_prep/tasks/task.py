@@ -113,6 +113,19 @@ class MissingFile(UserError):
     """The data folder has no file for a split; most folders do not hold every one."""
 
 
+def label_list(labels) -> list[str]:
+    """The labels of an option: a list of them, or names with commas between.
+
+    Raises:
+      UserError: a label is there twice.
+    """
+    if isinstance(labels, str):
+        labels = [label.strip() for label in labels.split(",") if label.strip()]
+    if repeated := sorted({label for label in labels if labels.count(label) > 1}):
+        raise UserError(f"labels: {', '.join(repeated)} is there twice")
+    return list(labels)
+
+
 def find_file(data_dir: str, names, what: str) -> str:
     """The first of `names` (relative to `data_dir`) that exists.
 

@@ -10,6 +10,7 @@ import math
 from data_prep.tasks import reading, sequences
 from data_prep.tasks.sequence_classification import PROBLEMS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
+from data_prep.tasks.task import label_list
 from official_bert.errors import UserError
 
 # Column names that say by themselves what the texts are, tried in this order.
@@ -71,17 +72,14 @@ class TextClassification(SequenceClassification):
             raise UserError("text_b_column is set but text_column is not")
         if problem == "multi_label" and not label_separator:
             raise UserError("label_separator is empty; it stands between the labels of a row")
-        if isinstance(labels, str):
-            labels = [label.strip() for label in labels.split(",") if label.strip()]
-        if repeated := sorted({label for label in labels if labels.count(label) > 1}):
-            raise UserError(f"labels: {', '.join(repeated)} is there twice")
+        labels = label_list(labels)
         files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl"))
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation
         self.metrics = PROBLEMS[problem]
-        self._labels = list(labels)
+        self._labels = labels
         self._labels_were_listed = bool(labels)
 
     @property

@@ -9,7 +9,7 @@ def read(name: str, split: str, tfds_dir: str, files: str):
 
     Args:
       name: of dataset and configuration, such as "glue/rte".
-      split: as TFDS calls it.
+      split: as TFDS calls it; "dev" is also found where TFDS calls it "validation".
       tfds_dir: TFDS's own data folder, "" for its default.
       files: what `data_dir` may be set to instead, for the messages.
 
@@ -32,6 +32,8 @@ def read(name: str, split: str, tfds_dir: str, files: str):
             f"TFDS could not prepare {name} ({type(error).__name__}: {reason}); "
             f"set data_dir to {files}"
         ) from error
+    if split == "dev" and split not in builder.info.splits:
+        split = "validation"
     if split not in builder.info.splits:
         raise MissingFile(
             f"TFDS has no split {split} of {name}, only {', '.join(builder.info.splits)}; "
