@@ -16,7 +16,7 @@ from experiments.bootstrap import Run, mean_and_deviation
 from experiments.claims import Evidence, Verdict, judge
 from experiments.config import resolve_bert
 from experiments.cost import parameters
-from experiments.grid import FAILED, FINISHED, Grid
+from experiments.grid import FAILED, FINISHED, Grid, Status
 from experiments.paper import TABLES
 from experiments.plan import Plan
 
@@ -53,7 +53,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "date": datetime.date.today().isoformat(),
         "machine": _machine(),
         "versions": {name: _version(name) for name in _PACKAGES if _version(name)},
-        "seconds": sum(s.seconds for s in statuses.values() if s.state == FINISHED),
+        "seconds": round(sum(map(_seconds, statuses.values())), 1),
         "wall_seconds": _wall_seconds(statuses.values()),
         "cells": {
             state: sum(s.state == state for s in statuses.values())
@@ -344,9 +344,15 @@ def _losses(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in p.items() if k in kept or k.endswith("_loss")} for p in curve]
 
 
+def _seconds(status: Status) -> float:
+    """A cell's time; a run that was interrupted has itself counted what came before."""
+    return max(status.seconds, (status.result or {}).get("seconds", 0.0))
+
+
 def _wall_seconds(statuses) -> float:
     """Time in which at least one cell was at work; pauses between calls do not count."""
-    spans = sorted((s.started, s.started + s.seconds) for s in statuses if s.started)
+    ends = [(s.started + s.seconds, _seconds(s)) for s in statuses if s.started]
+    spans = sorted((end - seconds, end) for end, seconds in ends)
     total, end = 0.0, 0.0
     for first, last in spans:
         total += max(0.0, last - max(first, end))

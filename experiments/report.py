@@ -50,6 +50,7 @@ def html(results: dict, figures: dict) -> str:
         r=results,
         heading=heading(results),
         caption=caption(results),
+        footer=footer(results),
         holes=holes(results),
         forests=[_forest(verdict) for verdict in results["verdicts"]],
         figures=[(name, text, svg) for name, (text, svg) in figures.items()],
@@ -151,7 +152,8 @@ def footer(results: dict) -> str:
     return (
         f"Made on {results['date']} with Python {machine['python']}, {versions}, on "
         f"{machine['processor']} with {machine['cores']} cores; {results['cells']['finished']} "
-        f"cells in {results['wall_seconds'] / 60:.1f} minutes."
+        f"cells of together {results['seconds'] / 60:.0f} minutes, side by side in "
+        f"{results['wall_seconds'] / 60:.0f} minutes."
     )
 
 

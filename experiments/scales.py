@@ -277,11 +277,10 @@ def _cpu() -> Scale:
         max_heldout_examples=2048,
         keep_checkpoints=1,
     )
-    columns = local_columns(CPU_FINETUNE, (1, 2), {"doc_stride": 32, "max_query_length": 24})
+    columns = local_columns(CPU_FINETUNE, (1,), {"doc_stride": 32, "max_query_length": 24})
     # A paragraph has some 150 pieces, four windows of 64: SQuAD costs most by far, and learns
     # nothing from a few thousand questions.
     limits = {"MNLI-m": 16_000, "SST-2": 10_000, "QNLI": 0, "MRPC": 0, "SQuAD": 12_000}
-    once = ("MNLI-m", "SQuAD")
     for name, limit in limits.items():
         dev = 2_000 if name == "SQuAD" else 0
         config = dataclasses.replace(
@@ -290,8 +289,7 @@ def _cpu() -> Scale:
         note = columns[name].note
         if limit:
             note = f"{note + '; ' if note else ''}{limit:,} training examples"
-        seeds = (1,) if name in once else columns[name].seeds
-        columns[name] = dataclasses.replace(columns[name], finetune=config, note=note, seeds=seeds)
+        columns[name] = dataclasses.replace(columns[name], finetune=config, note=note)
     columns["NER"] = _ner(CPU_FINETUNE, (1, 2), length=64)
     return Scale(
         name="cpu",

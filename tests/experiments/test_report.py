@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments import assemble, plots, report
+from experiments.grid import Status
 from official_bert.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -239,3 +240,15 @@ def test_a_checkpoint_goes_by_the_end_of_its_path():
     assert assemble._checkpoint_name("/home/me/models/bert/folder") == "bert/folder"
     assert assemble._checkpoint_name("bert_base_en") == "bert_base_en"
     assert assemble._checkpoint_name("") == ""
+
+
+def test_times_count_work_before_an_interruption_and_no_pauses():
+    cells = [
+        Status("finished", seconds=10.0, started=100.0),
+        Status("finished", seconds=10.0, started=105.0),  # beside the first
+        # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
+        Status("finished", seconds=10.0, started=500.0, result={"seconds": 40.0}),
+        Status("pending"),
+    ]
+    assert [assemble._seconds(cell) for cell in cells] == [10.0, 10.0, 40.0, 0.0]
+    assert assemble._wall_seconds(cells) == 55.0
