@@ -9,7 +9,7 @@ characters, so a mark that the vocabulary lacks is no mark there.
 
 from collections.abc import Iterator
 
-from official_bert.tokenization.reference import is_punctuation, is_removed
+from official_bert.tokenization.reference import is_ideograph, is_punctuation, is_removed
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -47,12 +47,8 @@ def _words(text: str, places: list[int]) -> Iterator[tuple[int, int]]:
         for index, char in enumerate(chars)
         if index <= first
         or index > last
-        or _is_ideograph(char)
-        or (index and _is_ideograph(chars[index - 1]))
+        or is_ideograph(char)
+        or (index and is_ideograph(chars[index - 1]))
     ]
     for begin, stop in zip(begins, [*begins[1:], len(chars)], strict=True):
         yield places[begin], places[stop - 1] + 1
-
-
-def _is_ideograph(char: str) -> bool:
-    return 0x3400 <= ord(char) <= 0x9FFF

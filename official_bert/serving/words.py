@@ -5,9 +5,11 @@ CoNLL-like words: what stands between blanks, with punctuation at either side as
 ("U.N.", "J."); every ideograph is a word.
 """
 
-import unicodedata
+from collections.abc import Callable
 
 import tensorflow as tf
+
+from official_bert.tokenization import reference
 
 
 class WordFinder(tf.Module):
@@ -15,9 +17,9 @@ class WordFinder(tf.Module):
 
     def __init__(self, vocab: list[str]):
         super().__init__(name="word_finder")
-        self._is_punctuation = tf.constant([_is_punctuation(piece) for piece in vocab])
-        self._is_ideograph = tf.constant([_is_ideograph(piece) for piece in vocab])
-        self._is_dot = tf.constant([piece == "." for piece in vocab])
+        self._is_punctuation = _marked(vocab, reference.is_punctuation)
+        self._is_ideograph = _marked(vocab, reference.is_ideograph)
+        self._is_dot = _marked(vocab, lambda piece: piece == ".")
 
     def begins_word(self, ids, starts, ends):
         """Whether a piece is the first of its word.
@@ -69,13 +71,6 @@ def _largest(values, segments, count):
     return tf.math.unsorted_segment_max(values, segments, count)
 
 
-def _is_punctuation(piece: str) -> bool:
-    # As the tokeniser splits: ASCII symbols such as "$" and "+" count, too.
-    if len(piece) != 1:
-        return False
-    ascii_symbol = 33 <= ord(piece) < 127 and not piece.isalnum()
-    return ascii_symbol or unicodedata.category(piece).startswith("P")
-
-
-def _is_ideograph(piece: str) -> bool:
-    return len(piece) == 1 and 0x3400 <= ord(piece) <= 0x9FFF
+def _marked(vocab: list[str], test: Callable[[str], bool]) -> tf.Tensor:
+    """Which pieces are one character that passes the test. bool [V]"""
+    return tf.constant([len(piece) == 1 and test(piece) for piece in vocab])
