@@ -4,9 +4,12 @@ Two models fine-tuned with the same seeds and scored on the same examples share 
 so both are drawn together: a draw takes pre-training seeds, fine-tuning seeds and evaluation
 examples with replacement, the same for both models, and looks at the difference of the means.
 
-With n seeds a plain bootstrap shows only (n - 1) / n of the variance between seeds; the part of
-each draw that comes from seeds is therefore stretched by sqrt(n / (n - 1)). A single seed shows
-none of it; the effect carries the numbers of seeds, so that a reader is told.
+Seeds are few, and the bootstrap flatters few. With n of them it shows only (n - 1) / n of the
+variance between seeds, so the part of each draw that comes from seeds is stretched by
+sqrt(n / (n - 1)). And that two seeds agree is often luck, so the draws give the standard error, and
+the interval is Student's: its degrees of freedom are n - 1 where all the variance is between seeds,
+many where it is between examples, and in between by Welch and Satterthwaite's formula. A single
+seed shows no variance at all; the effect carries the numbers of seeds, so that a reader is told.
 """
 
 import dataclasses
@@ -113,11 +116,12 @@ def paired_effect(
     low = high = None
     if examples or len(shared) > 1:
         rng = np.random.default_rng(seed)
-        deviation = _draw(
-            shared, pairs, differences, pretrain_seeds, constant, examples, draws, rng
+        levels = len(pretrain_seeds) if len(pretrain_seeds) > 1 else len(shared)
+        of_examples, of_seeds = _draw(
+            shared, pairs, differences, pretrain_seeds, levels, constant, examples, draws, rng
         )
-        tail = 50 * (1 - INTERVAL)
-        low, high = (float(mean + q) for q in np.percentile(deviation, [tail, 100 - tail]))
+        half = _half_width(of_examples, of_seeds, levels)
+        low, high = mean - half, mean + half
     return Effect(mean, low, high, len(pretrain_seeds), finetune_seeds, examples, by_seed)
 
 
@@ -130,8 +134,22 @@ def _drawable_examples(pairs, constant) -> int:
     return sizes.pop() if len(sizes) == 1 else 0
 
 
-def _draw(shared, pairs, differences, pretrain_seeds, constant, examples, draws, rng):
-    """Draws of the mean difference, as deviations from its observed value, float64 [draws]."""
+def _half_width(of_examples: np.ndarray, of_seeds: np.ndarray, levels: int) -> float:
+    """Of the interval around the mean, from the deviations of the draws and the number of seeds."""
+    from scipy import stats
+
+    between_seeds = float(of_seeds.var())
+    variance = float((of_examples + of_seeds).var())
+    if levels < 2 or not between_seeds:
+        degrees = math.inf
+    else:
+        degrees = max(1.0, (variance / between_seeds) ** 2) * (levels - 1)
+    return float(stats.t.ppf((1 + INTERVAL) / 2, degrees)) * math.sqrt(variance)
+
+
+def _draw(shared, pairs, differences, pretrain_seeds, levels, constant, examples, draws, rng):
+    """Deviations of the drawn mean difference from the observed one, each float64 [draws]: those
+    that come from examples, and those that come from seeds."""
     values = np.array([differences[key] for key in shared])  # [runs]
     if examples:
         scored = [run for pair in pairs for run in (pair[:1] if constant else pair)]
@@ -144,10 +162,9 @@ def _draw(shared, pairs, differences, pretrain_seeds, constant, examples, draws,
     flat = _seed_weights(shared, pretrain_seeds, None, draws, rng)  # [runs, draws]
     seeds = _seed_weights(shared, pretrain_seeds, rng, draws, rng)
     base = np.sum(flat * drawn, axis=0)
-    levels = len(pretrain_seeds) if len(pretrain_seeds) > 1 else len(shared)
     stretch = math.sqrt(levels / (levels - 1)) if levels > 1 else 0.0
     observed = np.sum(flat[:, 0] * values)
-    return base - observed + stretch * (np.sum(seeds * drawn, axis=0) - base)
+    return base - observed, stretch * (np.sum(seeds * drawn, axis=0) - base)
 
 
 def _seed_weights(shared, pretrain_seeds, resample, draws, rng) -> np.ndarray:
