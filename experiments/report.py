@@ -152,8 +152,8 @@ def footer(results: dict) -> str:
     return (
         f"Made on {results['date']} with Python {machine['python']}, {versions}, on "
         f"{machine['processor']} with {machine['cores']} cores; {results['cells']['finished']} "
-        f"cells of together {results['seconds'] / 60:.0f} minutes, side by side in "
-        f"{results['wall_seconds'] / 60:.0f} minutes."
+        f"cells of together {results['seconds'] / 60:.0f} minutes, at least one of them at work "
+        f"for {results['wall_seconds'] / 60:.0f} minutes."
     )
 
 
