@@ -53,7 +53,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "date": datetime.date.today().isoformat(),
         "machine": _machine(),
         "versions": {name: _version(name) for name in _PACKAGES if _version(name)},
-        "seconds": round(sum(map(_seconds, statuses.values())), 1),
+        "seconds": round(sum(_seconds(s) for s in statuses.values() if s.state == FINISHED), 1),
         "wall_seconds": _wall_seconds(statuses.values()),
         "cells": {
             state: sum(s.state == state for s in statuses.values())

@@ -278,8 +278,8 @@ def _cpu() -> Scale:
         keep_checkpoints=1,
     )
     columns = local_columns(CPU_FINETUNE, (1,), {"doc_stride": 32, "max_query_length": 24})
-    # A paragraph has some 150 pieces, four windows of 64: SQuAD costs most by far, and from 4,000
-    # questions no model learns more than the trivial baseline.
+    # A paragraph has some 150 pieces, four windows of 64: SQuAD costs most by far, and 4,000
+    # questions take no model clearly past the trivial baseline.
     limits = {"MNLI-m": 16_000, "SST-2": 10_000, "QNLI": 8_000, "MRPC": 0, "SQuAD": 8_000}
     for name, limit in limits.items():
         dev = 2_000 if name == "SQuAD" else 0

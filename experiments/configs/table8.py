@@ -5,7 +5,7 @@
 
 Six pre-trainings on the same text, whose records differ in the rates of [MASK], the same token and
 a random token. Scales: paper, gpu (six pre-trainings of a 4/512 model, about 6 hours), cpu (six of
-a 2/128 model, about 100 minutes on two cores), smoke (under 5 minutes). All need CoNLL-2003 in
+a 2/128 model, about 50 minutes on two cores), smoke (under 5 minutes). All need CoNLL-2003 in
 DIR/conll2003.
 
 Expected at paper scale: the paper's Table 8, differences of half a point. Expected at smaller
