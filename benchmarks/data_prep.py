@@ -242,8 +242,9 @@ def _reference(text, vocab, folder, dupe):
 
 
 def _ours(text, vocab, folder, dupe, num_workers=1, output="", dynamic=False):
-    from data_prep import shards, workers  # noqa: F401  (imported before the clock starts)
     from data_prep.create_pretraining_data import create
+    from data_prep.jobs import workers  # noqa: F401  (imported before the clock starts)
+    from data_prep.pretraining import shards  # noqa: F401  (imported before the clock starts)
     from official_bert.tokenization import fast  # noqa: F401
 
     scratch = output or os.path.join(folder, "ours")

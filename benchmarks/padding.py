@@ -102,11 +102,11 @@ def _both(batches, step, length):
 
 
 def _trainer(head, bert):
-    from experiments import distribution
-    from experiments.config import FinetuneConfig
-    from experiments.finetune_run import build_model
-    from experiments.train_step import StepOptions
-    from experiments.training import Trainer
+    from experiments.training import distribution
+    from experiments.training.config import FinetuneConfig
+    from experiments.training.finetune_run import build_model
+    from experiments.training.train_step import StepOptions
+    from experiments.training.trainer import Trainer
 
     trainer = Trainer(
         lambda seed: build_model(bert, head, None, FinetuneConfig(), seed),

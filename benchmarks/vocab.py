@@ -19,7 +19,7 @@ import time
 
 from absl import flags
 
-from data_prep.documents import expand_inputs, text_lines
+from data_prep.corpus.documents import expand_inputs, text_lines
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write

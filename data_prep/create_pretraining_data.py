@@ -9,8 +9,8 @@ data_prep.wikipedia). Output: a folder of shuffled TFRecord shards with the orig
 of the same kind inside. The same options give the same bytes, whatever --num_workers. A run that
 was interrupted continues; a finished one is left alone; other options need --overwrite.
 
-The work goes through a token store (data_prep.token_store), then rows, then shards
-(data_prep.shards): memory does not grow with the corpus.
+The work goes through a token store (data_prep.pretraining.token_store), then rows, then shards
+(data_prep.pretraining.shards): memory does not grow with the corpus.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class RecordOptions:
     held_out: float = 0.0
 
     def __post_init__(self):
-        from data_prep.masking import MaskingRates
+        from data_prep.pretraining.masking import MaskingRates
 
         for name, low, high in (
             ("max_seq_length", 5, 4096),
@@ -111,7 +111,7 @@ def create(
         in `output` while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
       progress: bars on stderr.
-      workers: what runs the tasks in place of local processes (see data_prep.beam).
+      workers: what runs the tasks in place of local processes (see data_prep.jobs.beam).
       **options: fields of `RecordOptions`.
 
     Returns:
@@ -122,11 +122,11 @@ def create(
       UserError: wrong options or input, or an `output` made with other options (the message lists
         them).
     """
-    from data_prep import storage
-    from data_prep import token_store as token_stores
-    from data_prep import workers as local_workers
-    from data_prep.documents import expand_inputs
-    from data_prep.output_folder import claim_folder
+    from data_prep.corpus.documents import expand_inputs
+    from data_prep.jobs import storage
+    from data_prep.jobs import workers as local_workers
+    from data_prep.jobs.output_folder import claim_folder
+    from data_prep.pretraining import token_store as token_stores
     from official_bert.tokenization import load_vocab
 
     chosen = _record_options(options)
@@ -169,7 +169,8 @@ def create(
 
 
 def _write_split(store, split, options, vocab_path, work, folder, workers) -> dict:
-    from data_prep import shards, storage
+    from data_prep.jobs import storage
+    from data_prep.pretraining import shards
 
     vocab_size = store.manifest["vocab_size"]
     tasks = shards.rows_tasks(store, split, options, vocab_path, work)
@@ -267,7 +268,7 @@ def main(_):
     values = flags.FLAGS
     workers = None
     if values.runner:
-        from data_prep.beam import BeamWorkers
+        from data_prep.jobs.beam import BeamWorkers
 
         workers = BeamWorkers(values.runner, values.beam_options)
     manifest = create(

@@ -6,7 +6,7 @@ of all examples to begin with.) So a place in the data is (epoch, shard, offset)
 number of examples read so far, and reading can start at any place at the cost of opening one shard.
 """
 
-from data_prep.record_sets import (
+from data_prep.pretraining.record_sets import (
     SCHEMA,
     Position,
     Records,
@@ -83,7 +83,7 @@ def pretraining_dataset(
     mine = slice(input_pipeline_id * share, (input_pipeline_id + 1) * share)
     parse = _parser(records)
     if records.dynamic_masking:
-        from data_prep.dynamic_masking import DynamicMasking
+        from data_prep.pretraining.dynamic_masking import DynamicMasking
 
         mask = DynamicMasking(records, batch_size, seed)
 

@@ -4,9 +4,10 @@
     python -m data_prep.sentences --input='wiki_*.gz' --output=corpus --documents=articles
     python -m data_prep.sentences --input='zh/*.txt' --output=corpus --documents=files --language=zh
 
-`--documents` says where documents begin (`data_prep.text_layout`): at chapter headings, at blank
-lines, at every line, or at files. Each input file becomes one output file, plain or gzip. Corpora
-of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en (`data_prep.tfds_corpora`).
+`--documents` says where documents begin (`data_prep.corpus.text_layout`): at chapter headings, at
+blank lines, at every line, or at files. Each input file becomes one output file, plain or gzip.
+Corpora of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en
+(`data_prep.corpus.tfds_corpora`).
 
 English is split by nupunkt, every other language by sentencex (both MIT, no downloads). In 35 short
 real and hard English passages (tests/data_prep/hard_sentences.txt: quotations, dialogue,
@@ -30,8 +31,8 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep import text_layout, tfds_corpora
-from data_prep.documents import expand_inputs, is_remote, text_lines
+from data_prep.corpus import text_layout, tfds_corpora
+from data_prep.corpus.documents import expand_inputs, is_remote, text_lines
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write

@@ -26,7 +26,7 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     """
     import itertools
 
-    from data_prep import storage
+    from data_prep.jobs import storage
     from official_bert.tokenization import load_vocab
 
     records = _open(source)
@@ -57,7 +57,7 @@ def statistics(source, limit: int = 100_000) -> dict:
 
     import numpy as np
 
-    from data_prep import storage
+    from data_prep.jobs import storage
     from official_bert.tokenization import load_vocab
 
     records = _open(source)
@@ -129,7 +129,7 @@ def plot(values: dict, path: str) -> None:
     """Draws the histogram of lengths into an image file."""
     import matplotlib.figure
 
-    from data_prep import storage
+    from data_prep.jobs import storage
 
     figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.add_subplot()
@@ -153,7 +153,7 @@ def named(names: list[str]):
     Raises:
       UserError: nothing is named, or a folder among several.
     """
-    from data_prep import storage
+    from data_prep.jobs import storage
     from official_bert.errors import UserError
 
     if not names:
@@ -172,7 +172,7 @@ def _open(source):
 
 
 def _examples(records):
-    from data_prep.record_files import parse_example, read_records
+    from data_prep.pretraining.record_files import parse_example, read_records
 
     for file in records.files:
         for record in read_records(file, records.compression):
@@ -214,7 +214,7 @@ def _joined(pieces):
 
 
 def _vocab_beside(records, required=True):
-    from data_prep import storage
+    from data_prep.jobs import storage
     from official_bert.errors import UserError
 
     path = os.path.join(os.path.dirname(records.files[0]), "vocab.txt")

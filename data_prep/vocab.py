@@ -3,8 +3,9 @@
     python -m data_prep.vocab --input='corpus/*.gz' --vocab_size=30522 --output=vocab.txt
 
 The text's words are counted (one pass, files in parallel, memory independent of the corpus's size),
-then `data_prep.wordpiece_learner` learns the pieces. The same text gives the same vocabulary,
-whatever the number of workers. 117 MB of books and Wikipedia take 22 seconds on one core.
+then `data_prep.corpus.wordpiece_learner` learns the pieces. The same text gives the same
+vocabulary, whatever the number of workers. 117 MB of books and Wikipedia take 22 seconds on one
+core.
 
 Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0] to [unused98] 1 to
 99, [UNK] [CLS] [SEP] [MASK] 100 to 103, [unused99] to [unused993] 104 to 998; small ones (under
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep.documents import expand_inputs, text_lines
+from data_prep.corpus.documents import expand_inputs, text_lines
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
@@ -108,7 +109,7 @@ def vocab_from_counts(
     character_coverage: float | None = None,
 ) -> list[str]:
     """The vocabulary for words and how often they occur; arguments as in `learn_vocab`."""
-    from data_prep.wordpiece_learner import find_alphabet, learn_pieces
+    from data_prep.corpus.wordpiece_learner import find_alphabet, learn_pieces
 
     large = vocab_size >= _LARGE_VOCAB
     if num_unused is None:
@@ -231,7 +232,7 @@ def main(argv) -> None:
 
 
 def _size(path: str) -> int:
-    from data_prep.documents import is_remote
+    from data_prep.corpus.documents import is_remote
 
     if is_remote(path):
         import tensorflow as tf

@@ -4,8 +4,8 @@
 
 Reads .xml, .xml.bz2 (multistream or not) and .xml.gz, as it goes: memory does not grow with the
 dump. Lists, tables, headers, references, templates, images, redirects, disambiguation pages and
-other namespaces are left out (`data_prep.wikitext`), then passages are split into sentences. DIR
-holds
+other namespaces are left out (`data_prep.corpus.wikitext`), then passages are split into sentences.
+DIR holds
 
     wiki-00000.txt.gz, ...         the corpus, one article a document
     articles-00000.jsonl.gz, ...   a line for each document: id, revision, title, sentences
@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 from absl import flags
 
-from data_prep import wikitext
-from data_prep.documents import is_remote
+from data_prep.corpus import wikitext
+from data_prep.corpus.documents import is_remote
 from data_prep.sentences import split_sentences
 from official_bert import commands
 from official_bert.errors import UserError

@@ -14,7 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from experiments.config import config_from_flags, define_flags, differences, show_in_help, to_dict
+from experiments.training.config import (
+    config_from_flags,
+    define_flags,
+    differences,
+    show_in_help,
+    to_dict,
+)
 from official_bert import commands
 from official_bert.errors import UserError
 
@@ -23,7 +29,7 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     """Runs an ablation and writes its report.
 
     Args:
-      ablation: experiments.ablation.Ablation.
+      ablation: experiments.tables.ablation.Ablation.
       workdir: folder of the report, and of the cells.
       workers: cells side by side; 0 for the configuration's number, or one a core.
       cells: folder of the cells, where several tables share them.
@@ -31,13 +37,13 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
       quiet: no progress on stderr.
       command: how to run it again, for the report.
 
-    Returns: what results.json holds (`experiments.assemble`).
+    Returns: what results.json holds (`experiments.tables.assemble`).
     Raises:
       UserError: data is missing, the folder holds another experiment or is in use.
     """
-    from experiments import assemble, report
-    from experiments import plan as planning
-    from experiments.grid import Grid, available_cores
+    from experiments.tables import assemble, report
+    from experiments.tables import plan as planning
+    from experiments.tables.grid import Grid, available_cores
 
     workdir = Path(workdir)
     _check_config(workdir, ablation)
@@ -62,9 +68,9 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
 
 def dry_run(ablation, workdir, *, cells="", measure=True):
     """The cells with estimated work, time and disk, as text."""
-    from experiments import cost
-    from experiments import plan as planning
-    from experiments.grid import FINISHED, Grid, available_cores
+    from experiments.tables import cost
+    from experiments.tables import plan as planning
+    from experiments.tables.grid import FINISHED, Grid, available_cores
 
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, cells or Path(workdir) / "cells")
@@ -174,7 +180,7 @@ def _check_config(workdir, ablation):
 def main(_):
     from absl import flags
 
-    from experiments.ablation import Ablation
+    from experiments.tables.ablation import Ablation
 
     values = flags.FLAGS
     config = config_from_flags()
@@ -185,7 +191,7 @@ def main(_):
     if values.dry_run:
         print(dry_run(config, values.workdir, cells=values.cells))
         return
-    from experiments import report
+    from experiments.tables import report
 
     places = ("--workdir", "--cells", "--workers")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]

@@ -9,7 +9,7 @@ JSON object, which --output also writes to a file.
 
 import json
 
-from experiments.config import show_in_help
+from experiments.training.config import show_in_help
 from official_bert import commands
 from official_bert.errors import UserError
 
@@ -29,7 +29,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
     from data_prep.records import open_records
-    from experiments import heldout
+    from experiments.training import heldout
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)

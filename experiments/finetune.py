@@ -13,45 +13,15 @@ interrupted search continues, and the table of all is printed and kept in search
     --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
 """
 
-import os
-import sys
-from pathlib import Path
-
-from experiments.config import (
+from experiments.training.config import (
     FinetuneConfig,
     config_from_flags,
     define_flags,
     show_in_help,
 )
-from experiments.run_folder import RunFolder
+from experiments.training.runs import finetune as run
 from official_bert import commands
 from official_bert.errors import UserError
-
-
-def run(config, workdir, progress=True, overwrite=False):
-    """One fine-tuning run; continues an interrupted one, returns the results of a finished one.
-
-    Args:
-      config: FinetuneConfig.
-      workdir: the run's folder.
-      progress: show a progress line on stderr.
-      overwrite: discard an earlier run in `workdir`.
-
-    Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
-      "steps", "train_examples", "dev_examples", "seconds", "predictions_file", ...
-    Raises:
-      UserError: wrong configuration, data or model, or `workdir` holds another run.
-    """
-    _check(config)
-    folder = RunFolder(workdir, config, overwrite, _is_chief(config))
-    finished = folder.results()
-    if finished:
-        if progress:
-            print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
-        return finished
-    from experiments import finetune_run
-
-    return finetune_run.run(config, folder, progress)
 
 
 def search(config, workdir, grid, progress=True, overwrite=False):
@@ -64,7 +34,7 @@ def search(config, workdir, grid, progress=True, overwrite=False):
 
     Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.
     """
-    from experiments import search as grid_search
+    from experiments.training import search as grid_search
 
     return grid_search.run(run, config, workdir, grid, progress, overwrite)
 
@@ -79,7 +49,7 @@ def main(_):
         raise UserError("--workdir is missing; give a folder for the run")
     commands.import_tensorflow()
     if flags.FLAGS.search:
-        from experiments import search as grid_search
+        from experiments.training import search as grid_search
 
         grid = grid_search.parse(flags.FLAGS.search, config)
         table = search(config, flags.FLAGS.workdir, grid, True, flags.FLAGS.overwrite)
@@ -115,34 +85,6 @@ def summary(results):
     for what, path in results["files"].items():
         lines.append(f"  {what}: {path}")
     return "\n".join(lines)
-
-
-def _check(config):
-    if not config.task:
-        from data_prep.tasks import TASKS
-
-        raise UserError(f"configuration: task is empty; choose one of {', '.join(TASKS)}")
-    if not config.model and not config.vocab:
-        raise UserError(
-            "configuration: give model (a model folder, an imported checkpoint or a preset), "
-            "or vocab for a model with random weights of the size bert"
-        )
-    if config.keep_best and not config.eval_every:
-        raise UserError("configuration: keep_best needs eval_every, the steps between evaluations")
-
-
-def _is_chief(config):
-    if config.distribute != "multi_worker":
-        return True
-    from experiments import distribution
-
-    return distribution.is_chief(config.distribute)
-
-
-def feature_cache():
-    """Folder of featurised data, shared by all runs of a user."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("OFFICIAL_BERT_CACHE") or Path(base) / "official_bert" / "features")
 
 
 def _define_flags():

@@ -15,7 +15,7 @@ import itertools
 import json
 import sys
 
-from experiments.config import show_in_help
+from experiments.training.config import show_in_help
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write

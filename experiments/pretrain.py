@@ -9,46 +9,12 @@ save first; the same command goes on where the run stopped, also after a kill, t
 --config.init_from=MODEL goes on from a trained model, for example on the text of one's own domain.
 """
 
-import sys
 import time
 
-from experiments.config import PretrainConfig, config_from_flags, define_flags
-from experiments.run_folder import RunFolder
+from experiments.training.config import PretrainConfig, config_from_flags, define_flags
+from experiments.training.runs import pretrain as run
 from official_bert import commands
 from official_bert.errors import UserError
-
-
-def run(config, workdir, progress=True, overwrite=False, began=None):
-    """One pre-training run; continues an interrupted one, returns the results of a finished one.
-
-    Args:
-      config: PretrainConfig.
-      workdir: the run's folder.
-      progress: show a progress line on stderr.
-      overwrite: discard an earlier run in `workdir`.
-      began: `time.perf_counter()` of when the command began; the log says when the first step was
-        done, counted from there.
-
-    Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
-      value} of the last phase, "model", ...
-    Raises:
-      UserError: wrong configuration or data, or `workdir` holds a run with other options.
-      FloatingPointError: the loss is no longer finite.
-    """
-    chief = True
-    if config.distribute == "multi_worker":
-        from experiments import distribution
-
-        chief = distribution.is_chief(config.distribute)
-    folder = RunFolder(workdir, config, overwrite, chief)
-    finished = folder.results()
-    if finished:
-        if progress:
-            print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
-        return finished
-    from experiments import pretrain_run
-
-    return pretrain_run.run(config, folder, progress, began)
 
 
 def main(_):

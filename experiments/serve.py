@@ -87,7 +87,7 @@ def _exported(model: str, scratch: Path) -> Path:
 
     if not model_folder.is_model_folder(model):
         return newest_version(model)
-    from experiments.export import export
+    from experiments.training.export_model import export
 
     print(f"{model} is a model folder: exporting it first", file=sys.stderr)
     return export(model, scratch / "model")

@@ -1,4 +1,4 @@
-"""The architecture's promises: imports run one way, and light parts stay light."""
+"""The architecture's promises: imports run one way, no circles, and light parts stay light."""
 
 import ast
 import subprocess
@@ -8,21 +8,74 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ORDER = ["official_bert", "data_prep", "experiments"]
+PACKAGES = ("official_bert", "data_prep", "experiments")
+# What must not import what. A folder's commands are the files at its root.
+WALLS = [
+    ("official_bert", "data_prep"),
+    ("official_bert", "experiments"),
+    ("data_prep", "experiments"),
+    ("experiments.training", "experiments.tables"),
+    ("experiments.training", "experiments.configs"),
+    ("experiments.tables", "experiments.configs"),
+    ("experiments.training", "commands of experiments"),
+    ("experiments.tables", "commands of experiments"),
+    ("experiments.configs", "commands of experiments"),
+    ("data_prep.jobs", "data_prep.corpus"),
+    ("data_prep.jobs", "data_prep.pretraining"),
+    ("data_prep.corpus", "data_prep.pretraining"),
+    ("data_prep.tasks", "data_prep.pretraining"),
+]
 
 
-@pytest.mark.parametrize("package", ORDER)
-def test_imports_run_one_way(package):
-    forbidden = set(ORDER[ORDER.index(package) + 1 :])
-    for path in (ROOT / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            for name in names:
-                assert name.split(".")[0] not in forbidden, f"{path}:{node.lineno} imports {name}"
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {module_name(path): path for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
+
+
+def imported_modules(path):
+    """The project's modules that a file imports, at its top and inside its functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parent = node.module or ""
+            whole = [f"{parent}.{alias.name}" for alias in node.names]
+            names = [name if name in FILES else parent for name in whole]
+        else:
+            continue
+        yield from (name for name in names if name in FILES)
+
+
+def is_in(module, place):
+    if place == "commands of experiments":
+        return (
+            module.startswith("experiments.")
+            and module.count(".") == 1
+            and (FILES[module].name != "__init__.py")
+        )
+    return module == place or module.startswith(f"{place}.")
+
+
+@pytest.mark.parametrize(("inside", "outside"), WALLS)
+def test_imports_run_one_way(inside, outside):
+    files = {module: path for module, path in FILES.items() if is_in(module, inside)}
+    assert files, f"no module in {inside}"
+    assert any(is_in(module, outside) for module in FILES), f"no module in {outside}"
+    for path in files.values():
+        for name in imported_modules(path):
+            assert not is_in(name, outside), f"{path} imports {name}"
+
+
+def test_no_module_imports_itself_in_a_circle():
+    graph = {module: set(imported_modules(path)) - {module} for module, path in FILES.items()}
+    while graph:
+        free = [module for module, needs in graph.items() if not needs & set(graph)]
+        assert free, f"these import each other in a circle: {sorted(graph)}"
+        for module in free:
+            del graph[module]
 
 
 def modules_after(statement):

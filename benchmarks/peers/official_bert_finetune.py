@@ -10,8 +10,9 @@ import time
 def main():
     import tensorflow as tf
 
-    from experiments import finetune, finetune_run  # noqa: F401 (imported before the clock starts)
-    from experiments.config import FinetuneConfig
+    from experiments import finetune
+    from experiments.training import finetune_run  # noqa: F401 (imported before the clock starts)
+    from experiments.training.config import FinetuneConfig
 
     tf.constant(0)
     with tempfile.TemporaryDirectory() as cache:

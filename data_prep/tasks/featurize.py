@@ -142,6 +142,13 @@ def _features_of_chunk(task, start: int, examples: list, tokenizer, max_seq_leng
     return FeatureSet.of(features, len(examples), max_seq_length)
 
 
+def feature_cache() -> pathlib.Path:
+    """Folder of featurised data, shared by all runs of a user."""
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    default = pathlib.Path(base) / "official_bert" / "features"
+    return pathlib.Path(os.environ.get("OFFICIAL_BERT_CACHE") or default)
+
+
 _worker: tuple = ()
 
 

@@ -13,9 +13,9 @@ almost from the start. The paper prints no other numbers of this figure.
 
 import dataclasses
 
-from experiments.ablation import Ablation, Curve, Row, Variant
-from experiments.claims import Claim, Comparison
-from experiments.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.tables.ablation import Ablation, Curve, Row, Variant
+from experiments.tables.claims import Claim, Comparison
 
 # Shares of the pre-training after which a model is fine-tuned.
 SHARES = {

@@ -11,7 +11,7 @@ Expected with BERT base: entity F1 96.4 on testa ("dev"), 92.4 on testb.
 
 import dataclasses
 
-from experiments.config import FinetuneConfig, choose_scale
+from experiments.training.config import FinetuneConfig, choose_scale
 
 
 def get_config(scale: str = "paper") -> FinetuneConfig:

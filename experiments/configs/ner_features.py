@@ -11,8 +11,8 @@ once; all rows read its vectors from the feature cache (5 GB for BERT base).
 
 import dataclasses
 
-from experiments.config import FinetuneConfig, choose_scale
 from experiments.configs import ner
+from experiments.training.config import FinetuneConfig, choose_scale
 
 COMBINATIONS = (
     "embeddings",

@@ -16,9 +16,9 @@ within their intervals: the report says which are not.
 
 import dataclasses
 
-from experiments.ablation import Ablation, Column, Corpus, Export, Records, Row, Variant
-from experiments.claims import AT_MOST, Claim, Comparison, each
-from experiments.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
+from experiments.tables.ablation import Ablation, Column, Corpus, Export, Records, Row, Variant
+from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.config import BertConfig
 
 # 2 layers of 128: with vectors this short, weights drawn with the paper's 0.02 are too small to

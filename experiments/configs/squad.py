@@ -12,7 +12,7 @@ Expected with BERT base on dev: 1.1 EM 80.8, F1 88.5; with BERT large 84.1 and 9
 
 import dataclasses
 
-from experiments.config import FinetuneConfig, choose_scale
+from experiments.training.config import FinetuneConfig, choose_scale
 
 
 def get_config(scale: str = "v1") -> FinetuneConfig:

@@ -3,7 +3,7 @@
     BERT_DATA_DIR=DIR python -m experiments.ablate --config=experiments/configs/table1.py:cpu \\
         --workdir=runs/table1
 
-DIR/glue_data holds the official folders. Scales: `experiments.checkpoint_tables`. Cost: paper 8
+DIR/glue_data holds the official folders. Scales: `checkpoint_tables`. Cost: paper 8
 tasks x 4 learning rates x 5 seeds a model, some days of one GPU, most of it MNLI and QQP; gpu about
 10 hours; cpu about 30 minutes; smoke under 5 minutes.
 
@@ -13,8 +13,8 @@ left out, as in the paper.
 
 import os
 
-from experiments.ablation import Ablation
-from experiments.checkpoint_tables import column, grid
+from experiments.configs.checkpoint_tables import column, grid
+from experiments.tables.ablation import Ablation
 
 # Small scales run on files that lack the large training sets; see the notes.
 _OFFICIAL = not os.environ.get("BERT_DATA_DIR") or os.path.exists(

@@ -3,7 +3,7 @@
     BERT_DATA_DIR=DIR python -m experiments.ablate --config=experiments/configs/table2.py:cpu \\
         --workdir=runs/table2
 
-DIR/squad_v1.1 holds train-v1.1.json and dev-v1.1.json. Scales: `experiments.checkpoint_tables`.
+DIR/squad_v1.1 holds train-v1.1.json and dev-v1.1.json. Scales: `checkpoint_tables`.
 Cost: paper about a day of one GPU (5 seeds of two models); gpu about 3 hours; cpu about 15 minutes;
 smoke under 3 minutes.
 
@@ -12,8 +12,8 @@ Expected at paper scale: EM 80.8 and F1 88.5 for BASE, 84.1 and 90.9 for LARGE.
 
 import os
 
-from experiments.ablation import Ablation
-from experiments.checkpoint_tables import column, grid
+from experiments.configs.checkpoint_tables import column, grid
+from experiments.tables.ablation import Ablation
 
 _FOLDER = os.path.join(os.environ.get("BERT_DATA_DIR", ""), "squad_v1.1")
 _SUBSET = "train-v1.1-subset.json,train-v1.1-extra.json"

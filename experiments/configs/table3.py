@@ -4,7 +4,7 @@
         --workdir=runs/table3
 
 DIR/squad_v2.0 holds train-v2.0.json and dev-v2.0.json; where it holds the two parts of dev instead,
-part 1 is for training and part 2 for scoring. Scales: `experiments.checkpoint_tables`. Cost: paper
+part 1 is for training and part 2 for scoring. Scales: `checkpoint_tables`. Cost: paper
 about a day and a half of one GPU; gpu about 3 hours; cpu about 15 minutes; smoke under 3 minutes.
 
 Expected at paper scale: EM 78.7 and F1 81.9 for LARGE. Scores are those of the best threshold for
@@ -13,8 +13,8 @@ Expected at paper scale: EM 78.7 and F1 81.9 for LARGE. Scores are those of the 
 
 import os
 
-from experiments.ablation import Ablation
-from experiments.checkpoint_tables import column, grid
+from experiments.configs.checkpoint_tables import column, grid
+from experiments.tables.ablation import Ablation
 
 _FOLDER = os.path.join(os.environ.get("BERT_DATA_DIR", ""), "squad_v2.0")
 _PARTS = ("dev-v2.0-part1.json", "dev-v2.0-part2-rebuilt.json")

@@ -4,7 +4,7 @@
         --workdir=runs/table4
 
 DIR/swag holds train.csv and val.csv; without it, DIR/hellaswag in the same format stands in.
-Scales: `experiments.checkpoint_tables`. Cost: paper about a day of one GPU; gpu about 3 hours; cpu
+Scales: `checkpoint_tables`. Cost: paper about a day of one GPU; gpu about 3 hours; cpu
 about 15 minutes; smoke under 3 minutes.
 
 Expected at paper scale: 81.6 for BASE, 86.6 for LARGE. HellaSwag is made to be hard for BERT: small
@@ -13,8 +13,8 @@ models stay near the 25 % of guessing.
 
 import os
 
-from experiments.ablation import Ablation
-from experiments.checkpoint_tables import column, grid
+from experiments.configs.checkpoint_tables import column, grid
+from experiments.tables.ablation import Ablation
 
 
 def get_config(scale: str = "smoke") -> Ablation:

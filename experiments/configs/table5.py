@@ -16,9 +16,9 @@ pre-training helps SQuAD by 4 and next sentence prediction costs it 3.5.
 
 import dataclasses
 
-from experiments.ablation import Ablation, Row, Variant
-from experiments.claims import AT_MOST, Claim, Comparison, each
-from experiments.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.tables.ablation import Ablation, Row, Variant
+from experiments.tables.claims import AT_MOST, Claim, Comparison, each
 
 COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD")
 

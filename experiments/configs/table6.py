@@ -18,9 +18,9 @@ from a random one.
 import dataclasses
 import itertools
 
-from experiments.ablation import Ablation, Row, Variant
-from experiments.claims import Claim, Comparison, each
-from experiments.scales import PERPLEXITY, get_scale
+from experiments.configs.scales import PERPLEXITY, get_scale
+from experiments.tables.ablation import Ablation, Row, Variant
+from experiments.tables.claims import Claim, Comparison, each
 from official_bert.config import NAMED_SIZES
 
 # (L, H, A); in the paper's order.

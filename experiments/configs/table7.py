@@ -21,10 +21,10 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 
-from experiments.ablation import Ablation, Row, Variant
-from experiments.claims import AT_MOST, Claim, Comparison, each
-from experiments.config import Phase, choose_scale
-from experiments.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.tables.ablation import Ablation, Row, Variant
+from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.training.config import Phase, choose_scale
 
 FINE_TUNED = "BERT BASE, fine-tuned"
 CONCAT = "Concatenation, last four"

@@ -15,9 +15,9 @@ measured with its own masking).
 
 import dataclasses
 
-from experiments.ablation import Ablation, Row, Variant
-from experiments.claims import AT_MOST, Claim, Comparison
-from experiments.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.tables.ablation import Ablation, Row, Variant
+from experiments.tables.claims import AT_MOST, Claim, Comparison
 
 # (mask, same, random), in the paper's order.
 RATES = {

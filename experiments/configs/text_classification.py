@@ -16,7 +16,7 @@ Expected on SMS Spam with a 6-layer model: held-out accuracy above 98%.
 
 import dataclasses
 
-from experiments.config import FinetuneConfig, choose_scale
+from experiments.training.config import FinetuneConfig, choose_scale
 
 
 def get_config(scale: str = "base") -> FinetuneConfig:

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from corpora import VOCAB, write_corpus, write_vocabulary
 
-from data_prep import token_store
+from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import RecordOptions, create
-from data_prep.documents import documents
-from data_prep.record_files import parse_example, read_records
+from data_prep.pretraining import token_store
+from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab
 from official_bert.errors import UserError
@@ -267,7 +267,7 @@ def test_a_token_store_serves_other_lengths(tmp_path, vocab, monkeypatch):
 
 KILLED = """
 import sys
-from data_prep import token_store
+from data_prep.pretraining import token_store
 from data_prep.create_pretraining_data import create
 token_store.store_options.__defaults__ = (0.0, 20_000)
 if __name__ == "__main__":
@@ -356,7 +356,7 @@ def test_wrong_inputs(tmp_path, vocab):
 def test_a_full_disk_leaves_no_half_written_file(tmp_path, vocab, monkeypatch):
     import errno
 
-    from data_prep import shards
+    from data_prep.pretraining import shards
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

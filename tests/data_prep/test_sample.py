@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data_prep import sample
-from data_prep.documents import documents
+from data_prep.corpus.documents import documents
 from official_bert.errors import UserError
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep import sentences
-from data_prep.documents import documents, text_lines
+from data_prep.corpus.documents import documents, text_lines
 from data_prep.sentences import split_file, split_files, split_sentences
 from official_bert.errors import UserError
 

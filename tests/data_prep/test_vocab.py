@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep import sample, vocab, wordpiece_learner
-from data_prep.documents import documents
+from data_prep import sample, vocab
+from data_prep.corpus import wordpiece_learner
+from data_prep.corpus.documents import documents
 from data_prep.sentences import split_sentences
 from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
 from official_bert.errors import UserError

@@ -12,8 +12,9 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from data_prep import text_layout, wikipedia
-from data_prep.documents import documents, text_lines
+from data_prep import wikipedia
+from data_prep.corpus import text_layout
+from data_prep.corpus.documents import documents, text_lines
 from data_prep.sentences import split_sentences
 from data_prep.wikipedia import extract, read_pages
 from official_bert.errors import UserError

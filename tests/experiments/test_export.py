@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import official_bert
-from experiments import export as command
+from experiments.training import export_model as command
 from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ import pytest
 import tiny_runs
 
 from experiments import evaluate, finetune, predict, pretrain
-from experiments.config import FinetuneConfig, Phase, override
-from experiments.search import parse
+from experiments.training.config import FinetuneConfig, Phase, override
+from experiments.training.search import parse
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 

@@ -3,7 +3,7 @@
 import random
 
 from data_prep.create_pretraining_data import create
-from experiments.config import BertConfig, Phase, PretrainConfig
+from experiments.training.config import BertConfig, Phase, PretrainConfig
 
 WORDS = [
     *("the", "a", "cat", "dog", "bird", "tree", "house", "river", "sees", "likes", "finds"),

@@ -3,9 +3,9 @@
 import numpy as np
 
 import official_bert as ob
-from experiments import distribution
-from experiments.train_step import StepOptions
-from experiments.training import Trainer
+from experiments.training import distribution
+from experiments.training.train_step import StepOptions
+from experiments.training.trainer import Trainer
 from tests.parity import peers
 
 # The batch's labels under their names, and how they are stored there.

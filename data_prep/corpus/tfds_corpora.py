@@ -1,0 +1,172 @@
+"""Corpora that TensorFlow Datasets has, by name, as documents of paragraphs.
+
+    python -m data_prep.sentences --input=tfds:wikipedia/20230601.en --output=corpus
+    python -m data_prep.sentences --input=tfds:wiki40b/de --output=corpus --language=de
+    python -m data_prep.sentences --input=tfds:pg19@train --output=corpus
+
+A name is "tfds:", the dataset with its configuration as TFDS writes it, and optionally "@" and a
+split with a range ("@train[:5000]"; by default "@train"). Any dataset with a text field of whole
+documents works; wiki40b's markers, Wikipedia's section titles and the chapters of pg19's books are
+understood. TFDS looks for the data in $TFDS_DATA_DIR or ~/tensorflow_datasets and downloads it
+where it is not prepared. Data sets of shuffled sentences (lm1b) are refused: next-sentence
+prediction needs documents (section 3.1).
+"""
+
+import re
+from collections.abc import Iterator
+
+from data_prep.corpus import text_layout
+from official_bert.errors import UserError
+
+PREFIX = "tfds:"
+
+_TEXT_FIELDS = ("text", "book_text", "document", "article", "content")
+_SHUFFLED_SENTENCES = ("lm1b",)
+_WIKI40B_MARKER = re.compile(r"_START_(ARTICLE|SECTION|PARAGRAPH)_\n")
+_LINKS_BEHIND_ARTICLES = re.compile(r"(Category|Kategorie|Catégorie|Categoría|분류|分类|分類):\S")
+
+
+def is_tfds(name: str) -> bool:
+    return name.startswith(PREFIX)
+
+
+def slices(name: str, documents_per_slice: int = 20_000) -> list[str]:
+    """Names for consecutive parts of a corpus, which can be read side by side.
+
+    Raises:
+      UserError: the data set or split does not exist, or cannot be prepared.
+    """
+    dataset, split = _parse(name)
+    builder = _builder(dataset)
+    base, start, end = _range(builder, name, split)
+    return [
+        f"{PREFIX}{dataset}@{base}[{first}:{min(first + documents_per_slice, end)}]"
+        for first in range(start, end, documents_per_slice)
+    ]
+
+
+def size(name: str) -> tuple[int, str]:
+    """The number of documents of a corpus, and its version."""
+    dataset, split = _parse(name)
+    builder = _builder(dataset)
+    _, start, end = _range(builder, name, split)
+    return end - start, str(builder.version)
+
+
+def documents(name: str) -> Iterator[list[str]]:
+    """Yields the corpus's documents, in the order of its files, each as its paragraphs.
+
+    Raises:
+      UserError: as `slices`, the data set holds no documents or no text, or a text is not UTF-8.
+    """
+    import tensorflow_datasets as tfds
+
+    dataset, split = _parse(name)
+    builder = _builder(dataset)
+    _range(builder, name, split)
+    field = _text_field(dataset, builder)
+    # One file after the other: the order must not depend on timing.
+    config = tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False)
+    examples = builder.as_dataset(
+        split=split,
+        read_config=config,
+        shuffle_files=False,
+        decoders=tfds.decode.PartialDecoding({field: True}),  # other fields are not even parsed
+    )
+    for number, text in enumerate(examples.map(lambda example: example[field])):
+        try:
+            text = text.numpy().decode("utf-8")
+        except UnicodeDecodeError:
+            raise UserError(f"{name}: document {number} is not UTF-8") from None
+        yield from _paragraphs(builder.name, field, text)
+
+
+def _paragraphs(dataset: str, field: str, text: str) -> Iterator[list[str]]:
+    if dataset == "wiki40b":
+        document = [
+            paragraph
+            for kind, part in _wiki40b_parts(text)
+            if kind == "PARAGRAPH"
+            for paragraph in part.split("_NEWLINE_")
+        ]
+    elif field == "book_text":
+        yield from text_layout.chapters(text.split("\n"))
+        return
+    elif dataset == "wikipedia":
+        lines = [line for line in text.split("\n") if not _LINKS_BEHIND_ARTICLES.match(line)]
+        document = [line for line in lines if line and not text_layout.is_section_title(line)]
+    else:
+        document = text.split("\n")
+    document = [" ".join(paragraph.split()) for paragraph in document if paragraph.strip()]
+    if document:
+        yield document
+
+
+def _wiki40b_parts(text: str):
+    parts = _WIKI40B_MARKER.split(text)
+    return zip(parts[1::2], parts[2::2], strict=True)
+
+
+def _parse(name: str) -> tuple[str, str]:
+    dataset, _, split = name.removeprefix(PREFIX).partition("@")
+    if not dataset:
+        raise UserError(f"{name!r}: name a data set, for example tfds:wikipedia/20230601.en")
+    return dataset, split or "train"
+
+
+def _builder(dataset: str):
+    import tensorflow_datasets as tfds
+
+    if dataset.partition("/")[0].partition(":")[0] in _SHUFFLED_SENTENCES:
+        raise UserError(
+            f"tfds:{dataset} holds shuffled sentences, and pre-training needs documents; "
+            f"take wikipedia, wiki40b or pg19"
+        )
+    try:
+        builder = tfds.builder(dataset)
+    except (tfds.core.DatasetNotFoundError, ValueError, ImportError) as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"tfds:{dataset}: not in TensorFlow Datasets: {reason}") from None
+    if not builder.info.splits:
+        try:
+            builder.download_and_prepare()
+        except Exception as error:
+            raise UserError(
+                f"tfds:{dataset} is not in {builder.data_dir} and could not be prepared: "
+                f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            ) from error
+    return builder
+
+
+def _range(builder, name: str, split: str) -> tuple[str, int, int]:
+    """A split such as "train[10%:20%]" as ("train", first document, end)."""
+    base = split.partition("[")[0]
+    try:
+        info = builder.info.splits[split]
+        if split == base:
+            return base, 0, info.num_examples
+        # The instruction of a part counts within its files; whole numbers come from TFDS.
+        instruction = _absolute(builder, split)
+    except (KeyError, ValueError, AssertionError, IndexError):
+        known = ", ".join(builder.info.splits)
+        raise UserError(f"{name}: no split {split!r}; there are {known}") from None
+    return base, *instruction
+
+
+def _absolute(builder, split: str) -> tuple[int, int]:
+    import tensorflow_datasets as tfds
+
+    (instruction,) = tfds.core.ReadInstruction.from_spec(split).to_absolute(builder.info.splits)
+    last = builder.info.splits[instruction.splitname].num_examples
+    return instruction.from_ or 0, last if instruction.to is None else instruction.to
+
+
+def _text_field(dataset: str, builder) -> str:
+    features = builder.info.features
+    for field in _TEXT_FIELDS:
+        if field in features:
+            return field
+    raise UserError(
+        f"tfds:{dataset} has none of the fields {', '.join(_TEXT_FIELDS)} (its fields: "
+        f"{', '.join(features)}); is it a corpus of documents?"
+    )

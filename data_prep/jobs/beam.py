@@ -1,0 +1,63 @@
+"""Runs the tasks of pre-training data on Apache Beam: Dataflow, Flink, Spark or local processes.
+
+    python -m data_prep.create_pretraining_data ... --runner=DataflowRunner \\
+        --beam_options=project=P,region=R,temp_location=gs://B/tmp
+
+Each step is one small pipeline, Create | Reshuffle | Map, with one element a block or a shard: the
+same functions as on one machine, so the records are the same. Elements carry paths, never texts;
+the files go through the folder that all workers share (see docs/data_at_scale.md).
+"""
+
+from collections.abc import Callable
+
+from data_prep.jobs.workers import missing_tasks, run_task, summaries
+from official_bert.errors import UserError
+
+
+class BeamWorkers:
+    """What `data_prep.jobs.workers.LocalWorkers` is, on a Beam runner.
+
+    Args:
+      runner: a Beam runner's name: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner,
+        PortableRunner.
+      options: further pipeline options, "name=value" or "name".
+
+    Raises:
+      UserError: apache-beam is not installed.
+    """
+
+    def __init__(self, runner: str, options: list[str] = ()):
+        try:
+            from apache_beam.options.pipeline_options import PipelineOptions
+        except ImportError:
+            raise UserError(
+                "--runner needs Apache Beam: pip install 'official-bert[beam]'"
+            ) from None
+        flags = [f"--runner={runner}", *(f"--{option.lstrip('-')}" for option in options)]
+        self._options = PipelineOptions(flags)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return None
+
+    def run(self, function: Callable[[dict], dict], tasks: list[dict], title: str) -> list[dict]:
+        """Runs the tasks that have no summary yet; returns the summaries of all, in their order."""
+        import apache_beam as beam
+
+        missing = missing_tasks(tasks)
+        if missing:
+            with beam.Pipeline(options=self._options) as pipeline:
+                _ = (
+                    pipeline
+                    | f"{title}: tasks" >> beam.Create(missing)
+                    | f"{title}: spread" >> beam.Reshuffle()
+                    | title >> beam.Map(_run, function)
+                )
+        return summaries(tasks)
+
+
+def _run(task, function):
+    run_task(function, task)
+    return task["summary"]

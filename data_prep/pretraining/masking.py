@@ -1,0 +1,182 @@
+"""Masked-LM corruption of many rows at once: section 3.1, task 1; its rates: appendix C.2, Table 8.
+
+min(max_predictions_per_seq, max(1, round(length * masked_lm_prob))) positions of a row are chosen,
+the length counting [CLS] and [SEP], which are never chosen. A chosen token becomes [MASK] in 80% of
+the cases, a random token of the whole vocabulary in 10%, and stays in 10%.
+
+With whole-word masking the choice is between words (a piece and the "##" pieces that continue it,
+within one segment), taken in random order; a word that would overflow the number of predictions is
+skipped. `data_prep.pretraining.dynamic_masking` is the same inside a tf.data pipeline.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from data_prep.pretraining.random_streams import RandomStream
+from official_bert.errors import UserError
+
+# A random key is 20 bits of chance above 12 bits of position: sorted keys bring their positions
+# along, and equal chances (one pair in a million) fall back on the position.
+_LOW = np.uint32((1 << 12) - 1)
+_NEVER = np.uint32(2**32 - 1)
+
+
+@dataclass(frozen=True)
+class MaskingRates:
+    """What happens to a chosen token; the rows of Table 8.
+
+    Attributes:
+      mask: share that becomes [MASK].
+      same: share that stays.
+      random: share that becomes a random token. The three sum to 1.
+    """
+
+    mask: float = 0.8
+    same: float = 0.1
+    random: float = 0.1
+
+    def __post_init__(self):
+        rates = (self.mask, self.same, self.random)
+        if min(rates) < 0 or abs(sum(rates) - 1) > 1e-6:
+            raise UserError(
+                f"mask, same and random rates must be shares that sum to 1, got {rates}"
+            )
+
+
+@dataclass
+class MaskedRows:
+    """Rows after masking; unused prediction slots hold zeros.
+
+    Attributes:
+      input_ids: [rows, length], the corrupted rows.
+      positions: uint16 [rows, max_predictions], ascending.
+      ids: [rows, max_predictions], the original tokens at the positions.
+      counts: int64 [rows], how many predictions a row has.
+    """
+
+    input_ids: np.ndarray
+    positions: np.ndarray
+    ids: np.ndarray
+    counts: np.ndarray
+
+
+def prediction_counts(lengths: np.ndarray, masked_lm_prob: float, max_predictions: int):
+    """int64 [rows]: how many tokens of rows of these lengths (with specials) are predicted.
+
+    np.rint rounds halves to even, as Python's round does in the original.
+    """
+    wanted = np.rint(np.asarray(lengths) * masked_lm_prob).astype(np.int64)
+    return np.clip(wanted, 1, max_predictions)
+
+
+def mask_rows(
+    input_ids: np.ndarray,
+    candidates: np.ndarray,
+    lengths: np.ndarray,
+    stream: RandomStream,
+    *,
+    vocab_size: int,
+    mask_id: int,
+    masked_lm_prob: float,
+    max_predictions: int,
+    rates: MaskingRates = MaskingRates(),
+    continues: np.ndarray | None = None,
+) -> MaskedRows:
+    """Chooses positions in every row and corrupts them.
+
+    Args:
+      input_ids: integers [rows, length]; left as they are.
+      candidates: bool [rows, length]; real tokens other than [CLS] and [SEP].
+      lengths: int [rows]; tokens of each row with [CLS] and [SEP].
+      stream: where the random numbers come from.
+      continues: bool [rows, length], true where a token continues the word of the token before it;
+        given for whole-word masking.
+
+    Returns:
+      The rows, of the dtype of `input_ids`.
+    """
+    rows, length = input_ids.shape
+    slots = min(max_predictions, length)
+    wanted = prediction_counts(lengths, masked_lm_prob, max_predictions)
+    keys = stream.raw((rows * length + 1) // 2).view(np.uint32)[: rows * length]
+    keys = (keys & ~_LOW).reshape(rows, length)
+    keys |= np.arange(length, dtype=np.uint32)
+    if continues is None:
+        chosen, counts = _choose_pieces(keys, candidates, wanted, slots)
+    else:
+        chosen, counts = _choose_words(keys, candidates, candidates & continues, wanted, slots)
+    used = np.arange(slots) < counts[:, None]
+
+    take = np.where(used, chosen, 0)
+    place = take + np.arange(rows)[:, None] * length
+    originals = input_ids.ravel()[place]
+    # 32 bits decide what happens to a token, 32 bits which random token it may become.
+    raw = stream.raw(rows * slots).reshape(rows, slots)
+    fate = raw >> np.uint64(32)
+    random_ids = ((raw & np.uint64(2**32 - 1)) * np.uint64(vocab_size)) >> np.uint64(32)
+    mask_below, same_below = (round(share * 2**32) for share in (rates.mask, 1 - rates.random))
+    becomes = np.where(fate < mask_below, np.array(mask_id, input_ids.dtype), originals)
+    becomes = np.where(fate >= same_below, random_ids.astype(input_ids.dtype), becomes)
+
+    corrupted = input_ids.copy()
+    corrupted.ravel()[place[used]] = becomes[used]
+    return MaskedRows(
+        input_ids=corrupted,
+        positions=_widen(take.astype(np.uint16), max_predictions),
+        ids=_widen(np.where(used, originals, 0).astype(input_ids.dtype), max_predictions),
+        counts=counts,
+    )
+
+
+def _choose_pieces(keys, candidates, wanted, slots):
+    """The `wanted` candidates of smallest key in each row: a random choice without repetition.
+
+    Returns positions int64 [rows, slots] in ascending order, large where unused, and counts [rows].
+    """
+    keys = np.where(candidates, keys, _NEVER)
+    smallest = np.sort(keys, axis=1)[:, :slots]
+    counts = np.minimum(wanted, np.count_nonzero(candidates, axis=1))
+    positions = smallest & _LOW
+    positions[np.arange(slots) >= counts[:, None]] = _LOW
+    return np.sort(positions, axis=1).astype(np.int64), counts
+
+
+def _choose_words(keys, candidates, continues, wanted, slots):
+    """As `_choose_pieces`, by whole words in random order, skipping those that would overflow."""
+    rows, length = keys.shape
+    at = np.arange(length)
+    starts = candidates & ~continues
+    # The position of the first piece of the word that each position belongs to.
+    word = np.maximum.accumulate(np.where(starts, at, 0), axis=1)
+    flat_word = word + np.arange(rows)[:, None] * length
+    sizes = np.bincount(flat_word[candidates], minlength=rows * length).reshape(rows, length)
+
+    order = np.sort(np.where(starts, keys, _NEVER), axis=1)
+    words = np.count_nonzero(starts, axis=1)
+    chosen = np.zeros((rows, length), bool)
+    room = wanted.copy()
+    active = np.arange(rows)
+    for step in range(int(words.max(initial=0))):
+        active = active[(room[active] > 0) & (words[active] > step)]
+        if not len(active):
+            break
+        start = (order[active, step] & _LOW).astype(np.int64)
+        size = sizes[active, start]
+        fits = size <= room[active]
+        chosen[active[fits], start[fits]] = True
+        room[active] -= np.where(fits, size, 0)
+
+    taken = candidates & np.take_along_axis(chosen, word, axis=1)
+    counts = np.count_nonzero(taken, axis=1)
+    row, position = np.nonzero(taken)
+    positions = np.full((rows, slots), int(_LOW), np.int64)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions[row, rank] = position
+    return positions, counts
+
+
+def _widen(array, width):
+    """Pads the last axis with zeros to `width`: slots that a short row can never fill."""
+    missing = width - array.shape[1]
+    return array if missing == 0 else np.pad(array, ((0, 0), (0, missing)))

@@ -1,0 +1,161 @@
+"""Reads TFRecord files without TensorFlow: counting, checking and looking at a few records.
+
+For a training run use `data_prep.records.pretraining_dataset`.
+"""
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator
+
+import google_crc32c
+import numpy as np
+
+from data_prep.jobs import storage
+from official_bert.errors import UserError
+
+_FRAME = 16  # bytes around a record: length, checksum of the length, checksum of the record
+
+
+def is_gzip(path: str) -> bool:
+    return storage.read_bytes(path, 0, 2) == b"\x1f\x8b"
+
+
+def count_records(path: str, compression: str = "") -> int:
+    """Counts the records of a file by their lengths, without reading them where it can.
+
+    Raises:
+      UserError: the file ends within a record or is no TFRecord file.
+    """
+    if compression:
+        return sum(1 for _ in read_records(path, compression))
+    size, at, count = storage.size(path), 0, 0
+    with storage.reading(path) as file:
+        while at < size:
+            file.seek(at)
+            at += _FRAME + _record_length(file.read(12), path, count)
+            count += 1
+    if at != size:
+        raise _truncated(path, count - 1)
+    return count
+
+
+def read_records(path: str, compression: str = "") -> Iterator[bytes]:
+    """Yields the records of a file, checksums verified.
+
+    Raises:
+      UserError: the file is truncated or damaged; it names the file and the record.
+    """
+    with storage.reading(path) as raw:
+        file = gzip.GzipFile(fileobj=raw) if compression else raw
+        number = 0
+        while header := _read(file, 12, path, number):
+            length = _record_length(header, path, number)
+            content = _read(file, length + 4, path, number)
+            if len(content) != length + 4:
+                raise _truncated(path, number)
+            record, checksum = content[:length], content[length:]
+            if _masked_crc(record) != struct.unpack("<I", checksum)[0]:
+                raise UserError(f"{path}: record {number} is damaged (its checksum is wrong)")
+            yield record
+            number += 1
+
+
+def first_example(path: str, compression: str = "") -> dict[str, np.ndarray]:
+    """The features of a file's first record."""
+    return parse_example(next(read_records(path, compression)), path)
+
+
+def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
+    """Parses one tf.Example: name to int64 or float32 [values].
+
+    Raises:
+      UserError: the bytes are no tf.Example.
+    """
+    values = {}
+    try:
+        for _, features in _fields(record):
+            for _, entry in _fields(features):
+                name, feature = (content for _, content in _fields(entry))
+                ((kind, content),) = _fields(feature)
+                values[name.decode()] = _list(kind, content)
+    except (ValueError, IndexError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: a record is no tf.Example ({error})") from None
+    return values
+
+
+def _list(kind, content):
+    parts = list(_fields(content))
+    if kind == 2:  # floats, packed or one by one
+        return np.frombuffer(b"".join(part for _, part in parts), "<f4")
+    if kind == 3:
+        numbers = []
+        for _, part in parts:
+            numbers.extend([part] if isinstance(part, int) else _varints(part))
+        return np.array(numbers, np.int64)
+    raise ValueError("a feature is neither integers nor floats")
+
+
+def _fields(message):
+    """(field number, content) pairs of a protocol buffer message."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        if tag & 7 == 0:
+            content, at = _varint(message, at)
+        elif tag & 7 == 2:
+            size, at = _varint(message, at)
+            content, at = message[at : at + size], at + size
+        elif tag & 7 == 5:
+            content, at = message[at : at + 4], at + 4
+        else:
+            raise ValueError(f"unexpected wire type {tag & 7}")
+        if at > len(message):
+            raise ValueError("a field ends behind its message")
+        yield tag >> 3, content
+
+
+def _varints(content):
+    at = 0
+    while at < len(content):
+        value, at = _varint(content, at)
+        yield value
+
+
+def _varint(content, at):
+    value = shift = 0
+    while True:
+        byte = content[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _record_length(header, path, number) -> int:
+    if len(header) < 12:
+        raise _truncated(path, number)
+    length, checksum = struct.unpack("<QI", header)
+    if _masked_crc(header[:8]) != checksum:
+        raise UserError(
+            f"{path} is no TFRecord file, is compressed in another way, or is damaged at record "
+            f"{number}"
+        )
+    return length
+
+
+def _read(file, size, path, number):
+    try:
+        return file.read(size)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise _truncated(path, number) from None
+
+
+def _truncated(path, number):
+    return UserError(f"{path} is truncated: it ends within record {number}")
+
+
+def _masked_crc(data: bytes) -> int:
+    checksum = google_crc32c.value(data)
+    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,0 +1,233 @@
+"""Sets of pre-training records: their one schema, their counts, and places in their order.
+
+Records of the original's create_pretraining_data can be opened too; theirs have no manifest, so
+they are counted once.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+from data_prep.jobs import storage
+from official_bert.errors import UserError
+
+# Feature names and types of the original. Lists have max_seq_length values, those of the masked LM
+# max_predictions_per_seq, the label one. Records for dynamic masking have no masked-LM features.
+SCHEMA = {
+    "input_ids": "int64",
+    "input_mask": "int64",
+    "segment_ids": "int64",
+    "masked_lm_positions": "int64",
+    "masked_lm_ids": "int64",
+    "masked_lm_weights": "float32",
+    "next_sentence_labels": "int64",
+}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the reading order: `offset` examples into the `shard`-th shard of an epoch."""
+
+    epoch: int = 0
+    shard: int = 0
+    offset: int = 0
+
+
+@dataclass
+class Records:
+    """A set of record files, opened and checked.
+
+    Attributes:
+      files: paths; counts: examples in each.
+      max_seq_length, max_predictions_per_seq: lengths of the lists in a record.
+      dynamic_masking: the rows are unmasked.
+      compression: "" or "GZIP".
+      manifest: of create_pretraining_data; empty for records made elsewhere.
+      folder: where the manifest lies.
+    """
+
+    files: list[str]
+    counts: list[int]
+    max_seq_length: int
+    max_predictions_per_seq: int
+    dynamic_masking: bool = False
+    compression: str = ""
+    manifest: dict = field(default_factory=dict)
+    folder: str = ""
+
+    @property
+    def examples(self) -> int:
+        return sum(self.counts)
+
+    def shard_order(self, seed: int, epoch: int) -> list[int]:
+        """The order in which an epoch reads the shards."""
+        import tensorflow as tf
+
+        with tf.device("CPU"):
+            return shard_order(len(self.files), seed, epoch).numpy().tolist()
+
+    def position(self, examples_read: int, seed: int, shuffle: bool = True) -> Position:
+        """The place after so many examples from the start of epoch 0."""
+        epoch, rest = divmod(examples_read, self.examples)
+        order = self.shard_order(seed, epoch) if shuffle else range(len(self.files))
+        for shard, index in enumerate(order):
+            if rest < self.counts[index]:
+                return Position(epoch, shard, rest)
+            rest -= self.counts[index]
+        raise AssertionError("counts changed while they were summed")
+
+    def examples_before(self, position: Position, seed: int, shuffle: bool = True) -> int:
+        """How many examples come before a place: the inverse of `position`."""
+        order = self.shard_order(seed, position.epoch) if shuffle else range(len(self.files))
+        shards = sum(self.counts[index] for index in list(order)[: position.shard])
+        return position.epoch * self.examples + shards + position.offset
+
+
+def open_records(
+    source: str | list[str],
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
+    vocab_size: int | None = None,
+) -> Records:
+    """Finds record files, and checks them against a configuration.
+
+    Args:
+      source: a folder of create_pretraining_data, a glob pattern, or a list of files.
+      max_seq_length, max_predictions_per_seq, vocab_size: what the model is configured for; None
+        is not checked.
+
+    Raises:
+      UserError: nothing matches, a file is truncated (named), files of different kinds are mixed,
+        or the records have other lengths or another vocabulary size than the configuration.
+    """
+    files = _find(source)
+    records = _with_manifest(files) or _without_manifest(files)
+    if not records.examples:
+        raise UserError(f"{source}: the record files hold no examples")
+    manifest_vocab = records.manifest.get("vocab_size")
+    for name, wanted, found in (
+        ("max_seq_length", max_seq_length, records.max_seq_length),
+        ("max_predictions_per_seq", max_predictions_per_seq, records.max_predictions_per_seq),
+        ("vocab_size", vocab_size, manifest_vocab),
+    ):
+        if wanted is not None and found is not None and wanted != found:
+            raise UserError(
+                f"{records.files[0]}: the records have {name} {found}, the configuration "
+                f"{wanted}; make records with that {name} or change the configuration"
+            )
+    return records
+
+
+def shard_order(shards: int, seed: int, epoch):
+    """int32 [shards]: the order in which an epoch reads the shards; works inside a graph."""
+    return permutation(shards, fold(seed, epoch))
+
+
+def permutation(size, seed):
+    """int32 [size]: a permutation that depends on the seed alone, also between versions."""
+    import tensorflow as tf
+
+    keys = tf.random.stateless_uniform(
+        [size], seed, minval=None, maxval=None, dtype=tf.int64, alg="philox"
+    )
+    return tf.argsort(keys, stable=True)
+
+
+def fold(seed: int, *numbers):
+    """int64 [2]: a seed for a place in the data, from the run's seed and the place's numbers."""
+    import tensorflow as tf
+
+    folded = tf.constant([seed % 2**62, 0], tf.int64)
+    for number in numbers:
+        folded = tf.random.experimental.stateless_fold_in(
+            folded, tf.cast(number, tf.int64), alg="philox"
+        )
+    return folded
+
+
+def _find(source) -> list[str]:
+    if not isinstance(source, str):
+        files = [os.fspath(path) for path in source] if isinstance(source, list) else None
+        if files is None:
+            return _find(os.fspath(source))
+    elif storage.exists(os.path.join(source, "manifest.json")):
+        manifest = storage.read_json(os.path.join(source, "manifest.json"))
+        return [os.path.join(source, shard["file"]) for shard in manifest["shards"]]
+    elif storage.is_directory(source):
+        files = storage.matches(os.path.join(source, "*.tfrecord*"))
+        if not files:
+            raise UserError(
+                f"{source} holds no records (no manifest.json, no *.tfrecord); was "
+                f"create_pretraining_data interrupted? Run it again to continue"
+            )
+    else:
+        files = storage.matches(source)
+    if not files:
+        raise UserError(f"no record file matches {source!r} (current folder: {os.getcwd()})")
+    for path in files:
+        if not storage.exists(path):
+            raise UserError(f"record file {path} does not exist")
+    return files
+
+
+def _with_manifest(files) -> Records | None:
+    """Records described by the manifest beside them, or None where there is none."""
+    folder = os.path.dirname(files[0])
+    path = os.path.join(folder, "manifest.json")
+    if not storage.exists(path):
+        return None
+    manifest = storage.read_json(path)
+    shards = {os.path.join(folder, shard["file"]): shard for shard in manifest["shards"]}
+    if any(file not in shards for file in files):
+        return None
+    for file in files:
+        if not storage.exists(file):
+            raise UserError(f"record file {file} of the manifest does not exist")
+        size = storage.size(file)
+        if size != shards[file]["bytes"]:
+            raise UserError(
+                f"record file {file} is truncated or changed: {size} bytes, its manifest says "
+                f"{shards[file]['bytes']}; make the records again with --overwrite"
+            )
+    return Records(
+        files,
+        [shards[file]["examples"] for file in files],
+        manifest["max_seq_length"],
+        manifest["max_predictions_per_seq"],
+        manifest["dynamic_masking"],
+        manifest["compression"],
+        manifest,
+        folder,
+    )
+
+
+def _without_manifest(files) -> Records:
+    """Records of other programs: counted, and their lengths taken from the first one of each."""
+    from data_prep.pretraining.record_files import count_records, first_example, is_gzip
+
+    compression = "GZIP" if is_gzip(files[0]) else ""
+    counts = [count_records(file, compression) for file in files]
+    found = {}
+    for file, count in zip(files, counts, strict=True):
+        if count:
+            lengths = {
+                name: len(values) for name, values in first_example(file, compression).items()
+            }
+            found[file] = tuple(lengths.get(name) for name in SCHEMA)
+    if len(set(found.values())) > 1:
+        one = next(iter(found))
+        other = next(file for file in found if found[file] != found[one])
+        raise UserError(f"{one} and {other} have records of different lengths; read them apart")
+    lengths = dict(zip(SCHEMA, next(iter(found.values())), strict=True)) if found else {}
+    missing = [name for name in SCHEMA if found and lengths[name] is None]
+    if missing:
+        raise UserError(
+            f"{files[0]}: the records have no feature {missing[0]!r}; are they BERT pre-training "
+            f"records? (Records for dynamic masking need the manifest beside them)"
+        )
+    return Records(
+        files,
+        counts,
+        lengths.get("input_ids", 0),
+        lengths.get("masked_lm_positions", 0),
+        compression=compression,
+    )

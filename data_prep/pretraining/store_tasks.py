@@ -1,0 +1,174 @@
+"""The two kinds of tasks that build a token store: texts to chunks, chunks to blocks.
+
+See `data_prep.pretraining.token_store` for what chunks and blocks are.
+"""
+
+import functools
+import hashlib
+
+import numpy as np
+
+from data_prep.corpus.documents import text_lines
+from data_prep.corpus.line_blocks import line_blocks
+from data_prep.jobs import storage
+
+_CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
+
+# What a chunk knows of each document: its key, and how many sentences and tokens it has.
+DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8")])
+
+
+def tokenise(task: dict) -> dict:
+    """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
+    tokenizer = _tokenizer(task["vocab"], task["do_lower_case"], task["vocab_sha256"])
+    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
+    for path, start, stop in task["stretches"]:
+        for lines in line_blocks(path, start, stop):
+            try:
+                ids, offsets = tokenizer.encode_lines(lines)
+            except UnicodeDecodeError:
+                for _ in text_lines(path):
+                    pass  # raises an error that names the line
+                raise
+            lengths = np.diff(offsets)
+            writer.add(ids, lengths, _blank(lines, lengths))
+        writer.end_document()
+    writer.flush()
+    return {"vocab_size": tokenizer.vocab_size, "parts": writer.parts}
+
+
+def assemble(task: dict) -> dict:
+    """Step 2 for one block: its documents from every chunk, in key order."""
+    dtype = np.dtype(task["dtype"])
+    tokens, sentences, documents = [], [], []
+    for path, (d0, d1), (s0, s1), (t0, t1) in task["slices"]:
+        documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
+        sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
+        tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
+    documents, sentences, tokens = map(np.concatenate, (documents, sentences, tokens))
+    documents, sentences, tokens = _in_key_order(documents, sentences, tokens)
+    sentence_offsets = offsets_of(sentences)
+    document_offsets = offsets_of(documents["sentences"])
+    base = task["output"]
+    return {
+        "documents": len(documents),
+        "sentences": len(sentences),
+        "tokens": len(tokens),
+        "checksums": {
+            "tokens": storage.write_array(base + ".tokens", tokens),
+            "sentences": storage.write_array(base + ".sentences", sentence_offsets),
+            "documents": storage.write_array(base + ".documents", document_offsets),
+        },
+    }
+
+
+def _blank(lines, lengths):
+    """bool [lines]: which lines are blank. Others without tokens are empty sentences."""
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    blank = lengths == 0
+    for line in np.flatnonzero(blank & (ends > starts)).tolist():
+        blank[line] = not lines[starts[line] : ends[line]].decode("utf-8").strip()
+    return blank
+
+
+class _ChunkWriter:
+    """Collects tokenised lines and writes a chunk whenever enough tokens are there."""
+
+    def __init__(self, base, dtype):
+        self._base = base
+        self._dtype = dtype
+        self._pending = []  # (tokens, lengths of lines, which are blank)
+        self._tokens = 0
+        self.parts = []
+
+    def add(self, ids, lengths, blank):
+        """Some lines: their ids, how many each has, and which end a document."""
+        self._pending.append((ids.astype(self._dtype), lengths, blank))
+        self._tokens += len(ids)
+        if self._tokens >= _CHUNK_TOKENS and blank.any():
+            self.flush()
+
+    def end_document(self):
+        self._pending.append((np.zeros(0, self._dtype), np.zeros(1, np.int64), np.ones(1, bool)))
+
+    def flush(self):
+        """Writes all documents that have ended."""
+        if not self._pending:
+            return
+        tokens, lengths, blank = map(np.concatenate, zip(*self._pending, strict=True))
+        lines = int(np.flatnonzero(blank)[-1]) + 1
+        whole = int(lengths[:lines].sum())
+        self._pending = [(tokens[whole:], lengths[lines:], blank[lines:])]
+        self._tokens = len(tokens) - whole
+        if not whole:
+            return
+        columns = _documents(tokens[:whole], lengths[:lines], blank[:lines])
+        documents, sentences, tokens = _in_key_order(*columns)
+        path = f"{self._base}-{len(self.parts):03d}"
+        storage.write_array(path + ".tokens", tokens)
+        storage.write_array(path + ".sentences", sentences)
+        storage.write_array(path + ".documents", documents)
+        self.parts.append({"path": path, "documents": len(documents)})
+
+
+def _documents(tokens, lengths, blank):
+    """DOCUMENT [documents], lengths of sentences, tokens; what is empty is left out."""
+    kept = lengths > 0
+    _, sentences = np.unique(np.cumsum(blank)[kept], return_counts=True)
+    lengths = lengths[kept].astype(np.int64)
+    documents = np.empty(len(sentences), DOCUMENT)
+    documents["sentences"] = sentences
+    documents["tokens"] = np.diff(offsets_of(lengths)[offsets_of(sentences)])
+    documents["key"] = _document_keys(tokens, documents["tokens"])
+    return documents, lengths, tokens
+
+
+def _document_keys(tokens, lengths):
+    """uint64: a hash of each document's tokens. Equal texts get equal keys, so copies of a document
+    fall on the same side of the held-out split."""
+    content = tokens.astype("<u4").tobytes()
+    keys, at = [], 0
+    for size in (4 * lengths).tolist():
+        digest = hashlib.blake2b(content[at : at + size], digest_size=8).digest()
+        keys.append(int.from_bytes(digest, "little"))
+        at += size
+    return np.array(keys, np.uint64)
+
+
+def _in_key_order(documents, sentences, tokens):
+    """Sorts documents by key and takes their sentence lengths and tokens along."""
+    order = np.argsort(documents["key"], kind="stable")
+    return (
+        documents[order],
+        sentences[_runs(documents["sentences"], order)],
+        tokens[_runs(documents["tokens"], order)],
+    )
+
+
+def _runs(lengths, order):
+    """Indices that reorder consecutive runs of these lengths."""
+    starts = offsets_of(lengths)[:-1][order]
+    lengths = lengths[order]
+    ends = np.cumsum(lengths)
+    return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+
+
+def offsets_of(lengths) -> np.ndarray:
+    """int64 [n + 1]: where runs of these lengths start and the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def token_dtype(vocab_size: int):
+    """The integer type of token ids in blocks and rows."""
+    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+
+
+@functools.lru_cache(maxsize=2)
+def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
+    from official_bert.tokenization import BertTokenizer
+
+    with storage.local_copy(vocab) as path:
+        return BertTokenizer(path, do_lower_case=do_lower_case)

@@ -1,0 +1,234 @@
+"""The token store: a corpus tokenised once, as blocks of flat arrays on disk.
+
+Every duplication, length and masking option reads the same store. It is made in two steps, each
+parallel and resumable:
+
+1. *Chunks.* Input files are tokenised; a document's key is a hash of its tokens. A chunk holds its
+   documents in the order of their keys.
+2. *Blocks.* Key ranges of about BLOCK_TOKENS tokens. A block collects its documents from every
+   chunk.
+
+So a block is a random sample of some thousand documents of the whole corpus, the same one however
+the corpus is cut into files and whoever tokenised it. The documents of the lowest keys can be held
+out, as blocks of their own. No step holds more than a chunk or a block, plus 24 bytes a document.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from data_prep.corpus.line_blocks import stretches
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import claim_folder
+from data_prep.pretraining.store_tasks import DOCUMENT, assemble, offsets_of, token_dtype, tokenise
+from official_bert.errors import UserError
+from official_bert.files import sha256_file
+
+BLOCK_TOKENS = 1 << 21
+_TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes
+
+
+@dataclass
+class Block:
+    """Some documents: sentence s is tokens[sentence_offsets[s]:sentence_offsets[s + 1]], document d
+    is sentences document_offsets[d] to document_offsets[d + 1] - 1. No sentence is empty."""
+
+    tokens: np.ndarray
+    sentence_offsets: np.ndarray
+    document_offsets: np.ndarray
+
+
+class TokenStore:
+    """A finished store, opened for reading.
+
+    Attributes:
+      manifest: {"options", "vocab_size", "splits": {"train": [blocks], "heldout": [blocks]}}; a
+        block has its name, counts and checksums.
+    """
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        self.manifest = storage.read_json(_manifest_path(folder))
+        self.dtype = token_dtype(self.manifest["vocab_size"])
+
+    def blocks(self, split: str) -> list[dict]:
+        return self.manifest["splits"][split]
+
+    def read(self, split: str, index: int) -> Block:
+        """Block `index` of a split, its checksums verified.
+
+        Raises:
+          UserError: a file of the block is damaged.
+        """
+        block = self.blocks(split)[index]
+        base = os.path.join(self.folder, block["name"])
+        checksums = block["checksums"]
+        return Block(
+            storage.read_array(base + ".tokens", self.dtype, checksums["tokens"]),
+            storage.read_array(base + ".sentences", "<i8", checksums["sentences"]),
+            storage.read_array(base + ".documents", "<i8", checksums["documents"]),
+        )
+
+
+def store_options(
+    inputs: list[str],
+    vocab_path: str,
+    do_lower_case: bool,
+    held_out: float = 0.0,
+    block_tokens: int = BLOCK_TOKENS,
+) -> dict:
+    """All that decides a store's content: two stores of equal options are equal.
+
+    Input files count by content and name, without their folder: a moved corpus is the same one.
+    """
+    return {
+        "inputs": [_fingerprint(path) for path in inputs],
+        "vocab_sha256": sha256_file(vocab_path),
+        "do_lower_case": do_lower_case,
+        "held_out": held_out,
+        "block_tokens": block_tokens,
+    }
+
+
+def build(
+    options: dict, inputs: list[str], vocab_path: str, folder: str, workers, overwrite=False
+) -> TokenStore:
+    """Builds a store, continues a half-built one, or opens a finished one.
+
+    Args:
+      options: from `store_options` of the same inputs and vocabulary.
+      folder: local or remote; workers must reach it under the same path.
+      workers: a `LocalWorkers` or anything with its `run`.
+      overwrite: replaces a store made with other options.
+
+    Raises:
+      UserError: the folder holds a store of other options, or the input has no text.
+    """
+    claim_folder(folder, options, overwrite, "token store")
+    if storage.exists(_manifest_path(folder)):
+        return TokenStore(folder)
+    tasks = _tokenise_tasks(options, inputs, vocab_path, folder)
+    chunks = workers.run(tokenise, tasks, "tokenising")
+    parts = [part for chunk in chunks for part in chunk["parts"]]
+    tasks, names = _block_tasks(options, inputs, chunks[0]["vocab_size"], parts, folder)
+    summaries = workers.run(assemble, tasks, "sorting into blocks")
+    blocks = dict(zip(names, summaries, strict=True))
+    manifest = {
+        "options": options,
+        "vocab_size": chunks[0]["vocab_size"],
+        "splits": {
+            split: [
+                {"name": name, **block}
+                for name, block in blocks.items()
+                if name.startswith(f"{split}-")
+            ]
+            for split in ("train", "heldout")
+        },
+    }
+    storage.write_json(_manifest_path(folder), manifest)
+    for name in storage.list_folder(folder):
+        if name.startswith("chunk-") or name.endswith(".summary"):
+            storage.remove(os.path.join(folder, name))
+    return TokenStore(folder)
+
+
+def _tokenise_tasks(options, inputs, vocab_path, folder):
+    groups, size = [], 0
+    enough = max(_TASK_BYTES, sum(file["bytes"] for file in options["inputs"]) // 2000)
+    for path, file in zip(inputs, options["inputs"], strict=True):
+        parts = stretches(path, file["bytes"], 2 * enough)
+        for start, stop in parts:
+            if not groups or size >= enough:
+                groups.append([])
+                size = 0
+            groups[-1].append([path, start, stop])
+            size += file["bytes"] // len(parts)
+    return [
+        {
+            "stretches": group,
+            "vocab": vocab_path,
+            "vocab_sha256": options["vocab_sha256"],
+            "do_lower_case": options["do_lower_case"],
+            "output": os.path.join(folder, f"chunk-{index:05d}"),
+            "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
+        }
+        for index, group in enumerate(groups)
+    ]
+
+
+def _block_tasks(options, inputs, vocab_size, parts, folder):
+    """Cuts the range of keys into blocks; returns one task a block, and the blocks' names."""
+    documents = [storage.read_array(part["path"] + ".documents", DOCUMENT) for part in parts]
+    keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
+    if not len(keys):
+        raise UserError(f"no text in the input: {', '.join(inputs[:3])}")
+    tokens = np.concatenate([d["tokens"] for d in documents])
+    order = np.argsort(keys, kind="stable")
+    keys, tokens = keys[order], tokens[order]
+
+    held_out = _held_out_documents(options["held_out"], len(keys))
+    cuts = {
+        "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0),
+        "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
+    }
+    offsets = [(offsets_of(d["sentences"]), offsets_of(d["tokens"])) for d in documents]
+    tasks, names = [], []
+    for split, edges in cuts.items():
+        for index, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            slices = []
+            for part, chunk, (sentence, token) in zip(parts, documents, offsets, strict=True):
+                d0 = int(np.searchsorted(chunk["key"], keys[first])) if first else 0
+                d1 = int(np.searchsorted(chunk["key"], keys[last])) if last < len(keys) else None
+                d1 = len(chunk) if d1 is None else d1
+                spans = [[d0, d1], *([int(o[d0]), int(o[d1])] for o in (sentence, token))]
+                slices.append([part["path"], *spans])
+            names.append(f"{split}-{index:05d}")
+            base = os.path.join(folder, names[-1])
+            dtype = token_dtype(vocab_size).str
+            tasks.append(
+                {"output": base, "summary": base + ".summary", "dtype": dtype, "slices": slices}
+            )
+    return tasks, names
+
+
+def _held_out_documents(fraction, documents):
+    if not fraction:
+        return 0
+    held_out = max(2, round(fraction * documents))
+    if documents < held_out + 2:
+        raise UserError(
+            f"held_out={fraction} of {documents} documents cannot be held out: each side needs two "
+            f"documents or more, for a random next sentence comes from another document"
+        )
+    return held_out
+
+
+def _cuts(tokens, block_tokens, first):
+    """Places of the block edges among documents in key order; every block has two documents."""
+    if not len(tokens):
+        return [first]
+    ends = np.cumsum(tokens)
+    blocks = max(1, round(int(ends[-1]) / block_tokens))
+    wanted = np.searchsorted(ends, ends[-1] * np.arange(1, blocks) / blocks)
+    edges = [0]
+    for edge in wanted.tolist():
+        if edge - edges[-1] >= 2 and len(tokens) - edge >= 2:
+            edges.append(edge)
+    return [first + edge for edge in [*edges, len(tokens)]]
+
+
+def _fingerprint(path):
+    if storage.is_remote(path):
+        import tensorflow as tf
+
+        return {"file": os.path.basename(path), "bytes": tf.io.gfile.stat(path).length}
+    return {
+        "file": os.path.basename(path),
+        "bytes": os.path.getsize(path),
+        "sha256": sha256_file(path),
+    }
+
+
+def _manifest_path(folder):
+    return os.path.join(folder, "manifest.json")

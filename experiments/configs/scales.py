@@ -1,0 +1,365 @@
+"""What the tables of section 5 share at each scale: corpus, records, pre-training, tasks, seeds.
+
+    paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
+    gpu    one modern GPU, hours
+    cpu    two cores, at most 100 minutes a table
+    smoke  two cores, minutes: shows that everything runs; its scores mean little
+
+A scale is data. A table's configuration takes one, and says with `dataclasses.replace` what it
+changes. All but the smoke scale's parts that run from the embedded sample read files under
+`data_dir`: the environment variable BERT_DATA_DIR, or --config.data_dir.
+"""
+
+import dataclasses
+import os
+
+from experiments.tables.ablation import Column, Corpus, Records, Text
+from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
+from official_bert.config import BertConfig, named_config
+
+DATA_DIR = os.environ.get("BERT_DATA_DIR", "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """One scale of section 5's experiments.
+
+    Attributes:
+      bert: the pre-training that ablations change.
+      pretrain_seeds: one pre-training of each variant a seed.
+      columns: the paper's column name -> Column.
+      nli_mixture: see `experiments.tables.ablation.Ablation`.
+    """
+
+    name: str
+    corpus: Corpus
+    records: tuple[Records, ...]
+    bert: PretrainConfig
+    pretrain_seeds: tuple[int, ...]
+    columns: dict[str, Column]
+    notes: tuple[str, ...] = ()
+    nli_mixture: tuple[str, ...] = ()
+    left_to_right_fraction: float = 1.0
+    data_dir: str = DATA_DIR
+    workers: int = 0
+
+    def tasks(self, *names: str) -> tuple[Column, ...]:
+        """The columns of those names that this scale has, in the order asked for."""
+        return tuple(self.columns[name] for name in names if name in self.columns)
+
+    def fields(self) -> dict:
+        """What every Ablation at this scale takes over."""
+        return {
+            "scale": self.name,
+            "corpus": self.corpus,
+            "records": self.records,
+            "notes": self.notes,
+            "nli_mixture": self.nli_mixture,
+            "data_dir": self.data_dir,
+            "workers": self.workers,
+        }
+
+
+def get_scale(name: str) -> Scale:
+    return choose_scale({"paper": _paper, "gpu": _gpu, "cpu": _cpu, "smoke": _smoke}, name)
+
+
+HELDOUT_LOSS = Column(
+    "held-out loss",
+    metric="masked_lm_loss",
+    percent=False,
+    lower_is_better=True,
+    note="nats a predicted piece; left-to-right models predict every piece, masked ones 15 %: the "
+    "two do not compare",
+)
+PERPLEXITY = Column(
+    "LM perplexity",
+    metric="masked_lm_perplexity",
+    percent=False,
+    lower_is_better=True,
+    paper_column="LM perplexity",
+    note="of masked pieces on held-out text",
+)
+
+
+def columns_for(
+    finetune: FinetuneConfig, seeds: tuple[int, ...], task_options: dict | None = None, **folders
+) -> dict[str, Column]:
+    """Table 5's and 8's tasks with the official files in the usual folders."""
+
+    def column(name, task, metric, folder, note="", **changes):
+        config = dataclasses.replace(finetune, task=task, data_dir=folder, **changes)
+        return Column(name, config, metric, seeds, paper_column=name, note=note)
+
+    glue = folders.get("glue", "glue_data")
+    squad = {"doc_stride": 128} | (task_options or {})
+    return {
+        "MNLI-m": column("MNLI-m", "mnli", "accuracy", glue),
+        "QNLI": column("QNLI", "qnli", "accuracy", glue),
+        "MRPC": column("MRPC", "mrpc", "accuracy", glue),
+        "SST-2": column("SST-2", "sst2", "accuracy", glue),
+        "SQuAD": column(
+            "SQuAD", "squad_v1.1", "f1", "squad_v1.1", note="F1", task_options=squad
+        ),
+    }  # fmt: skip
+
+
+# The paper.
+
+UNCASED_VOCAB = "vocab/bert-base-uncased-vocab.txt"
+PAPER_FINETUNE = FinetuneConfig(
+    max_seq_length=128, train_batch_size=32, learning_rate=3e-5, num_train_epochs=3.0,
+    save_model=False,
+)  # fmt: skip
+
+
+def _paper() -> Scale:
+    # 256 sequences a step for a million steps, nine tenths of them of 128 tokens (section A.2).
+    bert = PretrainConfig(
+        bert=named_config("base"),
+        phases=(
+            Phase("length 128", 128, 900_000),
+            Phase("length 512", 512, 100_000),
+        ),
+        num_warmup_steps=10_000,
+        train_batch_size=256,
+        learning_rate=1e-4,
+        distribute="tpu",
+        precision="mixed_bfloat16",
+        eval_every=50_000,
+        save_every=5_000,
+    )
+    columns = columns_for(PAPER_FINETUNE, seeds=(1, 2, 3, 4, 5))
+    squad = dataclasses.replace(columns["SQuAD"].finetune, max_seq_length=384, learning_rate=5e-5)
+    columns["SQuAD"] = dataclasses.replace(columns["SQuAD"], finetune=squad)
+    columns["NER"] = _ner(PAPER_FINETUNE, (1, 2, 3, 4, 5), length=512)
+    return Scale(
+        name="paper",
+        corpus=Corpus(
+            texts=(Text(("corpus/*.txt*",)),),
+            held_out=0.001,
+            vocab=UNCASED_VOCAB,
+            description="BooksCorpus and English Wikipedia, to be put under corpus/ as one "
+            "sentence a line",
+        ),
+        records=(
+            Records("length 128", 128, 20, dupe_factor=10),
+            Records("length 512", 512, 77, dupe_factor=10),
+        ),
+        bert=bert,
+        pretrain_seeds=(1,),
+        columns=columns,
+        notes=("learning rate 3e-5 throughout; the paper chooses from four values on dev",),
+        workers=1,
+    )
+
+
+# One GPU: a 4/512 model, 100,000 steps, on whatever corpus is in the folder.
+
+GPU_NOTES = (
+    "Wikipedia and novels, some hundred times less text than the paper's",
+    "MNLI: the official training set is replaced by half of the matched dev set with SNLI's dev "
+    "set and VitaminC, and scored on the other half",
+    "QNLI: the training set is rebuilt from 11,877 + 3,535 SQuAD questions",
+    "SQuAD: 15,412 of 87,599 training questions, 10,565 of 10,570 dev questions",
+)
+WIKIPEDIA = Text(("corpus/wikipedia/wiki_0*.txt.gz", "corpus/wikipedia/wiki_1[0-3].txt.gz"),
+                 layout="articles")  # fmt: skip
+WIKIPEDIA_HELDOUT = Text(("corpus/wikipedia/wiki_14.txt.gz",), layout="articles", heldout=True)
+NOVELS = Text(("corpus/books/[A-S]*.txt.gz", "corpus/books/T*.txt.gz"), layout="chapters")
+NOVELS_HELDOUT = Text(
+    ("corpus/books/W*.txt.gz",), layout="chapters", heldout=True  # Ward, Collins, Woolf
+)  # fmt: skip
+NLI_MIXTURE = ("glue_data/MNLI/dev_matched.tsv", "nli/snli_dev.tsv", "nli/vitaminc.tsv")
+
+
+def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
+    """The tasks on the substitutes that are described in the notes."""
+    columns = columns_for(finetune, seeds)
+    mnli = dataclasses.replace(finetune, task="text_classification", data_dir="@nli//data")
+    qnli = dataclasses.replace(
+        columns["QNLI"].finetune, task_options={"train_file": "train_rebuilt.tsv"}
+    )
+    options = {"train_file": "train-v1.1-subset.json,train-v1.1-extra.json"} | squad
+    spans = dataclasses.replace(columns["SQuAD"].finetune, task_options=options)
+    changes = {"MNLI-m": mnli, "QNLI": qnli, "SQuAD": spans}
+    for name, config in changes.items():
+        columns[name] = dataclasses.replace(columns[name], finetune=config)
+    return columns
+
+
+def _ner(finetune: FinetuneConfig, seeds: tuple[int, ...], length: int, **changes) -> Column:
+    config = dataclasses.replace(
+        finetune, task="conll2003", data_dir="conll2003", max_seq_length=length, **changes
+    )
+    return Column("NER", config, "f1", seeds, note="entity F1 on CoNLL-2003 dev")
+
+
+def _gpu() -> Scale:
+    bert = PretrainConfig(
+        bert=named_config("small", vocab_size=16_384),
+        phases=(Phase("length 128", 128, 90_000), Phase("length 256", 256, 10_000)),
+        num_warmup_steps=2_000,
+        train_batch_size=256,
+        learning_rate=5e-4,
+        adam_beta_2=0.98,
+        output_bias="unigram",
+        precision="mixed_bfloat16",
+        eval_every=10_000,
+        max_heldout_examples=8192,
+    )
+    finetune = dataclasses.replace(PAPER_FINETUNE, learning_rate=1e-4, precision="mixed_bfloat16")
+    squad = {"doc_stride": 64}
+    columns = local_columns(finetune, (1, 2, 3, 4, 5), squad)
+    longer = dataclasses.replace(columns["SQuAD"].finetune, max_seq_length=256)
+    columns["SQuAD"] = dataclasses.replace(columns["SQuAD"], finetune=longer)
+    columns["NER"] = _ner(finetune, (1, 2, 3, 4, 5), length=256)
+    return Scale(
+        name="gpu",
+        corpus=Corpus(
+            texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
+            vocab_size=16_384,
+            description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
+            "articles, and the novels of Ward, Collins and Woolf",
+        ),
+        records=(
+            Records("length 128", 128, 20, dupe_factor=10),
+            Records("length 256", 256, 39, dupe_factor=5),
+        ),
+        bert=bert,
+        pretrain_seeds=(1, 2),
+        columns=columns,
+        notes=GPU_NOTES,
+        nli_mixture=NLI_MIXTURE,
+        workers=1,
+    )
+
+
+# Two cores: 2 layers, 128 wide, length 64.
+
+SMALL_WEIGHTS = 0.05  # = 0.02 * sqrt(768 / 128): see configs/quickstart.py
+TINY = BertConfig(
+    vocab_size=8192,
+    hidden_size=128,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=512,
+    max_position_embeddings=128,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    initializer_range=SMALL_WEIGHTS,
+)
+CPU_FINETUNE = FinetuneConfig(
+    max_seq_length=64,
+    train_batch_size=32,
+    learning_rate=5e-4,
+    num_train_epochs=3.0,
+    dropout=0.1,
+    adam_beta_2=0.98,
+    save_model=False,
+)
+CPU_NOTES = (
+    *GPU_NOTES[1:],
+    "models of this size reach a small part of the paper's scores: what is compared is their order",
+)
+
+
+def _cpu() -> Scale:
+    bert = PretrainConfig(
+        bert=TINY,
+        phases=(Phase("length 64", 64, 16_000),),
+        num_warmup_steps=640,
+        train_batch_size=32,
+        learning_rate=1e-3,
+        adam_beta_2=0.98,
+        output_bias="unigram",
+        eval_every=2_000,
+        max_heldout_examples=2048,
+        keep_checkpoints=1,
+    )
+    columns = local_columns(CPU_FINETUNE, (1,), {"doc_stride": 32, "max_query_length": 24})
+    # A paragraph has some 150 pieces, four windows of 64: SQuAD costs most by far, and 4,000
+    # questions take no model clearly past the trivial baseline.
+    limits = {"MNLI-m": 16_000, "SST-2": 10_000, "QNLI": 8_000, "MRPC": 0, "SQuAD": 8_000}
+    for name, limit in limits.items():
+        dev = 2_000 if name == "SQuAD" else 0
+        config = dataclasses.replace(
+            columns[name].finetune, max_train_examples=limit, max_dev_examples=dev
+        )
+        note = columns[name].note
+        if limit:
+            note = f"{note + '; ' if note else ''}{limit:,} training examples"
+        columns[name] = dataclasses.replace(columns[name], finetune=config, note=note)
+    columns["NER"] = _ner(CPU_FINETUNE, (1, 2), length=64)
+    return Scale(
+        name="cpu",
+        corpus=Corpus(
+            texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT),
+            vocab_size=8192,
+            description="54 MB of English Wikipedia; held out: 1,500 other articles",
+        ),
+        records=(Records("length 64", 64, 10, dupe_factor=2),),
+        bert=bert,
+        pretrain_seeds=(1, 2),
+        columns=columns,
+        notes=CPU_NOTES,
+        nli_mixture=NLI_MIXTURE,
+        left_to_right_fraction=0.3,
+    )
+
+
+# Minutes, from the embedded sample: SNLI in the place of MNLI, SMS Spam in that of SST-2.
+
+
+def _smoke() -> Scale:
+    bert = PretrainConfig(
+        bert=dataclasses.replace(TINY, vocab_size=4096, max_position_embeddings=64),
+        phases=(Phase("length 64", 64, 600),),
+        num_warmup_steps=60,
+        train_batch_size=32,
+        learning_rate=1e-3,
+        adam_beta_2=0.98,
+        output_bias="unigram",
+        eval_every=200,
+        max_heldout_examples=512,
+        save_every=200,
+        keep_checkpoints=1,
+    )
+    finetune = dataclasses.replace(CPU_FINETUNE, num_train_epochs=1.0, max_train_examples=1500)
+
+    def column(label, task, folder, metric, paper, note, **changes):
+        config = dataclasses.replace(finetune, task=task, data_dir=f"sample:{folder}", **changes)
+        return Column(label, config, metric, (1,), paper_column=paper, note=note)
+
+    return Scale(
+        name="smoke",
+        corpus=Corpus(
+            texts=(Text(("sample",)),),
+            held_out=0.04,
+            vocab_size=4096,
+            description="the embedded sample of novels, Wikipedia and SQuAD passages, 8.9 MB",
+        ),
+        records=(Records("length 64", 64, 10, dupe_factor=1),),
+        bert=bert,
+        pretrain_seeds=(1,),
+        columns={
+            "MNLI-m": column(
+                "SNLI", "text_classification", "snli", "accuracy", "MNLI-m",
+                "an excerpt of SNLI in place of MNLI",
+            ),
+            "SST-2": column(
+                "SMS spam", "text_classification", "sms_spam", "accuracy", "SST-2",
+                "SMS Spam in place of SST-2",
+            ),
+            "SQuAD": column(
+                "SQuAD", "squad_v1.1", "squad", "f1", "SQuAD", "F1 on an excerpt",
+                task_options={"doc_stride": 16, "max_query_length": 24},
+            ),
+            "NER": _ner(
+                finetune, (1,), length=64, train_batch_size=16, num_train_epochs=4.0,
+                max_train_examples=200, max_dev_examples=60,
+            ),
+        },
+        notes=("a test of the machinery: scores at this scale mean little",),
+        left_to_right_fraction=0.3,
+    )  # fmt: skip

@@ -1,0 +1,237 @@
+"""What an ablation is, as data: corpus, pre-trained variants, rows, columns and claims of a table.
+
+A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
+made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names
+the variant that it fine-tunes and the fields that it changes. `experiments.tables.plan` turns it
+into cells, `experiments.tables.grid` runs them, `experiments.report` makes the table.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+
+from experiments.tables.claims import Claim
+from experiments.training.config import FinetuneConfig, PretrainConfig
+from official_bert.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """Text files of one kind.
+
+    Attributes:
+      files: files or globs, inside the ablation's `data_dir` unless absolute; "sample" is the
+        corpus embedded in `data_prep.sample`.
+      layout: "sentences" where the files have one sentence a line already; otherwise how
+        `data_prep.sentences` finds their documents ("chapters", "articles", "files", "lines").
+      heldout: for evaluation only.
+    """
+
+    files: tuple[str, ...]
+    layout: str = "sentences"
+    heldout: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Text for pre-training and the vocabulary that goes with it.
+
+    Attributes:
+      texts: training and held-out text.
+      held_out: share of the training documents that is held out in place of held-out texts.
+      description: one line for the caption of the table.
+      vocab: a vocabulary file; "" learns one of `vocab_size` entries from the training texts.
+      do_lower_case: uncased or cased.
+    """
+
+    texts: tuple[Text, ...] = (Text(("sample",)),)
+    held_out: float = 0.0
+    description: str = ""
+    vocab: str = ""
+    vocab_size: int = 8192
+    do_lower_case: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Pre-training records of one length; the fields are create_pretraining_data's options.
+
+    Attributes:
+      name: what a `Phase.records` of this ablation says to train on them.
+      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
+    """
+
+    name: str
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 5
+    do_whole_word_mask: bool = False
+    mask_rate: float = 0.8
+    same_rate: float = 0.1
+    random_rate: float = 0.1
+    random_seed: int = 12345
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to pre-train, once for each seed; or a checkpoint that exists already.
+
+    Attributes:
+      pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
+        `Records`: the plan fills in the files.
+      seeds: one pre-training for each; `pretrain.seed` is not used.
+      checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
+      random_init: no training at all: random weights of the shape `pretrain.bert`, drawn anew with
+        every fine-tuning seed.
+    """
+
+    name: str
+    pretrain: PretrainConfig | None = None
+    seeds: tuple[int, ...] = (1,)
+    checkpoint: str = ""
+    random_init: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of the table: a task to fine-tune on, or the held-out text of pre-training.
+
+    Attributes:
+      label: as printed; the paper's name where data and metric are the paper's.
+      finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
+        or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
+      metric: key of the task's scores, or of the pre-training's held-out results.
+      seeds: fine-tuning restarts of every pre-trained model.
+      search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
+        setting with the best mean on dev is shown (paper, section 4.1).
+      paper_column: the paper's column to print beside ours; "" for none.
+      percent: the metric is between 0 and 1 and printed times 100.
+      lower_is_better: a loss or perplexity.
+      note: substitutions and subsets, for the caption.
+    """
+
+    label: str
+    finetune: FinetuneConfig | None = None
+    metric: str = ""
+    seeds: tuple[int, ...] = (1,)
+    search: tuple[dict, ...] = ()
+    paper_column: str = ""
+    percent: bool = True
+    lower_is_better: bool = False
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row: a variant, what fine-tuning changes for it, and the paper's row beside it.
+
+    Attributes:
+      finetune: fields of FinetuneConfig replaced in every column, for instance {"bilstm": True}.
+      snapshot: fine-tune the model kept after this many steps (one of the variant's
+        `pretrain.snapshots`, Figure 5); 0 for the final one.
+      reference: a yardstick (random initialisation), printed apart from the ablation's rows.
+    """
+
+    label: str
+    variant: str
+    finetune: dict = dataclasses.field(default_factory=dict)
+    snapshot: int = 0
+    paper_row: str = ""
+    reference: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A line of Figure 5: rows in order of pre-training steps."""
+
+    label: str
+    rows: tuple[str, ...]
+    column: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """A classifier to export as a SavedModel once it is fine-tuned, and texts to try it on."""
+
+    row: str
+    column: str
+    examples: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ablation:
+    """A table of the paper at one scale.
+
+    Attributes:
+      name: of the paper's table, "table5".
+      title: heading of the report.
+      scale: "paper", "gpu", "cpu" or "smoke".
+      notes: what differs from the paper, each one sentence of the caption.
+      data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
+      nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `nli_mixture`
+        makes training and dev data; a column uses it with data_dir="@nli//data".
+      workers: cells side by side on this machine; 0: one a core.
+    """
+
+    name: str
+    title: str
+    scale: str
+    corpus: Corpus = Corpus()
+    records: tuple[Records, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    exports: tuple[Export, ...] = ()
+    notes: tuple[str, ...] = ()
+    data_dir: str = ""
+    nli_mixture: tuple[str, ...] = ()
+    workers: int = 0
+
+    def __post_init__(self):
+        _check_unique(self, "records", "name")
+        _check_unique(self, "variants", "name")
+        _check_unique(self, "columns", "label")
+        _check_unique(self, "rows", "label")
+        _check_known("row", self.rows, "variant", {v.name for v in self.variants})
+        rows, columns = {r.label for r in self.rows}, {c.label for c in self.columns}
+        _check_known("export", self.exports, "row", rows)
+        _check_known("export", self.exports, "column", columns)
+        _check_known("curve", self.curves, "column", columns)
+        for claim in self.claims:
+            for comparison in claim.comparisons:
+                _known("claim " + claim.name, comparison.better, rows)
+                _known("claim " + claim.name, comparison.worse, rows)
+                _known("claim " + claim.name, comparison.column, columns)
+        for variant in self.variants:
+            for phase in variant.pretrain.phases if variant.pretrain else ():
+                if not variant.random_init:
+                    _known(f"variant {variant.name}", phase.records, {r.name for r in self.records})
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.rows if row.label == label)
+
+    def column(self, label: str) -> Column:
+        return next(column for column in self.columns if column.label == label)
+
+    def variant(self, name: str) -> Variant:
+        return next(variant for variant in self.variants if variant.name == name)
+
+
+def _check_unique(ablation, field: str, name: str) -> None:
+    names = [getattr(part, name) for part in getattr(ablation, field)]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise UserError(f"{ablation.name}: {field} has two entries named {', '.join(twice)}")
+
+
+def _check_known(what: str, parts: Iterable, field: str, known: set[str]) -> None:
+    for part in parts:
+        _known(what, getattr(part, field), known)
+
+
+def _known(what: str, name: str, known: set[str]) -> None:
+    if name not in known:
+        raise UserError(f'{what}: there is no "{name}"; known: {", ".join(sorted(known))}')

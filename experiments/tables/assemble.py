@@ -1,0 +1,389 @@
+"""From the finished cells of an ablation to its results: numbers, differences, verdicts, curves.
+
+The results are plain JSON, all that `experiments.report` needs to draw the table again.
+"""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from experiments.tables import intervals
+from experiments.tables.ablation import Ablation, Column, Row
+from experiments.tables.claims import Evidence, Verdict, judge
+from experiments.tables.grid import FAILED, FINISHED, Grid, Status
+from experiments.tables.intervals import Run, mean_and_deviation
+from experiments.tables.paper import TABLES
+from experiments.tables.plan import Plan
+from experiments.training import example_scores
+from experiments.training.config import resolve_bert
+from experiments.training.flops import parameters
+
+_PACKAGES = ("tensorflow", "keras", "numpy", "jax")
+# Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
+# breaks. A model is taken to have left when it is this many nats below them.
+_PLATEAU_DEPTH = 1.0
+
+
+def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
+    """The results of an ablation as far as its cells are finished.
+
+    Args:
+      command: how to run it again, for the caption.
+    """
+    statuses = grid.statuses()
+    runs, chosen, holes = _collect(ablation, plan, grid, statuses)
+    baselines = _baselines(ablation, plan, statuses)
+    evidence = Evidence(
+        runs,
+        baselines,
+        frozenset(c.label for c in ablation.columns if c.lower_is_better),
+        holes,
+        tuple(r.label for r in ablation.rows if ablation.variant(r.variant).random_init),
+        *_plateau(ablation, plan, statuses),
+    )
+    paper = TABLES.get(ablation.name)
+    return {
+        "name": ablation.name,
+        "title": ablation.title,
+        "scale": ablation.scale,
+        "section": paper.section if paper else "",
+        "command": command,
+        "date": datetime.date.today().isoformat(),
+        "machine": _machine(),
+        "versions": {name: _version(name) for name in _PACKAGES if _version(name)},
+        "seconds": round(sum(_seconds(s) for s in statuses.values() if s.state == FINISHED), 1),
+        "wall_seconds": _wall_seconds(statuses.values()),
+        "cells": {
+            state: sum(s.state == state for s in statuses.values())
+            for state in ("finished", "failed", "pending", "running")
+        },
+        "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
+        "verdicts": [_verdict(judge(claim, evidence)) for claim in ablation.claims],
+        "columns": [_column(column, plan, statuses) for column in ablation.columns],
+        "rows": [
+            _row(ablation, row, runs, holes, chosen, baselines, evidence) for row in ablation.rows
+        ],
+        "baselines": baselines,
+        "paper": {"title": paper.title, "columns": paper.columns, "rows": paper.rows}
+        if paper
+        else None,
+        "scale_facts": _scale_facts(ablation, plan, statuses),
+        "notes": list(ablation.notes),
+        "curves": _curves(ablation, runs),
+        "learning_curves": _learning_curves(ablation, plan, statuses),
+        "exports": [
+            statuses[name].result for name in plan.exports if statuses[name].state == FINISHED
+        ],
+    }
+
+
+def _collect(ablation, plan, grid, statuses):
+    """(runs of each table cell, chosen setting of a search, reasons of holes)."""
+    runs: dict[tuple[str, str], list[Run]] = {}
+    chosen: dict[tuple[str, str], dict] = {}
+    holes: dict[tuple[str, str], str] = {}
+    for key, planned in plan.runs.items():
+        column = ablation.column(key[1])
+        settings: dict[int, list[Run]] = {}
+        for one in planned:
+            status = statuses[one.cell]
+            if status.state == FINISHED:
+                settings.setdefault(one.setting, []).append(_run(column, one, status, grid))
+            elif status.state == FAILED:
+                holes[key] = status.reason
+            else:
+                holes.setdefault(key, "not finished")
+        if settings:
+            sign = -1 if column.lower_is_better else 1
+            best = max(settings, key=lambda i: sign * mean_and_deviation(_values(settings[i]))[0])
+            runs[key] = settings[best]
+            if column.search:
+                chosen[key] = column.search[best]
+    return runs, chosen, holes
+
+
+def _run(column: Column, planned, status, grid) -> Run:
+    if column.finetune is None:
+        value = status.result["heldout"].get(column.metric, float("nan"))
+        factor = 100 if column.percent else 1
+        return Run(planned.pretrain_seed, planned.finetune_seed, factor * value)
+    metric = column.metric or status.result["main_metric"]
+    value = (100 if column.percent else 1) * status.result["dev"][metric]
+    path = grid.folder(planned.cell) / "run" / "example_scores.npz"
+    measure, statistics = example_scores.load(path, metric) or ("mean", None)
+    return Run(planned.pretrain_seed, planned.finetune_seed, value, statistics, measure)
+
+
+def _baselines(ablation, plan, statuses) -> dict[str, float]:
+    found = {}
+    for (_, label), planned in plan.runs.items():
+        column = ablation.column(label)
+        for one in planned:
+            result = statuses[one.cell].result
+            if not result or label in found:
+                continue
+            key = column.metric or result.get("main_metric")
+            if key in result["baseline"]:
+                found[label] = (100 if column.percent else 1) * result["baseline"][key]
+    return found
+
+
+def _plateau(ablation, plan, statuses) -> tuple[dict[str, str], frozenset[str]]:
+    """(rows still on the masked-LM plateau and why, left-to-right rows)."""
+    stuck, left_to_right = {}, set()
+    for row in ablation.rows:
+        variant = ablation.variant(row.variant)
+        if variant.random_init or not variant.pretrain:
+            continue
+        if resolve_bert(variant.pretrain.bert).attention_direction == "left_to_right":
+            left_to_right.add(row.label)
+            continue
+        for (name, _), cell in plan.pretrains.items():
+            result = statuses[cell].result
+            if name != variant.name or not result or not result["heldout"]:
+                continue
+            loss = result["heldout"]["masked_lm_loss"]
+            alone = result["baseline"]["masked_lm_loss"]
+            if loss > alone - _PLATEAU_DEPTH:
+                stuck[row.label] = f"held-out loss {loss:.2f}, word frequencies alone {alone:.2f}"
+    return stuck, frozenset(left_to_right)
+
+
+def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[str, Any]:
+    paper = TABLES.get(ablation.name)
+    cells = {}
+    for column in ablation.columns:
+        key = row.label, column.label
+        number = None
+        if paper and column.paper_column and row.paper_row:
+            number = paper.number(row.paper_row, column.paper_column)
+        cell: dict[str, Any] = {"paper": number}
+        if key in runs:
+            values = _values(runs[key])
+            mean, deviation = mean_and_deviation(values)
+            cell |= {
+                "mean": mean,
+                "deviation": deviation,
+                "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs[key]],
+                "pretrainings": len({r.pretrain_seed for r in runs[key]}),
+                # With another data set's number there is nothing to subtract.
+                "difference": mean - number
+                if number is not None and column.label == column.paper_column
+                else None,
+                "above_baseline": _above(runs[key], column, baselines),
+            }
+        if key in chosen:
+            cell["setting"] = chosen[key]
+        if key in holes:
+            cell["hole"] = holes[key]
+        cells[column.label] = cell
+    return {
+        "label": row.label,
+        "variant": row.variant,
+        "paper_row": row.paper_row,
+        "reference": row.reference,
+        "cells": cells,
+    }
+
+
+def _above(runs, column, baselines) -> bool | None:
+    if column.label not in baselines:
+        return None
+    effect = intervals.paired_effect(runs, baselines[column.label])
+    low = effect.mean if effect.low is None else effect.low
+    high = effect.mean if effect.high is None else effect.high
+    return high < 0 if column.lower_is_better else low > 0
+
+
+def _column(column: Column, plan, statuses) -> dict[str, Any]:
+    train, dev = plan.data.get(column.label, (0, 0))
+    for (_, label), planned in plan.runs.items():
+        result = statuses[planned[0].cell].result
+        if label == column.label and result and "train_examples" in result:
+            train, dev = result["train_examples"], result["dev_examples"]
+    facts = {}
+    if column.finetune:
+        f = column.finetune
+        facts = {
+            "train_examples": train,
+            "dev_examples": dev,
+            "max_seq_length": f.max_seq_length,
+            "batch_size": f.train_batch_size,
+            "learning_rate": f.learning_rate,
+            "epochs": f.num_train_epochs,
+            "seeds": len(column.seeds),
+        }
+    return {
+        "label": column.label,
+        "paper_column": column.paper_column,
+        "metric": column.metric,
+        "heldout": column.finetune is None,
+        "percent": column.percent,
+        "lower_is_better": column.lower_is_better,
+        "note": column.note,
+        **facts,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "name": verdict.claim.name,
+        "text": verdict.claim.text,
+        "section": verdict.claim.section,
+        "verdict": verdict.verdict,
+        "findings": [
+            {
+                "column": f.comparison.column,
+                "better": f.comparison.better,
+                "worse": f.comparison.worse,
+                "kind": f.comparison.kind,
+                "margin": f.comparison.margin,
+                "verdict": f.verdict,
+                "reason": f.reason,
+                "effect": f.effect and f.effect.mean,
+                "low": f.effect and f.effect.low,
+                "high": f.effect and f.effect.high,
+                "pretrain_seeds": f.effect and f.effect.pretrain_seeds,
+                "finetune_seeds": f.effect and f.effect.finetune_seeds,
+                "examples": f.effect and f.effect.examples,
+            }
+            for f in verdict.findings
+        ],
+    }
+
+
+def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
+    """What the caption says about models, steps, tokens and text."""
+    models = []
+    for variant in ablation.variants:
+        facts = {"name": variant.name, "checkpoint": _checkpoint_name(variant.checkpoint)}
+        if variant.random_init:
+            facts["random_init"] = True
+        if variant.pretrain and not variant.random_init:
+            c = variant.pretrain
+            results = [
+                statuses[cell].result
+                for (name, _), cell in plan.pretrains.items()
+                if name == variant.name and statuses[cell].result
+            ]
+            facts |= {
+                "steps": c.num_train_steps,
+                "batch_size": c.train_batch_size,
+                "learning_rate": c.learning_rate,
+                "lengths": [p.max_seq_length for p in c.phases],
+                "seeds": len(variant.seeds),
+                "tokens": results[0]["tokens"] if results else None,
+                "minutes": [round(r["seconds"] / 60, 2) for r in results],
+                "heldout": [r["heldout"] for r in results],
+                "heldout_baseline": results[0]["baseline"] if results else None,
+            }
+        if variant.pretrain:
+            bert = resolve_bert(variant.pretrain.bert)
+            facts |= {
+                "layers": bert.num_hidden_layers,
+                "hidden": bert.hidden_size,
+                "heads": bert.num_attention_heads,
+                "vocabulary": bert.vocab_size,
+                "direction": bert.attention_direction,
+                "parameters": parameters(bert),
+            }
+        models.append(facts)
+    records = {
+        cell.name.removeprefix("records/"): statuses[cell.name].result
+        for cell in plan.cells
+        if cell.kind == "records" and statuses[cell.name].result
+    }
+    return {"models": models, "corpus": ablation.corpus.description, "records": records}
+
+
+def _checkpoint_name(checkpoint: str) -> str:
+    """The end of a path: where a machine keeps its checkpoints is of no interest to readers."""
+    return "/".join(Path(checkpoint).parts[-2:])
+
+
+def _curves(ablation, runs) -> list[dict[str, Any]]:
+    curves = []
+    for curve in ablation.curves:
+        points = []
+        for label in curve.rows:
+            made = runs.get((label, curve.column))
+            row = ablation.row(label)
+            steps = row.snapshot or ablation.variant(row.variant).pretrain.num_train_steps
+            if made:
+                mean, deviation = mean_and_deviation(_values(made))
+                points.append({"steps": steps, "mean": mean, "deviation": deviation})
+        curves.append({"label": curve.label, "column": curve.column, "points": points})
+    return curves
+
+
+def _learning_curves(ablation, plan, statuses) -> dict[str, list]:
+    """Curves of all pre-trainings and fine-tunings, by what belongs in one panel."""
+    panels: dict[str, list] = {}
+    for (name, seed), cell in plan.pretrains.items():
+        result = statuses[cell].result
+        if result and result["curve"]:
+            line = {"label": name, "seed": str(seed), "points": _losses(result["curve"])}
+            panels.setdefault("Pre-training", []).append(line)
+    for (row, column), planned in plan.runs.items():
+        if ablation.column(column).finetune is None:
+            continue
+        for one in planned:
+            result = statuses[one.cell].result
+            if result and result["curve"]:
+                seed = f"{one.pretrain_seed}-{one.finetune_seed}"
+                line = {"label": row, "seed": seed, "points": _losses(result["curve"])}
+                panels.setdefault(column, []).append(line)
+    return panels
+
+
+def _losses(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the plots draw; rates and norms stay with the run."""
+    kept = ("step", "heldout", "loss")
+    return [{k: v for k, v in p.items() if k in kept or k.endswith("_loss")} for p in curve]
+
+
+def _seconds(status: Status) -> float:
+    """A cell's time; a run that was interrupted has itself counted what came before."""
+    return max(status.seconds, (status.result or {}).get("seconds", 0.0))
+
+
+def _wall_seconds(statuses) -> float:
+    """Time in which at least one cell was at work; pauses between calls do not count."""
+    ends = [(s.started + s.seconds, _seconds(s)) for s in statuses if s.started]
+    spans = sorted((end - seconds, end) for end, seconds in ends)
+    total, end = 0.0, 0.0
+    for first, last in spans:
+        total += max(0.0, last - max(first, end))
+        end = max(end, last)
+    return round(total, 1)
+
+
+def _values(runs) -> list[float]:
+    return [run.value for run in runs]
+
+
+def _machine() -> dict[str, Any]:
+    name = platform.processor() or platform.machine()
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            name = line.partition(":")[2].strip()
+            break
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"processor": name, "cores": cores, "python": platform.python_version()}
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

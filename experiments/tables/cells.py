@@ -1,0 +1,189 @@
+"""What each kind of cell of an ablation does; runs in the workers of `experiments.tables.grid`.
+
+A function takes the cell's configuration (paths filled in) and its folder, and returns its result
+as JSON values. All of them continue what an interrupted call left in the folder.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict
+
+
+def run_cell(kind: str, config: dict, folder: Path) -> dict:
+    """Runs one cell of an ablation."""
+    return KINDS[kind](config, Path(folder))
+
+
+def split_sentences(config: dict, folder: Path) -> dict:
+    from data_prep.sentences import split_files
+
+    counts = split_files(config["inputs"], folder / "text", layout=config["layout"])
+    return {key: sum(c[key] for c in counts.values()) for key in ("documents", "sentences")}
+
+
+def learn_vocabulary(config: dict, folder: Path) -> dict:
+    from data_prep.vocab import learn_vocab
+    from official_bert.tokenization import write_vocab
+
+    vocab = learn_vocab(
+        config["inputs"], config["vocab_size"], do_lower_case=config["do_lower_case"]
+    )
+    write_vocab(folder / "vocab.txt", vocab)
+    return {"vocab_size": len(vocab)}
+
+
+def make_records(config: dict, folder: Path) -> dict:
+    from data_prep.create_pretraining_data import create
+
+    settings = {"num_workers": 1, "progress": False}
+    options = config["options"]
+    manifest = create(
+        config["train"], config["vocab"], str(folder / "records"), **settings, **options
+    )
+    heldout = folder / "records" / "heldout"
+    if config["heldout"]:
+        # One pass: the same held-out text again with other masks would tell nothing new.
+        once = options | {"dupe_factor": 1, "held_out": 0.0}
+        create(config["heldout"], config["vocab"], str(heldout), **settings, **once)
+    counts = json.loads((heldout / "manifest.json").read_text())["counts"]
+    return {
+        "counts": manifest["counts"],
+        "heldout_counts": counts,
+        "vocab_size": manifest["vocab_size"],
+        "max_predictions_per_seq": manifest["max_predictions_per_seq"],
+    }
+
+
+def mix_nli(config: dict, folder: Path) -> dict:
+    from experiments.tables.nli_mixture import mix
+
+    return mix(config["mnli_dev"], config["others"], folder / "data")
+
+
+def pretrain(config: dict, folder: Path) -> dict:
+    from experiments.training import runs
+
+    config = from_dict(PretrainConfig, config)
+    results = runs.pretrain(config, folder / "run")
+    bert = config.bert_config
+    baseline = unigram_baseline(
+        config.phases[-1].records,
+        config.phases[-1].heldout_records,
+        bert.vocab_size,
+        every_token=bert.attention_direction == "left_to_right",
+    )
+    return {
+        **{k: results[k] for k in ("steps", "examples", "tokens", "seconds", "heldout")},
+        "parameters": results["parameters"],
+        "train_seconds": results["train_seconds"],
+        "baseline": baseline,
+        "curve": learning_curve(folder / "run" / "metrics.jsonl"),
+    }
+
+
+def finetune(config: dict, folder: Path) -> dict:
+    from experiments.training import runs
+
+    results = runs.finetune(from_dict(FinetuneConfig, config), folder / "run")
+    names = ("task", "dev", "main_metric", "baseline", "steps", "train_examples", "dev_examples")
+    return {
+        **{name: results[name] for name in (*names, "seconds")},
+        "curve": learning_curve(folder / "run" / "metrics.jsonl"),
+    }
+
+
+def export_model(config: dict, folder: Path) -> dict:
+    """Exports a SavedModel and asks it about the examples."""
+    from experiments.training.export_model import answer, export
+
+    path = folder / "saved_model" / "1"
+    if not path.exists():
+        path = export(config["model"], folder / "saved_model")
+    answers = answer(path, config["examples"])
+    return {
+        "saved_model": str(path),
+        "answers": [
+            {"text": text, **_best_label(outputs)}
+            for text, outputs in zip(config["examples"], answers, strict=True)
+        ],
+    }
+
+
+KINDS = {
+    "sentences": split_sentences,
+    "vocab": learn_vocabulary,
+    "records": make_records,
+    "nli": mix_nli,
+    "pretrain": pretrain,
+    "finetune": finetune,
+    "export": export_model,
+}
+
+
+def _best_label(outputs: dict) -> dict:
+    label = outputs["labels"]
+    label = label.decode() if isinstance(label, bytes) else str(label)
+    return {"label": label, "probability": float(max(outputs["probabilities"]))}
+
+
+def learning_curve(path: Path, points: int = 200) -> list[dict]:
+    """Losses, held-out metrics and scores by step, at most so many points of training loss."""
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    kept = []
+    stride = max(1, len(lines) // points)
+    for index, line in enumerate(lines):
+        evaluation = any(key.startswith("dev/") for key in line)
+        if evaluation or index % stride == 0 or index == len(lines) - 1:
+            values = {
+                key.removeprefix("dev/"): round(value, 5)
+                for key, value in line.items()
+                if not key.endswith("_per_second") and key != "time"
+            }
+            kept.append({"heldout": evaluation, **values})
+    return kept
+
+
+def unigram_baseline(records: str, heldout: str, vocab_size: int, every_token: bool) -> dict:
+    """What a language model scores that knows only how frequent each piece is.
+
+    The frequencies are those of the predicted pieces of the training records, one added to each.
+
+    Args:
+      every_token: of all tokens (left-to-right models) rather than of the masked ones.
+    """
+    counts = np.ones(vocab_size) + _piece_counts(records, vocab_size, every_token)
+    seen = _piece_counts(heldout, vocab_size, every_token)
+    log_frequencies = np.log(counts / counts.sum())
+    loss = -float(seen @ log_frequencies / max(1.0, seen.sum()))
+    best = int(np.argmax(counts))
+    return {
+        "masked_lm_loss": loss,
+        "masked_lm_perplexity": float(np.exp(loss)),
+        "masked_lm_accuracy": float(seen[best] / max(1.0, seen.sum())),
+    }
+
+
+def _piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
+    from data_prep.records import pretraining_dataset
+
+    counts = np.zeros(vocab_size)
+    for batch in pretraining_dataset(records, 256, shuffle=False, drop_remainder=False):
+        batch = {name: value.numpy() for name, value in batch.items()}
+        real = batch["masked_lm_weights"] > 0
+        ids = batch["input_ids"]
+        if every_token:
+            ids = ids.copy()
+            rows = np.nonzero(real)[0]
+            ids[rows, batch["masked_lm_positions"][real]] = batch["masked_lm_ids"][real]
+            predicted = ids[:, 1:][batch["input_mask"][:, 1:] > 0]
+        else:
+            predicted = batch["masked_lm_ids"][real]
+        counts += np.bincount(predicted, minlength=vocab_size)
+        if counts.sum() >= limit:
+            break
+    return counts

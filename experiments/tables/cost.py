@@ -1,0 +1,147 @@
+"""What an experiment will cost before it runs: FLOPs from shapes, seconds from a measured step."""
+
+import dataclasses
+import functools
+import os
+import time
+
+from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict, resolve_bert
+from experiments.training.flops import encoder_flops, finetune_flops, parameters, pretrain_flops
+
+# Used where nothing was measured: two cores, small matrices.
+DEFAULT_FLOPS_PER_SECOND = 3e10
+# Work of one training step that does not shrink with the model: Python, optimiser, data.
+STEP_OVERHEAD_SECONDS = 0.004
+START_SECONDS = 8.0  # model, compilation and checkpoints of one run
+# Mean pieces of a paragraph and of a question in SQuAD's training data, vocabularies of 8,192 to
+# 30,522 pieces.
+SQUAD_PARAGRAPH, SQUAD_QUESTION = 157, 13
+
+
+def windows(config: FinetuneConfig) -> float:
+    """Rows that one example becomes, on average: a paragraph of SQuAD has several windows."""
+    if not config.task.startswith("squad"):
+        return 1.0
+    room = config.max_seq_length - 3 - SQUAD_QUESTION
+    stride = config.task_options.get("doc_stride", 128)
+    return 1 + max(0, SQUAD_PARAGRAPH - room) / stride
+
+
+def checkpoint_bytes(bert) -> int:
+    """Weights and both Adam moments in float32."""
+    return 12 * parameters(bert)
+
+
+def seconds(flops: float, steps: int, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
+    """Time of a run of that many steps at a rate of FLOPs a second."""
+    return START_SECONDS + flops / rate + steps * STEP_OVERHEAD_SECONDS
+
+
+def readable_flops(flops: float) -> str:
+    for unit, size in (("EFLOP", 1e18), ("PFLOP", 1e15), ("TFLOP", 1e12)):
+        if flops >= size:
+            return f"{flops / size:,.1f} {unit}"
+    return f"{flops / 1e9:,.1f} GFLOP"
+
+
+def readable_seconds(value: float) -> str:
+    for unit, size in (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60)):
+        if value >= 2 * size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:.0f} s"
+
+
+def readable_bytes(value: float) -> str:
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if value >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value / 1e3:,.0f} kB"
+
+
+@functools.cache
+def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
+    """FLOPs a second of training this shape on this machine, from one timed step.
+
+    A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
+    with fewer layers: the rate of a large matrix product does not depend on how many there are.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import numpy as np
+    import tensorflow as tf
+
+    from official_bert.encoder import BertEncoder
+
+    while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
+        batch = max(1, batch // 2)
+    while bert.num_hidden_layers > 1 and 3 * encoder_flops(bert, batch, length) > budget:
+        bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
+    # A row of the vocabulary costs memory, not time: the table is looked up.
+    encoder = BertEncoder(dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000)))
+    ids = np.random.default_rng(0).integers(0, 999, (batch, length), dtype=np.int32)
+    batch_of = {
+        "input_ids": tf.constant(ids),
+        "input_mask": tf.ones_like(ids),
+        "segment_ids": tf.zeros_like(ids),
+    }
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(encoder(batch_of)["sequence_output"] ** 2)
+        gradients = tape.gradient(loss, encoder.trainable_variables)
+        return [tf.reduce_sum(tf.convert_to_tensor(g)) for g in gradients if g is not None]
+
+    step()
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        step()[0].numpy()
+        best = min(best, time.perf_counter() - start)
+    return 3 * encoder_flops(bert, batch, length) / best
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk."""
+
+    flops: float = 0.0
+    seconds: float = 0.0
+    bytes: float = 0.0
+
+
+def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
+    """An estimate for every cell of a plan (`experiments.tables.plan`).
+
+    Args:
+      measure: time one step of every shape on this machine; otherwise a default rate is used.
+    """
+    positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
+    found = {}
+    for cell in plan.cells:
+        if cell.kind not in ("pretrain", "finetune"):
+            found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
+            continue
+        if cell.kind == "pretrain":
+            config = from_dict(PretrainConfig, cell.config)
+            bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
+            flops, steps = pretrain_flops(config, positions), config.num_train_steps
+            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
+        else:
+            config = from_dict(FinetuneConfig, cell.config)
+            (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
+            flops = finetune_flops(config, bert, train, dev)
+            steps = int(config.num_train_epochs * train / config.train_batch_size)
+            size = 4 * parameters(bert) * config.save_model + 1e5
+        rate = DEFAULT_FLOPS_PER_SECOND
+        if measure:
+            rate = measured_rate(bert, length, config.train_batch_size)
+        found[cell.name] = Estimate(flops, seconds(flops, steps, rate), size)
+    return found
+
+
+def _text_bytes(cell) -> float:
+    inputs = [*cell.config.get("inputs", ()), *cell.config.get("train", ())]
+    files = [path for path in inputs if os.path.isfile(path)]
+    text = sum(os.path.getsize(path) * (2.5 if path.endswith(".gz") else 1) for path in files)
+    # Records take about 16 bytes a token and pass, a token is about 4.5 characters.
+    return text * 3.5 * cell.config.get("options", {}).get("dupe_factor", 1)

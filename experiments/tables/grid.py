@@ -1,0 +1,411 @@
+"""Runs a grid of cells: each at most once, several side by side, through kills and failures.
+
+A cell is one piece of work with one result: a vocabulary, a set of records, a pre-training, a
+fine-tuning. Its configuration may refer to a file of another cell as "@NAME/file"; such a cell
+waits for the other. A cell's folder is named by a key made from what determines its result: the
+configuration and the keys of the cells and the fingerprints of the files that it reads. Paths,
+devices and bookkeeping do not enter, so a result is found again wherever the same question is
+asked.
+
+Cells run in worker processes (`experiments.tables.worker`), each of which runs many cells in turn,
+so that TensorFlow starts once a worker and compiled steps are used again. A worker that dies marks
+its cell as failed and is replaced.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
+RUNNER = "experiments.tables.cells:run_cell"
+KEY_LENGTH = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One piece of work.
+
+    Attributes:
+      name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
+      kind: chooses the function that runs it.
+      config: JSON values; strings that start with "@NAME/" are files of the cell NAME.
+      ignored: top-level fields of `config` that do not determine the result (paths, devices);
+        cells that they refer to still do.
+      fingerprints: digests of what the cell reads from outside the grid.
+      cost: estimated seconds, for the order and for `--dry_run`.
+      affinity: cells that share it share compiled steps; a worker prefers them in a row.
+    """
+
+    name: str
+    kind: str
+    config: dict[str, Any]
+    ignored: tuple[str, ...] = ()
+    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
+    cost: float = 1.0
+    affinity: str = ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the cells that this one refers to, in order of appearance."""
+        return tuple(dict.fromkeys(_reference(text)[0] for text in _references(self.config)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """How far a cell is, with the reason of a failure; `started` in seconds since 1970."""
+
+    state: str
+    reason: str = ""
+    seconds: float = 0.0
+    result: dict[str, Any] | None = None
+    started: float = 0.0
+
+
+class Grid:
+    """The cells of an experiment and the folder that holds their work.
+
+    Args:
+      cells: in the order in which a reader wants to see them.
+      root: folder with one subfolder a cell; may be shared by several grids.
+
+    Raises:
+      UserError: two cells share a name, or one refers to a cell that is not there or to itself.
+    """
+
+    def __init__(self, cells: Iterable[Cell], root: str | os.PathLike):
+        self.root = Path(root).resolve()
+        self.cells: dict[str, Cell] = {}
+        for cell in cells:
+            if cell.name in self.cells and self.cells[cell.name] != cell:
+                raise UserError(f"two cells are named {cell.name}")
+            self.cells[cell.name] = cell
+        self._keys: dict[str, str] = {}
+        for name in self.cells:
+            self.key(name)
+        # Another table may have asked for the same cell, under its own name.
+        self._others = {path.name[-KEY_LENGTH:]: path for path in sorted(self.root.glob("*-*"))}
+
+    def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
+        """The hexadecimal digits of what determines the cell's result."""
+        if name not in self.cells:
+            raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
+        if name in _path:
+            raise UserError(f"cells need each other in a circle: {' -> '.join((*_path, name))}")
+        if name not in self._keys:
+            cell = self.cells[name]
+            keys = {need: self.key(need, (*_path, name)) for need in cell.needs}
+            config = {k: v for k, v in cell.config.items() if k not in cell.ignored}
+            config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
+            # All keys once more: an ignored field may refer to a cell too.
+            needs = list(keys.values())
+            text = json.dumps([cell.kind, config, cell.fingerprints, needs], sort_keys=True)
+            self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+        return self._keys[name]
+
+    def folder(self, name: str) -> Path:
+        """The folder of the cell's key, which begins with the name of the cell that made it."""
+        key = self.key(name)
+        readable = re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")[:80]
+        own = self.root / f"{readable}-{key}"
+        return own if own.is_dir() else self._others.get(key, own)
+
+    def resolved(self, name: str) -> dict[str, Any]:
+        """The cell's configuration with references turned into paths."""
+        return _replace_references(
+            self.cells[name].config, lambda need, rest: str(self.folder(need)) + rest
+        )
+
+    def status(self, name: str) -> Status:
+        """What the files of the cell say; a cell whose runner was killed is pending again."""
+        folder = self.folder(name)
+        ended = _read_status(folder)
+        if ended:
+            return ended
+        for need in self.cells[name].needs:
+            other = self.status(need)
+            if other.state == FAILED:
+                reason = (
+                    other.reason
+                    if other.reason.startswith("needs ")
+                    else (f"needs {need}, which failed: {other.reason}")
+                )
+                return Status(FAILED, reason)
+        return Status(RUNNING if _is_locked(folder) else PENDING)
+
+    def statuses(self) -> dict[str, Status]:
+        return {name: self.status(name) for name in self.cells}
+
+    def run(
+        self,
+        workers: int = 1,
+        runner: str = RUNNER,
+        retry_failed: bool = True,
+        on_event: Callable[[str, str, Status], None] = lambda event, name, status: None,
+        poll_seconds: float = 0.2,
+    ) -> dict[str, Status]:
+        """Runs every cell that has no result yet; returns all states.
+
+        Args:
+          workers: processes side by side.
+          runner: "module:function", called as function(kind, config, folder) -> result (JSON).
+          retry_failed: cells that failed in an earlier call are tried again.
+          on_event: called with ("started" | "finished" | "failed" | "waiting", cell, status).
+          poll_seconds: how often the workers are looked at.
+
+        Raises:
+          UserError: another process is running cells in this folder.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with _exclusive(self.root / ".grid.lock", f"{self.root} is in use by another run"):
+            if retry_failed:
+                for name in self.cells:
+                    ended = _read_status(self.folder(name))
+                    if ended and ended.state == FAILED:
+                        (self.folder(name) / "cell.json").unlink()
+            _Pool(self, workers, runner, on_event, poll_seconds).run()
+        return self.statuses()
+
+    def remove(self, name: str) -> None:
+        """Discards a cell's work and result."""
+        shutil.rmtree(self.folder(name), ignore_errors=True)
+
+    def ranks(self) -> dict[str, float]:
+        """Estimated seconds from the start of a cell to the end of all that waits for it."""
+        waiting = {name: [] for name in self.cells}
+        for name, cell in self.cells.items():
+            for need in cell.needs:
+                waiting[need].append(name)
+        ranks: dict[str, float] = {}
+
+        def rank(name):
+            if name not in ranks:
+                ranks[name] = self.cells[name].cost + max(map(rank, waiting[name]), default=0.0)
+            return ranks[name]
+
+        for name in self.cells:
+            rank(name)
+        return ranks
+
+
+class _Pool:
+    """The workers of one `Grid.run`."""
+
+    def __init__(self, grid, workers, runner, on_event, poll_seconds):
+        self.grid, self.runner, self.on_event = grid, runner, on_event
+        self.size, self.poll_seconds = max(1, workers), poll_seconds
+        self.workers: list[_Worker] = []
+        self.ranks = grid.ranks()
+
+    def run(self):
+        status = self.grid.statuses()
+        todo = [n for n, s in status.items() if s.state in (PENDING, RUNNING)]
+        # The cell on the longest chain first; sorted() keeps the plan's order among equals.
+        todo = sorted(todo, key=lambda name: -self.ranks[name])
+        finished = {n for n, s in status.items() if s.state == FINISHED}
+        failed = {n for n, s in status.items() if s.state == FAILED}
+        try:
+            while todo or any(w.cell for w in self.workers):
+                for worker in list(self.workers):
+                    self._collect(worker, finished, failed)
+                for name in [n for n in todo if failed & set(self.grid.cells[n].needs)]:
+                    todo.remove(name)
+                    failed.add(name)
+                    self.on_event(FAILED, name, self.grid.status(name))
+                self._assign(todo, finished)
+                for worker in self.workers:
+                    if worker.cell:
+                        self.on_event("waiting", worker.cell, Status(RUNNING))
+                if todo or any(w.cell for w in self.workers):
+                    time.sleep(self.poll_seconds)
+        finally:
+            for worker in self.workers:
+                worker.stop()
+
+    def _collect(self, worker, finished, failed):
+        """Notes what became of a worker's cell, once it has ended."""
+        name = worker.cell
+        if not name:
+            return
+        # Looked at before the answer: a worker may answer and exit between the two.
+        code = worker.process.poll()
+        status = worker.answer() or (worker.answer() if code is not None else None)
+        if status is None and code is None:
+            return
+        if status is None:
+            seconds = time.time() - worker.started
+            status = Status(FAILED, _death(code), seconds, started=worker.started)
+            _write_status(self.grid.folder(name), status)
+        if code is not None:
+            self.workers.remove(worker)
+            worker.stop()
+        worker.cell = ""
+        (finished if status.state == FINISHED else failed).add(name)
+        self.on_event(status.state, name, status)
+
+    def _assign(self, todo, finished):
+        idle = [w for w in self.workers if not w.cell]
+        while todo:
+            ready = [n for n in todo if finished.issuperset(self.grid.cells[n].needs)]
+            if not ready:
+                return
+            if not idle:
+                if len(self.workers) >= self.size:
+                    return
+                idle.append(_Worker(self.runner, self.size))
+                self.workers.append(idle[-1])
+            worker = idle.pop()
+            same = [n for n in ready if self.grid.cells[n].affinity == worker.affinity]
+            name = same[0] if worker.affinity and same else ready[0]
+            todo.remove(name)
+            worker.start(name, self.grid)
+            self.on_event("started", name, Status(RUNNING))
+
+
+class _Worker:
+    """A worker process: one line of JSON to it starts a cell, its exit or a result file ends it."""
+
+    def __init__(self, runner, side_by_side):
+        threads = str(max(1, available_cores() // side_by_side))
+        environment = {
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "TF_NUM_INTRAOP_THREADS": threads,
+            "TF_NUM_INTEROP_THREADS": threads,
+            "OMP_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "experiments.tables.worker", runner],
+            stdin=subprocess.PIPE,
+            env={**environment, **os.environ},  # what the user set wins
+            cwd=Path(__file__).parents[2],
+            text=True,
+            start_new_session=True,  # Ctrl-C reaches the parent, which stops the workers in order
+        )
+        self.cell, self.affinity, self.started = "", "", 0.0
+        self.folder: Path | None = None
+
+    def start(self, name, grid):
+        cell = grid.cells[name]
+        self.cell, self.affinity, self.started = name, cell.affinity, time.time()
+        self.folder = grid.folder(name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        message = {
+            "name": name,
+            "kind": cell.kind,
+            "folder": str(self.folder),
+            "config": grid.resolved(name),
+        }
+        # A worker that died while idle breaks the pipe; `_collect` then finds its exit code.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+
+    def answer(self):
+        return _read_status(self.folder)
+
+    def stop(self):
+        """Ends the worker; a training in progress saves a checkpoint first."""
+        if self.cell and self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=20)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()  # ends an idle worker
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def available_cores() -> int:
+    """Cores that this process may use (a container's or taskset's share of the machine)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _death(code: int) -> str:
+    if code == -9:
+        return "killed (signal 9; the system kills processes when memory runs out)"
+    if code < 0:
+        return f"killed (signal {-code})"
+    return f"its process ended with exit code {code}"
+
+
+def _write_status(folder: Path, status: Status) -> None:
+    with atomic_write(folder / "cell.json") as file:
+        json.dump(dataclasses.asdict(status), file, indent=1)
+
+
+def _read_status(folder: Path) -> Status | None:
+    """The end of a cell, or None where it has not ended."""
+    try:
+        with open(folder / "cell.json", encoding="utf-8") as file:
+            record = json.load(file)
+    except FileNotFoundError:
+        return None
+    names = {field.name for field in dataclasses.fields(Status)}
+    return Status(**{name: value for name, value in record.items() if name in names})
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value.startswith("@"):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _references(inner)
+
+
+def _reference(text: str) -> tuple[str, str]:
+    """ "@pretrain/BERT/1//model" -> ("pretrain/BERT/1", "/model"); names hold single slashes."""
+    name, _, rest = text[1:].partition("//")
+    return name, f"/{rest}" if rest else ""
+
+
+def _replace_references(value: Any, replace: Callable[[str, str], str]) -> Any:
+    if isinstance(value, str) and value.startswith("@"):
+        return replace(*_reference(value))
+    if isinstance(value, dict):
+        return {key: _replace_references(inner, replace) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_replace_references(inner, replace) for inner in value]
+    return value
+
+
+@contextlib.contextmanager
+def _exclusive(path: Path, message: str):
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{message}; wait for it to end") from None
+        yield
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        with open(folder / ".lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

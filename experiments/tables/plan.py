@@ -1,0 +1,399 @@
+"""From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
+
+    sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
+        -> finetune/COLUMN/ROW/SEEDS -> export
+
+Rows that fine-tune the same variant share its pre-training; an empty reference, such as a
+vocabulary file that is given, leaves its cell out.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from experiments.tables import cost
+from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.tables.grid import Cell
+from experiments.training.config import resolve_bert, to_dict
+from experiments.training.flops import finetune_flops, pretrain_flops
+from official_bert.errors import UserError
+from official_bert.files import sha256_file
+
+# Where a run takes place and how it is watched does not change its result.
+_DEVICES = ("distribute",)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """One score of the table: its cell and the seeds and setting that led to it."""
+
+    cell: str
+    pretrain_seed: int
+    finetune_seed: int
+    setting: int = 0  # index in Column.search
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The cells and where their results belong.
+
+    Attributes:
+      cells: of the whole table.
+      runs: (row label, column label) -> its runs.
+      pretrains: (variant name, seed) -> cell.
+      exports: cells of exports.
+      data: column label -> (training examples, dev examples).
+      shapes: fine-tuning cell -> (BertConfig, training examples, dev examples).
+    """
+
+    cells: tuple[Cell, ...]
+    runs: dict[tuple[str, str], tuple[PlannedRun, ...]]
+    pretrains: dict[tuple[str, int], str]
+    exports: tuple[str, ...]
+    data: dict[str, tuple[int, int]]
+    shapes: dict[str, Any]
+
+
+def plan(ablation: Ablation) -> Plan:
+    """The cells of an ablation.
+
+    Raises:
+      UserError: data that the ablation names is missing.
+    """
+    return _Planner(ablation).plan()
+
+
+class _Planner:
+    def __init__(self, ablation):
+        self.ablation = ablation
+        self.cells: dict[str, Cell] = {}
+        self.pretrains: dict[tuple[str, int], str] = {}
+        self.data: dict[str, tuple[int, int]] = {}
+        self.shapes: dict[str, Any] = {}
+        self.same: dict[str, str] = {}
+        self.vocab = ""
+
+    def plan(self) -> Plan:
+        ablation = self.ablation
+        if any(v.pretrain for v in ablation.variants):
+            self._data_cells()
+        if ablation.nli_mixture:
+            self._nli_cell()
+        for variant in ablation.variants:
+            self._pretrain_cells(variant)
+        runs = {}
+        for column in ablation.columns:
+            for row in ablation.rows:
+                planned = self._runs(row, column)
+                if planned:
+                    runs[row.label, column.label] = tuple(planned)
+        exports = tuple(self._export(export, runs) for export in ablation.exports)
+        cells = tuple(self.cells.values())
+        return Plan(cells, runs, self.pretrains, exports, self.data, self.shapes)
+
+    def _add(self, cell: Cell) -> str:
+        self.cells[cell.name] = cell
+        return cell.name
+
+    # Text, vocabulary, records.
+
+    def _data_cells(self):
+        corpus = self.ablation.corpus
+        inputs: dict[str, list[str]] = {"train": [], "heldout": []}
+        digests: dict[str, list[str]] = {"train": [], "heldout": []}
+        for index, text in enumerate(corpus.texts):
+            files = self._text_files(text.files)
+            split = "heldout" if text.heldout else "train"
+            digest = _files_digest(tuple(files))
+            digests[split].append(digest)
+            if text.layout == "sentences":
+                inputs[split] += files
+            else:
+                name = self._add(
+                    Cell(
+                        f"sentences/{index + 1}",
+                        "sentences",
+                        {"inputs": files, "layout": text.layout},
+                        ignored=("inputs",),
+                        fingerprints={"text": digest},
+                        cost=sum(Path(f).stat().st_size for f in files) / 4e6,
+                    )
+                )
+                inputs[split].append(f"@{name}//text/*.txt.gz")
+        prints = {split: " ".join(found) for split, found in digests.items() if found}
+        if corpus.vocab:
+            path = str(_inside(self.ablation.data_dir, corpus.vocab))
+            vocab_print = {"vocab": _files_digest((path,))}
+            self.vocab = path
+        else:
+            vocab_print = {}
+            name = self._add(
+                Cell(
+                    "vocabulary",
+                    "vocab",
+                    {
+                        "inputs": inputs["train"],
+                        "vocab_size": corpus.vocab_size,
+                        "do_lower_case": corpus.do_lower_case,
+                    },
+                    ignored=("inputs",),
+                    fingerprints={"text": prints["train"]},
+                    cost=10,
+                )
+            )
+            self.vocab = f"@{name}//vocab.txt"
+        for records in self.ablation.records:
+            options = {k: v for k, v in dataclasses.asdict(records).items() if k != "name"} | {
+                "do_lower_case": corpus.do_lower_case,
+                "held_out": corpus.held_out,
+            }
+            self._add(
+                Cell(
+                    f"records/{records.name}",
+                    "records",
+                    {
+                        "train": inputs["train"],
+                        "heldout": inputs["heldout"],
+                        "vocab": self.vocab,
+                        "options": options,
+                    },
+                    ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
+                    fingerprints=prints | vocab_print,
+                    cost=20,
+                )
+            )
+
+    def _text_files(self, patterns) -> list[str]:
+        from data_prep.corpus.documents import expand_inputs
+
+        files = []
+        for pattern in patterns:
+            if pattern == "sample":
+                from data_prep import sample
+
+                files += sample.corpus_files()
+            else:
+                files += expand_inputs([str(_inside(self.ablation.data_dir, pattern))])
+        return sorted(files)
+
+    def _nli_cell(self):
+        paths = [str(_inside(self.ablation.data_dir, path)) for path in self.ablation.nli_mixture]
+        self._add(
+            Cell(
+                "nli",
+                "nli",
+                {"mnli_dev": paths[0], "others": paths[1:]},
+                ignored=("mnli_dev", "others"),
+                fingerprints={"files": _files_digest(tuple(paths))},
+                cost=2,
+            )
+        )
+
+    # Pre-training.
+
+    def _pretrain_cells(self, variant: Variant):
+        if variant.random_init or not variant.pretrain:
+            return
+        phases = tuple(
+            dataclasses.replace(
+                phase,
+                records=f"@records/{phase.records}//records",
+                heldout_records=f"@records/{phase.records}//records/heldout",
+            )
+            for phase in variant.pretrain.phases
+        )
+        for seed in variant.seeds:
+            config = dataclasses.replace(
+                variant.pretrain,
+                phases=phases,
+                vocab=self.vocab,
+                do_lower_case=self.ablation.corpus.do_lower_case,
+                seed=seed,
+            )
+            bert = resolve_bert(config.bert)
+            flops = pretrain_flops(config)
+            self.pretrains[variant.name, seed] = self._add(
+                Cell(
+                    f"pretrain/{variant.name}/{seed}",
+                    "pretrain",
+                    to_dict(config),
+                    ignored=_ignored(config, keep="snapshots"),
+                    cost=cost.seconds(flops, config.num_train_steps),
+                    affinity=f"pretrain {bert} {config.use_nsp}",
+                )
+            )
+
+    # Fine-tuning.
+
+    def _runs(self, row: Row, column: Column) -> list[PlannedRun]:
+        variant = self.ablation.variant(row.variant)
+        if column.finetune is None:
+            return [
+                PlannedRun(cell, seed, 0)
+                for (name, seed), cell in self.pretrains.items()
+                if name == variant.name and not row.snapshot and not row.finetune
+            ]
+        seeds = variant.seeds if variant.pretrain and not variant.random_init else (0,)
+        return [
+            PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
+            for p in seeds
+            for s in column.seeds
+            for i in range(max(1, len(column.search)))
+        ]
+
+    def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
+        changes = dict(row.finetune) | {"seed": seed}
+        if column.search:
+            changes |= column.search[setting]
+        config = dataclasses.replace(column.finetune, **changes)
+        config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
+        if config.data_dir.startswith("@"):
+            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
+        else:
+            options = tuple(sorted(map(_frozen, config.task_options.items())))
+            digest, train, dev = task_digest(config.task, config.data_dir, options)
+        train = min(train, config.max_train_examples or train)
+        dev = min(dev, config.max_dev_examples or dev)
+        self.data[column.label] = train, dev
+        prints = {"data": digest}
+        exported = any(
+            e.row == row.label and e.column == column.label for e in self.ablation.exports
+        )
+        if variant.random_init:
+            config = dataclasses.replace(
+                config,
+                bert=variant.pretrain.bert,
+                vocab=self.vocab,
+                do_lower_case=self.ablation.corpus.do_lower_case,
+            )
+            bert = resolve_bert(variant.pretrain.bert)
+        elif variant.pretrain:
+            folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
+            model = f"@{self.pretrains[variant.name, pretrain_seed]}//{folder}"
+            config = dataclasses.replace(config, model=model)
+            bert = resolve_bert(variant.pretrain.bert)
+        else:
+            config = dataclasses.replace(config, model=variant.checkpoint)
+            bert = _checkpoint_config(variant.checkpoint)
+            prints["model"] = _checkpoint_digest(variant.checkpoint)
+        config = dataclasses.replace(config, save_model=exported)
+        ignored = [*_ignored(config, keep="save_model"), "data_dir"]
+        ignored += ["model"] if variant.checkpoint else []
+        train, dev = (round(count * cost.windows(config)) for count in (train, dev))
+        flops = finetune_flops(config, bert, train, dev)
+        steps = int(config.num_train_epochs * train / config.train_batch_size)
+        parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
+        if column.search:
+            parts.append(str(setting + 1))
+        # Columns that score one run by two metrics share it.
+        values = to_dict(config) | {"save_model": None}
+        same = json.dumps([values, prints], sort_keys=True)
+        if same in self.same:
+            return self.same[same]
+        name = self.same[same] = "/".join(parts)
+        self.shapes[name] = bert, train, dev
+        return self._add(
+            Cell(
+                name,
+                "finetune",
+                to_dict(config),
+                ignored=tuple(ignored),
+                fingerprints=prints,
+                cost=cost.seconds(flops, steps),
+                affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
+            )
+        )
+
+    def _task_folder(self, folder: str) -> str:
+        if folder.startswith("@"):
+            return folder
+        if folder.startswith("sample:"):
+            from data_prep import sample
+
+            return sample.task_dir(folder.removeprefix("sample:"))
+        return str(_inside(self.ablation.data_dir, folder)) if folder else ""
+
+    def _export(self, export, runs) -> str:
+        run = runs[export.row, export.column][0]
+        return self._add(
+            Cell(
+                f"export/{export.column}/{export.row}",
+                "export",
+                {"model": f"@{run.cell}//run/model", "examples": list(export.examples)},
+                cost=15,
+            )
+        )
+
+
+@functools.cache
+def task_digest(name: str, data_dir: str, options: tuple) -> tuple[str, int, int]:
+    """(digest of the training and dev examples, their numbers): what a result depends on."""
+    from data_prep.tasks import get_task
+
+    task = get_task(name, data_dir, **{k: _thawed(v) for k, v in options})
+    digest = hashlib.sha256()
+    sizes = []
+    for split in ("train", "dev"):
+        examples = task.examples(split)
+        sizes.append(len(examples))
+        for example in examples:
+            digest.update(repr(example).encode())
+    return digest.hexdigest()[:16], sizes[0], sizes[1]
+
+
+def _inside(data_dir: str, path: str) -> Path:
+    if Path(path).is_absolute():
+        return Path(path)
+    if not data_dir:
+        raise UserError(
+            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
+            "--config.data_dir"
+        )
+    return Path(data_dir).resolve() / path
+
+
+@functools.cache
+def _files_digest(paths: tuple[str, ...]) -> str:
+    """Of names and contents, not of places."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{Path(path).name} {sha256_file(path)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _checkpoint_digest(checkpoint: str) -> str:
+    folder = Path(checkpoint)
+    if not folder.is_dir():
+        return checkpoint
+    return _files_digest(tuple(sorted(str(p) for p in folder.iterdir() if p.is_file())))
+
+
+def _checkpoint_config(checkpoint: str):
+    """The shape of a checkpoint, as far as it is needed to estimate costs."""
+    from official_bert.config import BertConfig, named_config
+
+    path = Path(checkpoint) / "bert_config.json"
+    if path.is_file():
+        return BertConfig.from_json_file(path)
+    return named_config("large" if "large" in checkpoint.lower() else "base")
+
+
+def _ignored(config: Any, keep: str) -> tuple[str, ...]:
+    """Fields that do not change the result. `keep` changes what files a run leaves: where it is
+    set, another cell needs them, and a run that did without must not be taken for this one."""
+    bookkeeping = [f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping")]
+    if getattr(config, keep):
+        bookkeeping.remove(keep)
+    return (*bookkeeping, *_DEVICES)
+
+
+def _frozen(item):
+    key, value = item
+    return key, tuple(value) if isinstance(value, list) else value
+
+
+def _thawed(value):
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,103 @@
+"""A worker process of `experiments.tables.grid`: runs one cell after another.
+
+Reads one JSON object a line from its input: name, kind, folder, config. Leaves the cell's output
+in `folder/log.txt` and its end in `folder/cell.json`. When its input is closed (its parent ended or
+was killed) it exits at once, in the middle of a cell if need be: the cell's checkpoints remain.
+"""
+
+import contextlib
+import fcntl
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+
+def main(runner: str) -> None:
+    """Runs cells with the function that `runner` ("module:function") names."""
+    commands: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(commands,), daemon=True).start()
+    function = None
+    while True:
+        command = json.loads(commands.get())
+        folder = Path(command["folder"])
+        # A worker whose parent was killed may still be on its way out of this very folder.
+        with open(folder / ".lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with _output_to(folder / "log.txt"):
+                if function is None:
+                    module, _, name = runner.partition(":")
+                    function = getattr(importlib.import_module(module), name)
+                record = run_cell(function, command["kind"], command["config"], folder)
+            with atomic_write(folder / "cell.json") as file:
+                json.dump(record, file, indent=1)
+
+
+def run_cell(function, kind: str, config: dict, folder: Path) -> dict:
+    """Calls the function and turns its result or its exception into the cell's record."""
+    started, cpu_started = time.time(), time.process_time()
+    try:
+        result, state, reason = function(kind, config, folder), "finished", ""
+        json.dumps(result)
+    except UserError as error:
+        result, state, reason = None, "failed", str(error)
+    except MemoryError:
+        result, state, reason = None, "failed", "out of memory"
+    except Exception as error:
+        traceback.print_exc()
+        result, state, reason = None, "failed", describe(error)
+    return {
+        "state": state,
+        "reason": reason,
+        "started": round(started, 2),
+        "seconds": round(time.time() - started, 2),
+        # Of all threads: what the cell costs on a machine that others use too.
+        "cpu_seconds": round(time.process_time() - cpu_started, 2),
+        "result": result,
+    }
+
+
+def describe(error: Exception) -> str:
+    """One line: the kind of error and the first line of its message."""
+    kind = type(error).__name__
+    text = (str(error).strip().splitlines() or [""])[0][:200]
+    if kind == "ResourceExhaustedError":
+        return f"out of memory ({text})"
+    return f"{kind}: {text}" if text else kind
+
+
+def _listen(commands: queue.Queue) -> None:
+    for line in sys.stdin:
+        commands.put(line)
+    os._exit(3)
+
+
+@contextlib.contextmanager
+def _output_to(path: Path):
+    """Sends both output streams of the process to the end of a file, C++ messages included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with open(path, "ab", buffering=0) as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for saved, stream in zip(kept, (1, 2), strict=True):
+            os.dup2(saved, stream)
+            os.close(saved)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,350 @@
+"""Configurations of the experiments: typed dataclasses, Python files, command-line overrides.
+
+A configuration file is Python: `get_config(scale)` returns one of the dataclasses below, and an
+ablation is `dataclasses.replace(base, ...)`, so that the difference *is* the ablation.
+`--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
+fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
+Unknown fields are errors that list the valid ones.
+"""
+
+import dataclasses
+import hashlib
+import importlib.util
+import inspect
+import json
+import pathlib
+import sys
+
+from experiments.training.overrides import override, replace_field
+from official_bert.config import BertConfig, named_config
+from official_bert.errors import UserError
+
+CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
+DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
+PRECISION = ("float32", "mixed_bfloat16")
+
+
+def _bookkeeping(default):
+    """A field that changes how a run is watched or stored, never its result."""
+    return dataclasses.field(default=default, metadata={"bookkeeping": True})
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
+
+    records: str = ""  # folder of records with its manifest, or a glob
+    max_seq_length: int = 128
+    num_train_steps: int = 1000
+    heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
+    train_batch_size: int = 0  # 0: the run's train_batch_size
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainConfig:
+    """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
+
+    bert: BertConfig | str = "base"
+    vocab: str = ""  # "": the vocabulary beside the records
+    do_lower_case: bool = True
+    phases: tuple[Phase, ...] = (Phase(),)
+    num_warmup_steps: int = 10_000
+    train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
+    learning_rate: float = 1e-4
+    use_nsp: bool = True
+    # Left-to-right models: share of the positions whose next token is predicted in a step.
+    left_to_right_fraction: float = 1.0
+    seed: int = 12345
+    init_from: str = ""  # model folder, imported checkpoint or preset to go on from; bert="": its
+    output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
+    weight_decay: float = 0.01
+    adam_beta_2: float = 0.999
+    adam_epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1  # micro-batches a step
+    distribute: str = "one_device"
+    precision: str = "float32"
+    remat: bool = False  # recompute activations in the backward pass: less memory, more time
+    jit_compile: bool = False  # XLA, one device only
+    steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
+    eval_every: int = _bookkeeping(0)  # steps; 0: at the end of each phase
+    max_heldout_examples: int = 0  # 0: all
+    eval_batch_size: int = _bookkeeping(0)  # 0: the training batch of one device, at most 64
+    save_every: int = _bookkeeping(1000)  # steps between checkpoints
+    keep_checkpoints: int = _bookkeeping(2)  # the newest N stay, and the best one
+    log_every: int = _bookkeeping(100)
+    snapshots: tuple[int, ...] = _bookkeeping(())  # steps whose model is kept in snapshots/
+
+    def __post_init__(self):
+        _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "precision", PRECISION)
+        _check_choice(self, "output_bias", ("zeros", "unigram"))
+        _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
+        if not self.phases:
+            raise UserError("configuration: phases is empty; give at least one Phase")
+
+    @property
+    def bert_config(self):
+        """The BertConfig, whether it was given as one or by the name of a size."""
+        return resolve_bert(self.bert)
+
+    @property
+    def num_train_steps(self):
+        return sum(phase.num_train_steps for phase in self.phases)
+
+
+@dataclasses.dataclass(frozen=True)
+class FinetuneConfig:
+    """Fine-tuning on one task (section 4, A.3)."""
+
+    task: str = ""
+    data_dir: str = ""  # the official files; "": the task's default (TFDS)
+    task_options: dict = dataclasses.field(default_factory=dict)
+    model: str = ""  # model folder, imported checkpoint or preset; "": random weights of `bert`
+    bert: BertConfig | str = "base"  # with model="" only
+    vocab: str = ""  # with model="" only
+    do_lower_case: bool = True  # with model="" only
+    bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
+    features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
+    feature_width: int = 768  # of the two BiLSTMs that read it
+    max_seq_length: int = 128
+    train_batch_size: int = 32
+    learning_rate: float = 5e-5
+    num_train_epochs: float = 3.0
+    warmup_proportion: float = 0.1
+    seed: int = 12345
+    max_train_examples: int = 0  # 0: all
+    max_dev_examples: int = 0  # 0: all
+    dropout: float = -1.0  # replaces the encoder's dropout rates; -1: the model's own
+    weight_decay: float = 0.01
+    adam_beta_2: float = 0.999
+    adam_epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1
+    eval_every: int = 0  # steps; 0: at the end only
+    keep_best: bool = False  # the final weights are those of the best evaluation, not the last
+    length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
+    distribute: str = "one_device"
+    precision: str = "float32"
+    remat: bool = False
+    jit_compile: bool = False
+    eval_batch_size: int = _bookkeeping(0)  # 0: the same as train_batch_size, at least 32
+    save_every: int = _bookkeeping(500)
+    keep_checkpoints: int = _bookkeeping(1)
+    log_every: int = _bookkeeping(50)
+    save_model: bool = _bookkeeping(True)
+    predict_test: bool = _bookkeeping(False)  # also write predictions for the test split
+
+    def __post_init__(self):
+        _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "precision", PRECISION)
+        _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
+        _check_positive(self, "max_seq_length", "gradient_accumulation")
+        if not 0 <= self.warmup_proportion <= 1:
+            raise UserError(
+                f"configuration: warmup_proportion is {self.warmup_proportion}; "
+                "it is a share of the training steps, between 0 and 1"
+            )
+
+    @property
+    def bert_config(self):
+        return resolve_bert(self.bert)
+
+
+def resolve_bert(bert):
+    """A BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
+    return named_config(bert) if isinstance(bert, str) else bert
+
+
+def load_config(source, overrides=()):
+    """The configuration that a file gives, with fields replaced.
+
+    Args:
+      source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
+        ("glue", "glue:smoke").
+      overrides: see `override`.
+
+    Returns: the dataclass that the file's `get_config(scale)` returns.
+    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
+    """
+    path, scale = _split_source(source)
+    config = _get_config(_import_file(path), path, scale)
+    return override(config, overrides)
+
+
+def to_dict(config):
+    """Plain JSON values of a configuration, nested dataclasses included."""
+    if isinstance(config, BertConfig):
+        return config.to_dict()
+    if dataclasses.is_dataclass(config):
+        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
+    if isinstance(config, dict):
+        return {str(key): to_dict(value) for key, value in config.items()}
+    if isinstance(config, (list, tuple)):
+        return [to_dict(value) for value in config]
+    return config
+
+
+def from_dict(kind, values):
+    """The configuration that `to_dict` was made of.
+
+    Args:
+      kind: the dataclass, for example PretrainConfig.
+      values: JSON values; fields that are missing have their defaults.
+
+    Raises:
+      UserError: an unknown field.
+    """
+    config = kind()
+    for name, value in values.items():
+        if name == "bert" and isinstance(value, dict):
+            value = BertConfig.from_dict(value)
+        if name == "phases":
+            value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
+        config = replace_field(config, [name], value, name)
+    return config
+
+
+def result_dict(config):
+    """`to_dict` without bookkeeping fields: what determines the result of a run."""
+    values = to_dict(config)
+    for field in dataclasses.fields(config):
+        if field.metadata.get("bookkeeping"):
+            del values[field.name]
+    if isinstance(values.get("bert"), str):
+        values["bert"] = named_config(values["bert"]).to_dict()
+    return values
+
+
+def config_hash(config):
+    """16 hexadecimal digits that are equal when two configurations give the same result."""
+    text = json.dumps(result_dict(config), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def differences(old, new, prefix=""):
+    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
+    lines = []
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [f"{prefix}: {json.dumps(old)} -> {json.dumps(new)}"] if old != new else []
+    for key in list(old) + [key for key in new if key not in old]:
+        name = f"{prefix}.{key}" if prefix else str(key)
+        lines += differences(old.get(key), new.get(key), name)
+    return lines
+
+
+def define_flags(default=None, overwrite=True):
+    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
+
+    Called from a command's `__main__` part and never when a module is imported, so that several
+    commands can be imported into one process.
+    """
+    from absl import flags
+
+    flags.DEFINE_string(
+        "config",
+        default,
+        "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
+        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5.",
+    )
+    flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
+    names = ["config", "workdir"]
+    if overwrite:
+        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
+        names.append("overwrite")
+    for argument in sys.argv[1:]:
+        name = argument.lstrip("-").partition("=")[0]
+        if argument.startswith("-") and name.startswith("config.") and name not in flags.FLAGS:
+            flags.DEFINE_string(name, None, "replaces a field of the configuration")
+    show_in_help(*names)
+
+
+def show_in_help(*names):
+    """Lists flags that were defined in another module in the command's own --help."""
+    from absl import flags
+
+    main = sys.modules["__main__"]
+    for name in names:
+        flags.FLAGS.register_key_flag_for_module(
+            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
+        )
+
+
+def config_from_flags():
+    """The configuration of --config and the --config.FIELD flags of this command line.
+
+    Raises: UserError where --config is missing or wrong.
+    """
+    from absl import flags
+
+    if not flags.FLAGS.config:
+        raise UserError(f"--config is missing; choose a file, for example one of {_known()}")
+    overrides = {
+        name.removeprefix("config."): flags.FLAGS[name].value
+        for name in flags.FLAGS
+        if name.startswith("config.") and flags.FLAGS[name].value is not None
+    }
+    return load_config(flags.FLAGS.config, overrides)
+
+
+def _known():
+    return ", ".join(
+        sorted(p.stem for p in CONFIGS.glob("*.py") if p.stem not in ("__init__", "scales"))
+    )
+
+
+def _split_source(source):
+    path, colon, scale = source.rpartition(":")
+    if not colon or path.endswith((".py:", "")) and not path:
+        path, scale = source, ""
+    for candidate in (pathlib.Path(path), CONFIGS.parent.parent / path, CONFIGS / f"{path}.py"):
+        if candidate.is_file():
+            return candidate.resolve(), scale
+    raise UserError(
+        f"--config={source}: no such file {path}; files in experiments/configs: {_known()}"
+    )
+
+
+def _import_file(path):
+    name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    if path.parent == CONFIGS.resolve():
+        return importlib.import_module(f"experiments.configs.{path.stem}")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UserError(f"{path} line {error.lineno}: not valid Python: {error.msg}") from error
+    return module
+
+
+def _get_config(module, path, scale):
+    if not hasattr(module, "get_config"):
+        raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
+    if scale and not inspect.signature(module.get_config).parameters:
+        raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
+    config = module.get_config(scale) if scale else module.get_config()
+    if not dataclasses.is_dataclass(config):
+        raise UserError(f"{path}: get_config returned {type(config).__name__}, not a dataclass")
+    return config
+
+
+def choose_scale(scales, scale):
+    """`scales[scale]()`; an error that lists the scales where there is none of that name."""
+    if scale not in scales:
+        raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
+    return scales[scale]()
+
+
+def _check_choice(config, name, valid):
+    value = getattr(config, name)
+    if value not in valid:
+        raise UserError(f'configuration: {name} is "{value}"; valid: {", ".join(valid)}')
+
+
+def _check_positive(config, *names):
+    for name in names:
+        if not getattr(config, name) > 0:
+            raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")

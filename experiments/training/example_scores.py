@@ -1,0 +1,110 @@
+"""Per-example statistics of a fine-tuned model: what the bootstrap draws from.
+
+Each metric of a task becomes an array [examples, k] whose column sums give the metric
+(`experiments.tables.intervals.MEASURES`), so that any resampling of the examples can be scored at
+once.
+"""
+
+import numpy as np
+
+from official_bert.files import atomic_write
+
+
+def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
+    """metric -> (measure, float64 [examples, k]), for the task's metrics that allow it."""
+    kind = task.head["head"]
+    found = {}
+    if kind == "tagging":
+        found = _tagging(examples, predictions)
+    elif task.head.get("problem") == "regression":
+        found = _regression(examples, predictions)
+    elif task.head.get("problem") == "single_label" and kind == "classification":
+        found = _classification(task, examples, predictions)
+    whole = task.score(examples, predictions)
+    for metric in task.metrics:
+        if metric not in found and metric in whole:
+            values = _means(task, examples, predictions, metric)
+            if values is not None and abs(values.mean() - whole[metric]) < 1e-6:
+                found[metric] = ("mean", np.stack([values, np.ones(len(values))], axis=1))
+    return found
+
+
+def save(path, task, examples: list, predictions: list[dict]) -> None:
+    """Writes `statistics` as one .npz file; arrays are named "METRIC:MEASURE"."""
+    arrays = {
+        f"{metric}:{measure}": array.astype(np.float32)
+        for metric, (measure, array) in statistics(task, examples, predictions).items()
+    }
+    with atomic_write(path, "wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path, metric: str) -> tuple[str, np.ndarray] | None:
+    """(measure, float64 [examples, k]) of one metric, or None where it was not kept."""
+    try:
+        with np.load(path) as arrays:
+            for name in arrays.files:
+                if name.rpartition(":")[0] == metric:
+                    return name.rpartition(":")[2], arrays[name].astype(np.float64)
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def _means(task, examples, predictions, metric) -> np.ndarray | None:
+    """The metric of each example alone, for metrics that are means over examples."""
+    try:
+        return np.array(
+            [
+                task.score([example], [prediction])[metric]
+                for example, prediction in zip(examples, predictions, strict=True)
+            ]
+        )
+    except (ValueError, KeyError, ZeroDivisionError):
+        return None
+
+
+def _classification(task, examples, predictions):
+    labels = task.head["labels"]
+    gold = np.array([str(example.label) for example in examples])
+    predicted = np.array([str(prediction["label"]) for prediction in predictions])
+    right = (gold == predicted).astype(np.float64)
+    found = {"accuracy": ("mean", np.stack([right, np.ones(len(right))], axis=1))}
+    if len(labels) == 2:
+        positive = str(labels[1])
+        g, p = gold == positive, predicted == positive
+        counts = [g & p, ~g & ~p, ~g & p, g & ~p]
+        table = np.stack(counts, axis=1).astype(np.float64)
+        found["matthews"] = ("matthews", table)
+        found["f1"] = ("f1", table[:, [0, 2, 3]])
+    return {metric: found[metric] for metric in task.metrics if metric in found}
+
+
+def _regression(examples, predictions):
+    from scipy.stats import rankdata
+
+    gold = np.array([float(example.label) for example in examples])
+    predicted = np.array([float(prediction["value"]) for prediction in predictions])
+
+    def sums(x, y):
+        # Centred, so that the sums keep their digits.
+        x, y = x - x.mean(), y - y.mean()
+        return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
+
+    return {
+        "pearson": ("pearson", sums(gold, predicted)),
+        # Ranks among all examples, not anew in every draw: near enough for an interval.
+        "spearman": ("pearson", sums(rankdata(gold), rankdata(predicted))),
+    }
+
+
+def _tagging(examples, predictions):
+    """True positives, false positives and false negatives of entities, one row a document."""
+    from data_prep.tasks.conll_files import entities
+
+    rows = np.zeros((len(examples), 3))
+    for row, example, prediction in zip(rows, examples, predictions, strict=True):
+        for gold, tags in zip(example.tags, prediction["tags"], strict=True):
+            gold, found = set(entities(gold)), set(entities(tags))
+            row += [len(gold & found), len(found - gold), len(gold - found)]
+    return {"f1": ("f1", rows)}

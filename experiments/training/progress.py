@@ -1,0 +1,147 @@
+"""What a run shows while it runs: a progress line, metrics.jsonl and TensorBoard events."""
+
+import json
+import sys
+import time
+
+from tqdm import tqdm
+
+
+class Progress:
+    """Shows and records the metrics of a run.
+
+    Args:
+      run: the RunFolder that gets `metrics.jsonl` and `events/`.
+      first_step: steps taken before this process started.
+      last_step: where training ends.
+      show: whether to draw the progress line on stderr.
+      name: what stands at its left.
+      peak_flops: FLOP/s of matrix products alone (`matrix_rate`); 0 leaves utilisation out.
+      started: `time.perf_counter()` when the run began, to say when the first step was done.
+    """
+
+    def __init__(
+        self, run, first_step, last_step, show=True, name="", peak_flops=0.0, started=None
+    ):
+        self._run = run
+        self._peak_flops = peak_flops
+        self._started = started
+        self._unlogged = {}  # goes with the next log point
+        self._writer = None
+        self._file = None
+        self._bar = tqdm(
+            total=last_step,
+            initial=first_step,
+            desc=name,
+            unit="step",
+            file=sys.stderr,
+            disable=not show,
+            dynamic_ncols=True,
+            mininterval=0.5,
+            smoothing=0.1,
+            bar_format="{desc} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]",
+        )
+        self._speed = _Speed()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def advance(self, steps, examples, tokens, flops, loss):
+        """Counts finished steps and refreshes the line."""
+        if self._started is not None:
+            seconds = time.perf_counter() - self._started
+            self.say(f"first step after {seconds:.1f} s")
+            self._unlogged = {"seconds_to_first_step": round(seconds, 2)}
+            self._started = None
+        self._speed.add(steps, examples, tokens, flops)
+        rates = self._rates()
+        self._bar.set_postfix_str(f"loss {loss:.3f}{_describe(rates)}", refresh=False)
+        self._bar.update(steps)
+
+    def log(self, step, metrics):
+        """Records one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
+        if not self._run.write:
+            return
+        rates = self._rates()
+        metrics, self._unlogged = {**metrics, **self._unlogged}, {}
+        values = {"step": step, "time": round(time.time(), 2), **metrics, **rates}
+        if self._file is None:
+            self._file = open(self._run.path / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
+        self._file.write(json.dumps(values) + "\n")
+        self._file.flush()
+        self._write_events(step, {**metrics, **rates})
+
+    def say(self, message):
+        """Prints a line above the progress line."""
+        if not self._bar.disable:
+            self._bar.write(message, file=sys.stderr)
+
+    def close(self):
+        self._bar.close()
+        if self._file:
+            self._file.close()
+        if self._writer:
+            self._writer.close()
+
+    def _rates(self):
+        rates = self._speed.rates()
+        if rates and self._peak_flops:
+            rates["flop_utilisation"] = round(rates["flops_per_second"] / self._peak_flops, 6)
+        return rates
+
+    def _write_events(self, step, values):
+        import tensorflow as tf
+
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(str(self._run.path / "events"))
+        # What tf.summary.scalar writes; that function needs the tensorboard package, which reading
+        # the events needs and writing them does not.
+        plugin = tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
+        scalar = tf.compat.v1.SummaryMetadata(plugin_data=plugin, data_class="DATA_CLASS_SCALAR")
+        with self._writer.as_default(step=step):
+            for name, value in values.items():
+                tf.summary.write(name, tf.constant(value, tf.float32), metadata=scalar)
+
+
+class _Speed:
+    """Rates over the last ten to twenty seconds."""
+
+    def __init__(self):
+        self._marks = [(time.perf_counter(), 0, 0, 0, 0)]
+
+    def add(self, steps, examples, tokens, flops):
+        _, *counts = self._marks[-1]
+        now = time.perf_counter()
+        added = (steps, examples, tokens, flops)
+        self._marks.append((now, *(a + b for a, b in zip(counts, added, strict=True))))
+        while len(self._marks) > 2 and now - self._marks[1][0] > 15:
+            self._marks.pop(0)
+
+    def rates(self):
+        """{"steps_per_second", "examples_per_second", "tokens_per_second", "flops_per_second"}"""
+        first, last = self._marks[0], self._marks[-1]
+        seconds = last[0] - first[0]
+        if seconds <= 0:
+            return {}
+        names = ("steps", "examples", "tokens", "flops")
+        return {
+            f"{name}_per_second": round((b - a) / seconds, 3)
+            for name, a, b in zip(names, first[1:], last[1:], strict=True)
+        }
+
+
+def _describe(rates):
+    if not rates:
+        return ""
+    steps = rates["steps_per_second"]
+    line = (
+        f", {steps:.2f} steps/s, {rates['examples_per_second']:.0f} examples/s, "
+        f"{rates['tokens_per_second']:.0f} tokens/s, "
+        f"{rates['flops_per_second'] / 1e9:.0f} GFLOP/s"
+    )
+    if "flop_utilisation" in rates:
+        line += f" ({rates['flop_utilisation']:.0%} of the matrix rate)"
+    return line

@@ -1,0 +1,154 @@
+"""A run's folder: the resolved configuration, versions, metrics, results, and what may continue.
+
+config.json      versions.json    metrics.jsonl    events/    checkpoints/
+results.json     predictions/     model/
+"""
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from experiments.training.config import differences, result_dict, to_dict
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
+          "report.md", "example_scores.npz")  # fmt: skip
+_FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
+_PACKAGES = ("tensorflow", "keras", "numpy", "keras-hub", "tensorflow-text")
+
+
+class RunFolder:
+    """Opens the folder of a run, new or to be continued.
+
+    Args:
+      path: the folder; created where it is missing.
+      config: the configuration; its kind and values are compared with those of an earlier run.
+      overwrite: remove what an earlier run left here (its own files and folders only).
+      write: False in all processes but the first of a distributed run.
+
+    Raises:
+      UserError: an earlier run here had other options; the message lists the differences.
+    """
+
+    def __init__(self, path, config, overwrite=False, write=True):
+        self.path = Path(path)
+        self.write = write
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"workdir {self.path} is a file; give a folder")
+        if overwrite and write:
+            self._clear()
+        self.continued = self._check_config(config)
+        if write:
+            self.path.mkdir(parents=True, exist_ok=True)
+            stored = {"kind": type(config).__name__, **to_dict(config)}
+            self.write_json("config.json", stored)
+
+    @property
+    def checkpoints(self):
+        return self.path / "checkpoints"
+
+    @property
+    def model(self):
+        return self.path / "model"
+
+    @property
+    def predictions(self):
+        return self.path / "predictions"
+
+    def results(self):
+        """The results of a finished run, or None."""
+        path = self.path / "results.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def write_json(self, name, value):
+        """Writes a JSON file into the folder, whole or not at all."""
+        if self.write:
+            with atomic_write(self.path / name) as file:
+                json.dump(value, file, indent=2)
+                file.write("\n")
+
+    def write_versions(self, seed, devices):
+        """Writes versions.json: packages, revision of the code, seed, devices."""
+        self.write_json(
+            "versions.json",
+            {
+                "python": platform.python_version(),
+                "packages": {name: _version(name) for name in _PACKAGES if _version(name)},
+                "git_revision": _git_revision(),
+                "machine": platform.machine(),
+                "seed": seed,
+                "devices": devices,
+            },
+        )
+
+    def forget_metrics_after(self, step):
+        """Drops the metrics of steps that a continued run will take again."""
+        path = self.path / "metrics.jsonl"
+        if not self.write or not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                if json.loads(line)["step"] <= step:
+                    kept.append(line)
+            except (ValueError, KeyError):
+                continue  # the last line of a killed process
+        with atomic_write(path) as file:
+            file.writelines(line + "\n" for line in kept)
+
+    def _check_config(self, config):
+        path = self.path / "config.json"
+        left = [name for name in _FILES + _FOLDERS if (self.path / name).exists()]
+        if left in ([], ["config.json"]):
+            return False  # nothing but the options of a run that was refused before it began
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UserError(f"{path}: invalid JSON ({error}); use --overwrite") from error
+        kind, new = type(config).__name__, result_dict(config)
+        if stored.get("kind") != kind:
+            raise UserError(
+                f"{self.path} holds a run of {stored.get('kind')}, this is {kind}; "
+                "choose another --workdir or pass --overwrite"
+            )
+        if isinstance(stored.get("bert"), str) and isinstance(new.get("bert"), dict):
+            from experiments.training.config import resolve_bert
+
+            stored["bert"] = resolve_bert(stored["bert"]).to_dict()
+        old = {name: stored.get(name) for name in new}
+        lines = differences(old, json.loads(json.dumps(new)))
+        if lines:
+            raise UserError(
+                f"{self.path} holds a run with other options (old -> new): {'; '.join(lines)}. "
+                "Choose another --workdir or pass --overwrite"
+            )
+        return True
+
+    def _clear(self):
+        for name in _FILES:
+            (self.path / name).unlink(missing_ok=True)
+        for name in _FOLDERS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def _version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _git_revision():
+    """The commit of the code, with "+" where files differ from it; "" outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+"]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,83 @@
+"""A search over hyper-parameters: one run a combination, one table, the best on dev first."""
+
+import itertools
+import json
+import re
+import statistics
+from pathlib import Path
+
+from experiments.training.config import override
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+
+def parse(text, config):
+    """ "learning_rate=5e-5,3e-5;seed=1,2" -> {"learning_rate": [5e-5, 3e-5], "seed": [1, 2]}.
+
+    Fields inside others have a path: "task_options.truncation=head,tail".
+
+    Raises:
+      UserError: a field is unknown or a value is not of its type.
+    """
+    grid = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, values = part.partition("=")
+        if not equals or not values:
+            raise UserError(f'--search: "{part}" is not FIELD=VALUE,VALUE')
+        changed = [override(config, {name: value.strip()}) for value in values.split(",")]
+        grid[name] = [_field(c, name) for c in changed]
+    return grid
+
+
+def _field(config, name):
+    """The field at a path such as "task_options.truncation"."""
+    for key in name.split("."):
+        config = config[key] if isinstance(config, dict) else getattr(config, key)
+    return config
+
+
+def run(run_one, config, workdir, grid, progress=True, overwrite=False):
+    """See `experiments.finetune.search`; `run_one` is `finetune.run`."""
+    workdir = Path(workdir)
+    rows = {}
+    names = [name for name in grid if name != "seed"]
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        cell = override(config, chosen)
+        results = run_one(cell, workdir / _folder_name(chosen), progress, overwrite)
+        key = tuple(chosen[name] for name in names)
+        rows.setdefault(key, []).append((chosen.get("seed", config.seed), results))
+    table = sorted(
+        (_row(dict(zip(names, key, strict=True)), runs) for key, runs in rows.items()),
+        key=lambda row: -row["mean"],
+    )
+    summary = {"task": config.task, "metric": table[0]["metric"], "rows": table, "best": table[0]}
+    with atomic_write(workdir / "search.json") as file:
+        json.dump(summary, file, indent=2)
+    return summary
+
+
+def text(table):
+    """The table for a terminal."""
+    names = list(table["best"]["fields"])
+    lines = ["\t".join([*names, f"dev {table['metric']}", "spread", "seeds"])]
+    for row in table["rows"]:
+        cells = [*map(str, row["fields"].values()), f"{row['mean']:.4f}", f"{row['spread']:.4f}"]
+        lines.append("\t".join([*cells, str(len(row["runs"]))]))
+    return "\n".join(lines).expandtabs(24)
+
+
+def _row(fields, runs):
+    metric = runs[0][1]["main_metric"]
+    scores = [results["dev"][metric] for _, results in runs]
+    return {
+        "fields": fields,
+        "metric": metric,
+        "mean": statistics.fmean(scores),
+        "spread": statistics.stdev(scores) if len(scores) > 1 else 0.0,
+        "runs": {str(seed): results["dev"] for seed, results in runs},
+    }
+
+
+def _folder_name(chosen):
+    return re.sub(r"[^\w.=-]+", "-", "_".join(f"{k}={v}" for k, v in chosen.items())) or "run"

@@ -1,0 +1,130 @@
+"""Corpora by their TFDS name, on small data sets written in TFDS's format."""
+
+import pytest
+
+from data_prep.corpus import tfds_corpora
+from data_prep.corpus.documents import documents
+from data_prep.sentences import split_files
+from official_bert.errors import UserError
+
+CHAPTER = "It was a long story, and nobody knew its end. " * 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prepared(tmp_path_factory):
+    """A folder with tiny versions of wikipedia, wiki40b, pg19, another one."""
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+
+    folder = tmp_path_factory.mktemp("tfds")
+
+    def store(name, config, version, field, texts, data_dir=folder):
+        tfds.dataset_builders.store_as_tfds_dataset(
+            name=name,
+            config=config,
+            version=version,
+            data_dir=data_dir,
+            features=tfds.features.FeaturesDict({field: tfds.features.Text()}),
+            split_datasets={
+                "train": tf.data.Dataset.from_tensor_slices({field: texts}),
+                "test": tf.data.Dataset.from_tensor_slices({field: texts[:1]}),
+            },
+            disable_shuffling=True,
+        )
+
+    store(
+        "wikipedia",
+        "20230601.en",
+        "1.0.0",
+        "text",
+        [
+            f"Town {number} is a town. It is old.\n\nHistory\n\nIt grew. Then it shrank.\n\n"
+            "See also\n\nCategory:Towns"
+            for number in range(25)
+        ],
+    )
+    store(
+        "wiki40b",
+        "en",
+        "1.3.0",
+        "text",
+        [
+            "\n_START_ARTICLE_\nLeeds\n_START_PARAGRAPH_\nLeeds is a city.\n_START_SECTION_\n"
+            "History\n_START_PARAGRAPH_\nIt is old._NEWLINE_It is big."
+        ],
+    )
+    store("pg19", None, "0.1.1", "book_text", [f"CHAPTER I\n\n{CHAPTER}\n\nCHAPTER II\n{CHAPTER}"])
+    store("my_reviews", None, "1.0.0", "text", ["Good  film.\nSee it."])
+    store("my_labels", None, "1.0.0", "label", ["x"])
+    patch = pytest.MonkeyPatch()
+    builder = tfds.builder
+
+    def local_builder(name, **options):
+        return builder(name, data_dir=str(folder), **options)
+
+    patch.setattr(tfds, "builder", local_builder)
+    yield folder
+    patch.undo()
+
+
+def test_wikipedia():
+    name = "tfds:wikipedia/20230601.en"
+    found = list(tfds_corpora.documents(name))
+    assert sorted(found) == sorted(
+        [f"Town {number} is a town. It is old.", "It grew. Then it shrank."] for number in range(25)
+    )
+    assert tfds_corpora.size(name) == (25, "1.0.0")
+    parts = tfds_corpora.slices(name, 10)
+    assert parts == [f"{name}@train[{start}:{min(start + 10, 25)}]" for start in (0, 10, 20)]
+    assert [document for part in parts for document in tfds_corpora.documents(part)] == found
+    assert tfds_corpora.slices(f"{name}@train[20%:80%]", 10) == [
+        f"{name}@train[5:15]",
+        f"{name}@train[15:20]",
+    ]
+    assert len(list(tfds_corpora.documents(f"{name}@test"))) == 1
+
+
+def test_wiki40b_books_and_others():
+    assert list(tfds_corpora.documents("tfds:wiki40b/en")) == [
+        ["Leeds is a city.", "It is old.", "It is big."]
+    ]
+    assert list(tfds_corpora.documents("tfds:pg19")) == [[CHAPTER.strip()], [CHAPTER.strip()]]
+    assert list(tfds_corpora.documents("tfds:my_reviews")) == [["Good film.", "See it."]]
+
+
+def test_sentences_of_a_corpus(tmp_path):
+    name = "tfds:wikipedia/20230601.en@train[:5]"
+    counts = split_files([name, "tfds:wiki40b/en"], tmp_path / "out")
+    assert counts["wikipedia-20230601.en-train-000000000.txt.gz"]["sentences"] == 20
+    path = tmp_path / "out" / "wiki40b-en-train-000000000.txt.gz"
+    assert list(documents(str(path))) == [["Leeds is a city.", "It is old.", "It is big."]]
+    before = path.stat().st_mtime_ns
+    assert split_files([name, "tfds:wiki40b/en"], tmp_path / "out") == counts
+    assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("tfds:lm1b", "shuffled sentences"),
+        ("tfds:no_such_corpus", "not in TensorFlow Datasets"),
+        ("tfds:wiki40b/xx_none", "not in TensorFlow Datasets"),
+        ("tfds:wiki40b/en@dev", "no split 'dev'; there are .*train"),
+        ("tfds:my_labels", "none of the fields text, .*its fields: label"),
+        ("tfds:", "name a data set"),
+    ],
+)
+def test_errors(name, message):
+    with pytest.raises(UserError, match=message):
+        list(tfds_corpora.documents(name))
+
+
+def test_data_that_cannot_be_prepared(monkeypatch):
+    import tensorflow_datasets as tfds
+
+    def offline(self, **options):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
+    with pytest.raises(UserError, match=r"could not be prepared: ConnectionError: no network"):
+        tfds_corpora.slices("tfds:wiki40b/de")

@@ -1,0 +1,52 @@
+"""Records made on Apache Beam are the records made on one machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpora import write_corpus, write_vocabulary
+
+from data_prep.create_pretraining_data import create
+from official_bert.errors import UserError
+
+OPTIONS = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, "held_out": 0.1}
+ROOT = Path(__file__).parents[3]
+
+
+def contents(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    "beam_options",
+    [
+        ["direct_running_mode=in_memory"],
+        ["direct_running_mode=multi_processing", "direct_num_workers=2"],
+    ],
+    ids=["one", "two workers"],
+)
+def test_beam_makes_the_records_of_the_local_mode(tmp_path, beam_options):
+    pytest.importorskip("apache_beam", reason="needs the extra `beam`")
+    vocab = write_vocabulary(tmp_path / "vocab.txt")
+    path = write_corpus(tmp_path / "a.txt", documents=120)
+    create(path, vocab, str(tmp_path / "local"), progress=False, **OPTIONS)
+    flags = [f"--{name}={value}" for name, value in OPTIONS.items()]
+    flags += ["--runner=DirectRunner"]
+    flags += [f"--beam_options={','.join(beam_options)}"]
+    command = [sys.executable, "-m", "data_prep.create_pretraining_data", f"--input={path}"]
+    command += [f"--vocab={vocab}", f"--output={tmp_path / 'beam'}", *flags]
+    run = subprocess.run(
+        command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert contents(tmp_path / "beam") == contents(tmp_path / "local")
+
+
+def test_without_beam_the_error_says_what_to_install(monkeypatch):
+    from data_prep.jobs.beam import BeamWorkers
+
+    monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
+    with pytest.raises(UserError, match=r"official-bert\[beam\]"):
+        BeamWorkers("DirectRunner")

@@ -1,0 +1,127 @@
+"""Masked-LM corruption: Table 8's rates, the number of predictions, whole words."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep.pretraining.masking import MaskingRates, mask_rows, prediction_counts
+from data_prep.pretraining.random_streams import RandomStream
+from official_bert.errors import UserError
+
+VOCAB, CLS, SEP, MASK = 1000, 2, 3, 4
+
+
+def rows(number, length, seed=0):
+    """Rows [CLS] ... [SEP] padded, their candidates and lengths."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(3, length + 1, number)
+    ids = generator.integers(10, VOCAB, (number, length)).astype(np.uint16)
+    column = np.arange(length)
+    ids[:, 0] = CLS
+    ids[column == lengths[:, None] - 1] = SEP
+    ids[column >= lengths[:, None]] = 0
+    return ids, (column > 0) & (column < lengths[:, None] - 1), lengths
+
+
+def mask(ids, candidates, lengths, seed=0, **options):
+    options = {"masked_lm_prob": 0.15, "max_predictions": 20} | options
+    return mask_rows(
+        ids,
+        candidates,
+        lengths,
+        RandomStream(seed),
+        vocab_size=VOCAB,
+        mask_id=MASK,
+        **options,
+    )
+
+
+def test_prediction_counts_round_halves_to_even_as_the_original_does():
+    lengths = np.arange(3, 600)
+    expected = [min(76, max(1, int(round(length * 0.15)))) for length in lengths.tolist()]
+    assert prediction_counts(lengths, 0.15, 76).tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(5, 70), st.integers(1, 30), st.floats(0, 1), st.booleans(), st.integers(0, 2**32)
+)
+def test_rows_can_be_restored_and_specials_stay(length, predictions, prob, whole_word, seed):
+    ids, candidates, lengths = rows(40, length, seed)
+    continues = (ids % 3 == 0) & (np.arange(length) > 1) if whole_word else None
+    masked = mask(
+        ids,
+        candidates,
+        lengths,
+        seed,
+        masked_lm_prob=prob,
+        max_predictions=predictions,
+        continues=continues,
+    )
+    wanted = np.minimum(prediction_counts(lengths, prob, predictions), candidates.sum(axis=1))
+    assert (masked.counts <= wanted).all()
+    if not whole_word:
+        assert (masked.counts == wanted).all()
+    restored = masked.input_ids.copy()
+    for row, count in enumerate(masked.counts):
+        places = masked.positions[row, :count]
+        assert (np.diff(places.astype(int)) > 0).all()
+        assert candidates[row, places].all()
+        restored[row, places] = masked.ids[row, :count]
+        assert not masked.positions[row, count:].any() and not masked.ids[row, count:].any()
+    np.testing.assert_array_equal(restored, ids)
+
+
+@pytest.mark.parametrize("whole_word", [False, True])
+@pytest.mark.parametrize(
+    "rates", [(0.8, 0.1, 0.1), (1, 0, 0), (0.8, 0, 0.2), (0.8, 0.2, 0), (0, 0.2, 0.8), (0, 0, 1)]
+)
+def test_rates_of_table_8(rates, whole_word):
+    ids, candidates, lengths = rows(3000, 64)
+    continues = (ids % 4 == 0) & (np.arange(64) > 1) if whole_word else None
+    masked = mask(ids, candidates, lengths, rates=MaskingRates(*rates), continues=continues)
+    used = np.arange(20) < masked.counts[:, None]
+    places = masked.positions.astype(int)
+    now = np.take_along_axis(masked.input_ids, places, axis=1)[used]
+    before = masked.ids[used]
+    number = len(now)
+    shares = [(now == MASK).mean(), (now == before).mean()]
+    shares.append(((now != before) & (now != MASK)).mean())
+    # A random token is [MASK] itself or the old one in 1 case of 1,000 each.
+    expected = np.array(rates) + np.array([1, 1, -2]) * rates[2] / VOCAB
+    assert np.abs(shares - expected).max() < 4 * 0.5 / number**0.5
+    if rates[2]:
+        random = now[(now != before) & (now != MASK)]
+        assert random.min() < 20 and random.max() > VOCAB - 20  # of the whole vocabulary
+        assert abs(random.mean() - VOCAB / 2) < 4 * VOCAB / 12**0.5 / len(random) ** 0.5
+
+
+def test_positions_are_uniform():
+    ids = np.full((4000, 22), 50, np.uint16)
+    candidates = np.zeros((4000, 22), bool)
+    candidates[:, 1:21] = True
+    masked = mask(ids, candidates, np.full(4000, 22), max_predictions=3)
+    counts = np.bincount(masked.positions.ravel(), minlength=22)
+    assert counts[0] == counts[21] == 0
+    assert np.abs(counts[1:21] - 600).max() < 4.5 * (600 * 0.85) ** 0.5
+
+
+def test_whole_words_are_masked_whole_and_use_the_budget():
+    ids, candidates, lengths = rows(500, 64)
+    continues = (ids % 3 == 0) & (np.arange(64) > 1)
+    masked = mask(ids, candidates, lengths, continues=continues)
+    for row, count in enumerate(masked.counts):
+        chosen = np.zeros(64, bool)
+        chosen[masked.positions[row, :count]] = True
+        inside = np.flatnonzero(candidates[row] & continues[row])
+        np.testing.assert_array_equal(chosen[inside], chosen[inside - 1])
+    full = prediction_counts(lengths, 0.15, 20)
+    assert (masked.counts == full).mean() > 0.95  # single pieces fill what long words leave
+
+
+def test_wrong_rates_are_refused():
+    with pytest.raises(UserError, match="sum to 1"):
+        MaskingRates(0.8, 0.1, 0.2)
+    with pytest.raises(UserError, match="sum to 1"):
+        MaskingRates(1.2, -0.1, -0.1)

@@ -1,0 +1,190 @@
+"""Plans: every configuration at every scale, what is shared, what is in the keys."""
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+
+from experiments import ablate
+from experiments.tables import cost, plan
+from experiments.tables.grid import Grid
+from experiments.tables.nli_mixture import mix
+from experiments.training import example_scores, flops
+from experiments.training.config import FinetuneConfig, load_config
+from official_bert.errors import UserError
+
+TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("scale", ["paper", "gpu", "cpu", "smoke"])
+def test_every_table_has_every_scale(name, scale):
+    ablation = load_config(f"{name}:{scale}")
+    assert (ablation.name, ablation.scale) == (name, scale)
+    assert ablation.rows and ablation.columns
+    paper_rows = [row.paper_row for row in ablation.rows if row.paper_row]
+    assert paper_rows or name in ("table6", "figure5")
+
+
+def test_unknown_scale_lists_the_valid_ones():
+    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke"):
+        load_config("table5:huge")
+
+
+def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
+    ablation = load_config("table5:smoke")
+    bert, no_nsp, ltr = (ablation.variant(n).pretrain for n in ("BERT", "No NSP", "LTR & No NSP"))
+    assert dataclasses.replace(bert, use_nsp=False) == no_nsp
+    assert ltr.bert.attention_direction == "left_to_right" and not ltr.use_nsp
+    made = plan.plan(ablation)
+    assert len(made.pretrains) == 3
+    bilstm = [c for c in made.cells if "BiLSTM" in c.name]
+    assert bilstm and all(c.config["bilstm"] for c in bilstm)
+    assert all(c.needs == (made.pretrains["LTR & No NSP", 1],) for c in bilstm)
+
+
+def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
+    monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
+    ablation = load_config("table2:smoke", {"data_dir": str(data_dir)})
+    made = plan.plan(ablation)
+    runs = [made.runs[ablation.rows[0].label, label] for label in ("dev EM", "dev F1")]
+    assert runs[0] == runs[1]
+
+
+def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
+    ablation = load_config("quickstart:smoke")
+
+    def keys(changed):
+        made = plan.plan(changed)
+        grid = Grid(made.cells, tmp_path)
+        return {name: grid.key(name) for name in grid.cells}
+
+    base = keys(ablation)
+    variants = list(ablation.variants)
+    watched = dataclasses.replace(variants[0].pretrain, log_every=7, save_every=3)
+    variants[0] = dataclasses.replace(variants[0], pretrain=watched)
+    assert keys(dataclasses.replace(ablation, variants=tuple(variants))) == base
+    slower = dataclasses.replace(variants[0].pretrain, learning_rate=1e-5)
+    variants[0] = dataclasses.replace(variants[0], pretrain=slower)
+    changed = keys(dataclasses.replace(ablation, variants=tuple(variants)))
+    different = {name for name in base if base[name] != changed[name]}
+    assert "pretrain/BERT/1" in different and "finetune/SNLI/BERT/1-1" in different
+    assert "pretrain/No NSP/1" not in different
+    assert not any("random" in name for name in different)
+
+
+def test_missing_data_folder_is_a_clear_error():
+    ablation = dataclasses.replace(load_config("table5:cpu"), data_dir="")
+    with pytest.raises(UserError, match="set BERT_DATA_DIR or --config.data_dir"):
+        plan.plan(ablation)
+
+
+def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
+    text = ablate.dry_run(load_config("quickstart:smoke"), tmp_path, measure=False)
+    lines = text.splitlines()
+    assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
+    row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
+    assert "pending" in row and "GFLOP" in row
+    assert "18 cells; still to do" in text
+    assert not any(tmp_path.iterdir())
+
+
+def test_flops_by_hand():
+    ablation = load_config("quickstart:cpu")
+    bert = ablation.variant("BERT").pretrain.bert
+    # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
+    per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
+    assert flops.encoder_flops(bert, 1, 64) == 2 * 64 * per_token
+    assert flops.head_flops(bert, 10) == 10 * 2 * 128 * (128 + 4096)
+
+
+def test_parameter_counts_are_the_papers():
+    from official_bert.config import named_config
+
+    assert flops.parameters(named_config("base")) == 109_482_240
+    assert flops.parameters(named_config("large")) == 335_141_888
+
+
+def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
+    ablate._check_config(tmp_path, load_config("quickstart:smoke"))
+    ablate._check_config(tmp_path, load_config("quickstart:smoke"))
+    with pytest.raises(UserError, match='scale: "smoke" -> "quickstart"'):
+        ablate._check_config(tmp_path, load_config("quickstart:cpu"))
+
+
+def test_nli_mixture_keeps_premises_apart(tmp_path):
+    rows = [f"p{i // 3}\th{i}\t{('entailment', 'neutral', 'contradiction')[i % 3]}" for i in
+            range(300)]  # fmt: skip
+    (tmp_path / "mnli.tsv").write_text("sentence1\tsentence2\tgold_label\n" + "\n".join(rows))
+    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tneutral\n")
+    counts = mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
+    assert counts["train"] + counts["dev"] == 301 and counts["dev"] > 60
+    premises = []
+    for name in ("train", "dev"):
+        lines = (tmp_path / "out" / f"{name}.tsv").read_text().splitlines()[1:]
+        premises.append({line.split("\t")[0] for line in lines})
+    assert not premises[0] & premises[1]
+    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tmaybe\n")
+    with pytest.raises(UserError, match="snli.tsv line 2: label 'maybe'"):
+        mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
+
+
+def test_progress_names_the_score_of_cells_that_have_one():
+    tuned = {"main_metric": "f1", "dev": {"f1": 0.5, "accuracy": 0.7}}
+    assert ablate._headline(tuned) == ", dev f1 50.0"
+    assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
+    assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
+    assert ablate._headline(None) == ""
+
+
+def test_windows_of_a_paragraph_count_in_the_estimate():
+    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
+    assert cost.windows(squad) == 1
+    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
+    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
+    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
+
+
+class BinaryTask:
+    head = {"head": "classification", "problem": "single_label", "labels": ["no", "yes"]}
+    metrics = ("f1", "accuracy", "matthews")
+
+    def score(self, examples, predictions):
+        from data_prep.tasks.metrics import classification_scores
+
+        gold = [example.label for example in examples]
+        return classification_scores(gold, [p["label"] for p in predictions], ["no", "yes"])
+
+
+@dataclasses.dataclass
+class Labelled:
+    label: str
+
+
+def test_example_statistics_sum_to_the_metrics(tmp_path):
+    from experiments.tables.intervals import MEASURES
+
+    rng = np.random.default_rng(0)
+    examples = [Labelled(str(x)) for x in rng.choice(["no", "yes"], 200)]
+    predictions = [{"label": str(x)} for x in rng.choice(["no", "yes"], 200)]
+    task = BinaryTask()
+    example_scores.save(tmp_path / "scores.npz", task, examples, predictions)
+    expected = task.score(examples, predictions)
+    for metric in task.metrics:
+        measure, table = example_scores.load(tmp_path / "scores.npz", metric)
+        assert table.shape[0] == 200
+        assert MEASURES[measure](table.sum(axis=0)) == pytest.approx(100 * expected[metric])
+    assert example_scores.load(tmp_path / "scores.npz", "other") is None
+    assert example_scores.load(tmp_path / "none.npz", "f1") is None
+
+
+def test_help_answers_without_tensorflow():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, experiments.ablate, experiments.report\n"
+        "assert not {'tensorflow', 'keras', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

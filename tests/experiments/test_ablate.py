@@ -1,0 +1,105 @@
+"""A whole ablation with real cells, killed in the middle: the same table as without the kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """
+import dataclasses
+from experiments.tables.ablation import Ablation, Column, Export, Row, Variant
+from experiments.tables.claims import Claim, Comparison
+from experiments.training.config import FinetuneConfig, Phase
+from experiments.configs.scales import HELDOUT_LOSS, get_scale
+
+
+def get_config():
+    scale = get_scale("smoke")
+    bert = dataclasses.replace(
+        scale.bert.bert, hidden_size=16, intermediate_size=32, num_hidden_layers=1
+    )
+    pretrain = dataclasses.replace(
+        scale.bert, bert=bert, phases=(Phase("length 64", 64, 60),), num_warmup_steps=6,
+        train_batch_size=8, eval_every=30, save_every=10, steps_per_loop=5,
+        max_heldout_examples=64,
+    )
+    finetune = dataclasses.replace(
+        scale.columns["SST-2"].finetune, max_train_examples=128, max_dev_examples=100,
+        num_train_epochs=1.0,
+    )
+    return Ablation(
+        name="table5",
+        title="In a test",
+        variants=(Variant("BERT", pretrain), Variant("random", pretrain, random_init=True)),
+        columns=(HELDOUT_LOSS, Column("spam", finetune, "accuracy", paper_column="SST-2")),
+        rows=(Row("BERT", "BERT", paper_row="BERT"), Row("random", "random", reference=True)),
+        claims=(Claim("c", "it helps", "3.1", (Comparison("spam", "BERT", "random"),)),),
+        exports=(Export("BERT", "spam", ("WIN a prize now", "see you at six")),),
+        **scale.fields(),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """(results of an uninterrupted run, results of a killed and repeated one, its folder)."""
+    folder = tmp_path_factory.mktemp("ablation")
+    config = folder / "tiny.py"
+    config.write_text(CONFIG)
+
+    def command(workdir):
+        arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=2"]
+        return [sys.executable, "-m", "experiments.ablate", *arguments]
+
+    quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    whole = subprocess.Popen(command("whole"), **quiet)
+    cut = subprocess.Popen(command("cut"), **quiet)
+    end = time.time() + 240
+    # Killed between two checkpoints of the pre-training.
+    while not list((folder / "cut" / "cells").glob("pretrain-*/run/checkpoints/*")):
+        assert time.time() < end and cut.poll() is None, "nothing to kill"
+        time.sleep(0.02)
+    os.kill(cut.pid, signal.SIGKILL)
+    cut.wait()
+    assert not (folder / "cut" / "results.json").exists()
+    again = subprocess.run(command("cut"), cwd=ROOT, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    assert whole.wait() == 0
+    read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "cut")]
+    return *read, folder / "cut", again.stdout
+
+
+def test_a_killed_run_ends_with_the_same_table(tables):
+    whole, cut, *_ = tables
+    assert whole["rows"] == cut["rows"]
+    assert whole["baselines"] == cut["baselines"]
+    assert whole["verdicts"] == cut["verdicts"]
+
+
+def test_the_table_is_complete_and_honest(tables):
+    _, results, folder, printed = tables
+    assert results["cells"] == {"finished": 6, "failed": 0, "pending": 0, "running": 0}
+    bert, random = results["rows"]
+    assert bert["cells"]["spam"]["paper"] == 92.7
+    assert 0 < bert["cells"]["held-out loss"]["mean"] < results["baselines"]["held-out loss"] + 2
+    assert "mean" not in random["cells"]["held-out loss"]
+    # 60 steps of a model 16 wide teach nothing: the claim must not be decided by them.
+    assert results["verdicts"][0]["verdict"] == "not decided at this scale"
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert "Table 5: In a test" in printed
+    assert printed.rstrip().endswith(str(folder / "report.html"))
+
+
+def test_the_exported_classifier_answers(tables):
+    _, results, _, printed = tables
+    answers = results["exports"][0]["answers"]
+    assert [a["text"] for a in answers] == ["WIN a prize now", "see you at six"]
+    assert all(a["label"] in ("ham", "spam") and 0.5 <= a["probability"] <= 1 for a in answers)
+    assert Path(results["exports"][0]["saved_model"], "saved_model.pb").exists()
+    assert "SavedModel: " in printed

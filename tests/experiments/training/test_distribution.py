@@ -1,0 +1,323 @@
+"""Replicas, micro-batches and processes take the steps that one device takes with the same batch.
+
+Logical CPU devices have to be made before TensorFlow starts, so everything that needs several runs
+in one process of its own, whose results the tests compare.
+"""
+
+import json
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments.training.config import Phase
+
+_ROOT = Path(__file__).parents[3]
+STEPS = 20
+pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of `_all_runs`."""
+    folder = tmp_path_factory.mktemp("distribution")
+    # A process for each number of devices: TensorFlow's collective groups are made once a process.
+    paths = [folder / f"{devices}.pickle" for devices in (2, 4)]
+    processes = [
+        subprocess.Popen([sys.executable, __file__, path.stem, str(path)], env=_environment())
+        for path in paths
+    ]
+    assert [process.wait(580) for process in processes] == [0, 0]
+    parts = [pickle.loads(path.read_bytes()) for path in paths]
+    return parts[0] | parts[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accumulated_4",
+        "mirrored_2_accumulated_2",
+        "mirrored_4",
+        "mirrored_4_accumulated_2",
+    ],
+)
+def test_equals_one_device(runs, name):
+    one, other = runs["one_device"], runs[name]
+    np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(other["norm"], one["norm"], rtol=1e-4)
+    assert len(other["weights"]) == len(one["weights"])
+    for a, b in zip(other["weights"], one["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_the_comparison_covers_clipping_and_unequal_shares(runs):
+    assert (np.array(runs["one_device"]["norm"]) > _CLIP).mean() > 0.5
+    assert (np.array(runs["one_device"]["norm"]) < _CLIP).any()
+    predictions = runs["predictions_of_halves"]
+    assert predictions[0] != predictions[1]
+
+
+def test_replicas_draw_different_dropout_masks(runs):
+    first, second = runs["outputs_of_replicas_with_equal_rows"]
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_dropout_is_reproducible_from_the_seed(runs):
+    again, other = runs["dropout_again"], runs["dropout_other_seed"]
+    np.testing.assert_array_equal(runs["dropout"]["loss"], again["loss"])
+    for a, b in zip(runs["dropout"]["weights"], again["weights"], strict=True):
+        np.testing.assert_array_equal(a, b)
+    # The weights differ, too; at the first step only the mask tells these losses apart.
+    assert runs["dropout_same_weights_other_seed"] != runs["dropout"]["loss"][0]
+    assert other["loss"] != again["loss"]
+
+
+def test_fine_tuning_on_replicas_equals_one_device(runs):
+    one, other = runs["finetune_one_device"], runs["finetune_mirrored_2"]
+    assert one["dev"] == other["dev"]
+    assert one["loss"][-1] < one["loss"][0] - 0.02 and len(one["loss"]) == STEPS
+    np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
+    for a, b in zip(other["weights"], one["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_two_processes_with_accumulation_equal_one_device(tmp_path):
+    data = tiny_runs.make_records(tmp_path)
+    ports = [_free_port() for _ in range(2)]
+    cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, "worker", str(data), str(tmp_path / "two")],
+            env={
+                **_environment(),
+                "TF_CONFIG": json.dumps(
+                    {"cluster": cluster, "task": {"type": "worker", "index": index}}
+                ),
+                "DISTRIBUTE": "multi_worker",
+            },
+        )
+        for index in range(2)
+    ]
+    from experiments import pretrain
+    from official_bert.checkpoints import model_folder
+
+    one = pretrain.run(_config_of_workers(data), tmp_path / "one", progress=False)
+    for process in processes:
+        assert process.wait(580) == 0
+    two = json.loads((tmp_path / "two" / "results.json").read_text())
+    for name, value in one["heldout"].items():
+        assert two["heldout"][name] == pytest.approx(value, abs=1e-5)
+    norms, _ = (_logged(tmp_path / name, "gradient_norm") for name in ("one", "two"))
+    assert len(norms) == STEPS and min(norms) > _CLIP  # all of them clipped
+    losses = [_logged(tmp_path / name, "loss") for name in ("one", "two")]
+    np.testing.assert_allclose(*losses, rtol=0, atol=1e-5)
+    first, second = (
+        model_folder.load(tmp_path / name / "model").model.get_weights() for name in ("one", "two")
+    )
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+_CLIP = 0.8
+
+
+def _all_runs(devices):
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * devices,
+    )
+    from experiments.training import distribution
+
+    one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
+    quiet = _quiet()
+    batches = _batches()
+    if devices == 4:
+        return {
+            "mirrored_4": _train(mirrored, quiet, batches),
+            "mirrored_4_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
+        }
+    noisy = tiny_runs.bert()
+    results = {
+        "one_device": _train(one, quiet, batches),
+        "accumulated_4": _train(one, quiet, batches, accumulation=4),
+        "mirrored_2_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
+        "dropout": _train(mirrored, noisy, batches),
+        "dropout_again": _train(mirrored, noisy, batches),
+        "dropout_other_seed": _train(mirrored, noisy, batches, seed=8),
+        "predictions_of_halves": [
+            float(sum(b["masked_lm_weights"][half].sum() for b in batches))
+            for half in (slice(0, 8), slice(8, 16))
+        ],
+    }
+    for name in ("one_device", "mirrored"):
+        key = "finetune_one_device" if name == "one_device" else "finetune_mirrored_2"
+        results[key] = _finetune(name)
+    same_weights = _train(mirrored, noisy, batches[:1], seed=7, mask_seed=9)
+    results["dropout_same_weights_other_seed"] = same_weights["loss"][0]
+
+    from official_bert.pretraining import BertPretrainer
+    from official_bert.randomness import make_seed
+
+    # Both replicas get the same rows, so only their masks can differ.
+    with mirrored.scope():
+        model = BertPretrainer(noisy, seed=1)
+
+    @tf.function
+    def outputs():
+        def of_replica():
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            batch = {name: tf.constant(x) for name, x in batches[0].items()}
+            return model(batch, training=True, seed=make_seed(7, 3, replica))["masked_lm_logits"]
+
+        return mirrored.run(of_replica)
+
+    parts = mirrored.experimental_local_results(outputs())
+    results["outputs_of_replicas_with_equal_rows"] = [part.numpy() for part in parts]
+    return results
+
+
+def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
+    import tensorflow as tf
+
+    from experiments.training import distribution
+    from experiments.training.train_step import StepOptions
+    from experiments.training.trainer import get_trainer
+    from official_bert.pretraining import BertPretrainer
+
+    options = StepOptions(accumulation=accumulation, train_metrics=True, clip_norm=_CLIP)
+    trainer = get_trainer(
+        ("test", bert), lambda s: BertPretrainer(bert, seed=s), strategy, options, "float32", seed
+    )
+    if mask_seed is not None:
+        trainer._run_seed = mask_seed
+    trainer.set_schedule(1e-3, 4, 25)
+    stacked = {name: np.stack([b[name] for b in batches]) for name in batches[0]}
+    dataset = tf.data.Dataset.from_tensor_slices(stacked)
+    iterator = distribution.distribute_dataset(dataset, strategy)
+    metrics = trainer.train_from(iterator, len(batches))
+    return {
+        "loss": metrics["loss"].tolist(),
+        "norm": metrics["gradient_norm"].tolist(),
+        "weights": trainer.weights(),
+    }
+
+
+def _finetune(distribute):
+    """Dev scores, losses and weights of a small classifier; the last dev batch is not full."""
+    from experiments import finetune
+    from experiments.training.config import FinetuneConfig
+    from official_bert.checkpoints import model_folder
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        os.environ["OFFICIAL_BERT_CACHE"] = str(folder / "features")
+        config = FinetuneConfig(
+            task="text_classification",
+            data_dir=str(tiny_runs.write_labelled_texts(folder)),
+            bert=tiny_runs.bert(),
+            vocab=str(tiny_runs.write_vocab(folder / "vocab.txt")),
+            max_seq_length=16,
+            train_batch_size=16,
+            learning_rate=1e-2,
+            num_train_epochs=2.0,
+            dropout=0.0,
+            log_every=1,
+            distribute=distribute,
+        )
+        results = finetune.run(config, folder / "run", progress=False)
+        return {
+            "dev": results["dev"],
+            "loss": _logged(folder / "run", "loss"),
+            "weights": model_folder.load(folder / "run" / "model").model.get_weights(),
+        }
+
+
+def _logged(workdir, name):
+    lines = (json.loads(line) for line in (workdir / "metrics.jsonl").open())
+    return [line[name] for line in lines if name in line]
+
+
+def _batches(rows=16, length=16, predictions=6):
+    """Batches whose first rows predict more tokens than their last, so that means of means fail.
+
+    One batch predicts a single token: what is added to the number of predictions then shows.
+    """
+    draw = np.random.default_rng(5)
+    vocab = tiny_runs.bert().vocab_size
+    batches = []
+    for step in range(STEPS):
+        weights = (draw.random((rows, predictions)) < np.linspace(1.0, 0.3, rows)[:, None]) * 1.0
+        if step == 3:
+            weights = np.eye(rows, predictions) * (np.arange(rows) == 0)[:, None]
+        lengths = draw.integers(8, length + 1, rows)
+        batches.append(
+            {
+                "input_ids": draw.integers(0, vocab, (rows, length)).astype(np.int32),
+                "input_mask": (np.arange(length) < lengths[:, None]).astype(np.int32),
+                "segment_ids": draw.integers(0, 2, (rows, length)).astype(np.int32),
+                "masked_lm_positions": draw.integers(0, 8, (rows, predictions)).astype(np.int32),
+                "masked_lm_ids": draw.integers(0, vocab, (rows, predictions)).astype(np.int32),
+                "masked_lm_weights": weights.astype(np.float32),
+                "next_sentence_labels": draw.integers(0, 2, (rows, 1)).astype(np.int32),
+            }
+        )
+    return batches
+
+
+def _worker(data, workdir):
+    from experiments import pretrain
+
+    config = _config_of_workers(
+        Path(data), distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2
+    )
+    pretrain.run(config, workdir, progress=False)
+
+
+def _quiet():
+    """Without dropout, and with BERT's initial deviation."""
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return tiny_runs.bert(initializer_range=0.02, **rates)
+
+
+def _config_of_workers(data, **fields):
+    records = str(data / "records")
+    return tiny_runs.pretrain_config(
+        data,
+        bert=_quiet(),
+        learning_rate=1e-3,
+        clip_norm=_CLIP,
+        log_every=1,
+        phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
+        **fields,
+    )
+
+
+def _environment():
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(_ROOT), str(Path(__file__).parents[1])]),
+        "CUDA_VISIBLE_DEVICES": "",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+
+
+def _free_port():
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        return listening.getsockname()[1]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "worker":
+        _worker(*sys.argv[2:])
+    else:
+        Path(sys.argv[2]).write_bytes(pickle.dumps(_all_runs(int(sys.argv[1]))))

@@ -1,0 +1,203 @@
+"""Configurations: files, scales, typed overrides, and errors that help."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+
+from experiments.training import config as configs
+from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, load_config, override
+from experiments.training.run_folder import RunFolder
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from experiments.training.config import Phase, PretrainConfig\n"
+        "def get_config(scale='small'):\n"
+        "    phases = (Phase(), Phase('b', 512))\n"
+        "    return PretrainConfig(bert='tiny', seed=len(scale), phases=phases)\n"
+    )
+    return path
+
+
+def test_file_scale_and_overrides(config_file):
+    config = load_config(
+        f"{config_file}:full",
+        [
+            "learning_rate=3e-5",
+            "num_warmup_steps=1e3",
+            "use_nsp=false",
+            "phases.1.records=a,b.tfrecord",
+            "bert.hidden_dropout_prob=0",
+            "snapshots=10,20",
+        ],
+    )
+    assert config.seed == len("full")
+    assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
+    assert config.use_nsp is False
+    assert config.phases[1] == Phase("a,b.tfrecord", 512)
+    assert config.bert == dataclasses.replace(configs.resolve_bert("tiny"), hidden_dropout_prob=0.0)
+    assert config.snapshots == (10, 20)
+    assert load_config(str(config_file)).seed == len("small")
+
+
+def test_order_of_overrides_name_of_a_size_then_its_fields():
+    config = override(PretrainConfig(), {"bert": "mini", "bert.vocab_size": "99"})
+    assert (config.bert.hidden_size, config.bert.vocab_size) == (256, 99)
+
+
+def test_dictionaries_take_keys_and_json():
+    config = override(FinetuneConfig(), ["task_options.dev_fraction=0.2", "task_options.a=x"])
+    assert config.task_options == {"dev_fraction": 0.2, "a": "x"}
+    config = override(config, ['task_options={"labels": ["p", "q"]}'])
+    assert config.task_options == {"labels": ["p", "q"]}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ("learnin_rate=1", r'unknown field "learnin_rate" \(did you mean "learning_rate"\?\)'),
+        ("nothing=1", "valid fields: bert, vocab, "),
+        ("learning_rate=fast", "learning_rate=fast: expected float"),
+        ("use_nsp=maybe", "expected bool"),
+        ("seed=1.5", "expected int"),
+        ("phases.2.records=x", "no position among 1"),
+        ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
+        ("seed.x=1", "no parts"),
+        ("seed", "has no value"),
+        ("distribute=horovod", "valid: one_device, mirrored, multi_worker, tpu"),
+        ("train_batch_size=0", "must be > 0"),
+        ("bert.hidden_size=-1", "hidden_size must be positive"),
+    ],
+)
+def test_wrong_overrides_say_what_to_do(change, message):
+    with pytest.raises(UserError, match=message):
+        override(PretrainConfig(), [change])
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("no_such_config", "files in experiments/configs: .*glue"),
+        ("glue:nope", 'no scale "nope" in this configuration; valid: paper'),
+    ],
+)
+def test_wrong_files_and_scales(source, message):
+    with pytest.raises(UserError, match=message):
+        load_config(source)
+
+
+def test_every_configuration_and_scale_loads():
+    for name, scales in {
+        "pretrain": ("base", "large", "mini", "tiny", "smoke"),
+        "glue": ("paper", "large", "small", "smoke"),
+        "squad": ("v1", "v2", "v1_smoke", "v2_smoke"),
+        "swag": ("paper", "smoke"),
+        "ner": ("paper", "smoke"),
+        "ner_features": ("embeddings", "concat_last_four", "weighted_sum_all"),
+        "text_classification": ("base", "small", "smoke"),
+    }.items():
+        for scale in scales:
+            config = load_config(f"{name}:{scale}")
+            kind = PretrainConfig if name == "pretrain" else FinetuneConfig
+            assert isinstance(config, kind)
+            assert (
+                configs.from_dict(kind, json.loads(json.dumps(configs.to_dict(config)))) == config
+            )
+
+
+def test_papers_hyper_parameters():
+    squad = load_config("squad:v2")
+    assert (squad.train_batch_size, squad.learning_rate, squad.num_train_epochs) == (48, 5e-5, 2)
+    assert (squad.max_seq_length, squad.task_options["doc_stride"]) == (384, 128)
+    swag = load_config("swag")
+    assert (swag.train_batch_size, swag.learning_rate, swag.num_train_epochs) == (16, 2e-5, 3)
+    base = load_config("pretrain:base")
+    assert base.num_train_steps == 1_000_000
+    assert base.phases[0].num_train_steps == 0.9 * base.num_train_steps
+
+
+def test_hash_ignores_bookkeeping_and_names_of_sizes():
+    base = PretrainConfig(bert="tiny")
+    same = dataclasses.replace(base, bert=configs.resolve_bert("tiny"), log_every=7, save_every=3)
+    other = dataclasses.replace(base, seed=1)
+    assert configs.config_hash(base) == configs.config_hash(same) != configs.config_hash(other)
+
+
+def test_other_options_in_a_folder_are_listed(tmp_path):
+    base = PretrainConfig(bert=BertConfig(hidden_size=12))
+    RunFolder(tmp_path, base)
+    assert not RunFolder(tmp_path, dataclasses.replace(base, seed=2)).continued  # never began
+    RunFolder(tmp_path, base)
+    (tmp_path / "metrics.jsonl").touch()
+    assert RunFolder(tmp_path, dataclasses.replace(base, log_every=1)).continued
+    changed = dataclasses.replace(
+        base, seed=1, bert=BertConfig(hidden_size=24), phases=(Phase("other"),)
+    )
+    with pytest.raises(UserError) as error:
+        RunFolder(tmp_path, changed)
+    for difference in (
+        "seed: 12345 -> 1",
+        "bert.hidden_size: 12 -> 24",
+        'phases.0.records: "" -> "other"',
+        "--overwrite",
+    ):
+        assert difference in str(error.value)
+    (tmp_path / "mine.txt").write_text("not of the run")
+    (tmp_path / "results.json").write_text("{}")
+    RunFolder(tmp_path, changed, overwrite=True)
+    assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
+
+
+def test_a_run_of_another_kind_is_refused(tmp_path):
+    RunFolder(tmp_path, PretrainConfig())
+    (tmp_path / "metrics.jsonl").touch()
+    with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
+        RunFolder(tmp_path, FinetuneConfig())
+
+
+def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
+    folder = RunFolder(tmp_path, PretrainConfig())
+    lines = [json.dumps({"step": step}) for step in (1, 5, 9)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 1']) + "\n")
+    folder.forget_metrics_after(5)
+    assert (tmp_path / "metrics.jsonl").read_text() == "\n".join(lines[:2]) + "\n"
+
+
+def test_commands_explain_themselves_and_their_mistakes(tmp_path):
+    # Every call below is a process without TensorFlow; the limit only catches its import.
+    def run(command, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", f"experiments.{command}", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(configs.CONFIGS.parents[1]), "PATH": "/usr/bin"},
+        )
+        imported = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
+        messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
+        assert "tensorflow" not in imported and "keras" not in imported
+        return done.returncode, done.stdout, "\n".join(messages)
+
+    for command, flag in (
+        ("pretrain", "--workdir"),
+        ("finetune", "--search"),
+        ("evaluate", "--records"),
+        ("predict", "--input"),
+    ):
+        _, out, _ = run(command, "--help")
+        assert flag in out and "python -m experiments." in out
+    code, _, message = run("pretrain", "--config=pretrain:tiny", "--config.sead=1", "--workdir=w")
+    assert code == 2 and 'did you mean "seed"?' in message
+    code, _, message = run("finetune", "--workdir=w")
+    assert code == 2 and "--config is missing" in message
+    code, _, message = run("finetune", "--config=pretrain:tiny", "--workdir=w")
+    assert code == 2 and "finetune needs FinetuneConfig" in message
+    assert not (tmp_path / "w").exists()

@@ -1,0 +1,158 @@
+"""Table 7's approach: vectors of a frozen encoder, kept on disk, and BiLSTMs that learn on them."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from data_prep.tasks import get_task
+from data_prep.tasks.featurize import featurize
+from experiments import finetune
+from experiments.training import frozen_features
+from experiments.training.config import FinetuneConfig
+from official_bert.encoder import BertEncoder
+from official_bert.errors import UserError
+from official_bert.features import COMBINATIONS
+from official_bert.tokenization import BertTokenizer
+
+NAMES = {"paris": "LOC", "london": "LOC", "peter": "PER", "anna": "PER"}
+LENGTH = 16
+
+
+@pytest.fixture(scope="module")
+def conll(tmp_path_factory):
+    """train.txt and valid.txt: documents of several sentences in which some words are names."""
+    folder = tmp_path_factory.mktemp("conll")
+    tiny_runs.write_vocab(folder / "vocab.txt")
+    with open(folder / "vocab.txt", "a", encoding="utf-8") as file:
+        file.write("\n".join([*NAMES, "##s"]) + "\n")
+    draw = random.Random(2)
+    for name, documents in (("train", 60), ("valid", 15)):
+        lines = []
+        for _ in range(documents):
+            lines += ["-DOCSTART- O", ""]
+            for _ in range(draw.randint(1, 5)):
+                for _ in range(draw.randint(2, 9)):
+                    word = draw.choice([*NAMES, *tiny_runs.WORDS[:12]])
+                    tag = f"I-{NAMES[word]}" if word in NAMES else "O"
+                    lines += [f"{word}{draw.choice(['', 's'])} {tag}"]
+                lines += [". O", ""]
+        (folder / f"{name}.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def _config(conll, combination, **fields):
+    values = {
+        "task": "conll2003",
+        "data_dir": str(conll),
+        "vocab": str(conll / "vocab.txt"),
+        "bert": tiny_runs.bert(
+            vocab_size=len((conll / "vocab.txt").read_text().split()), num_hidden_layers=4
+        ),
+        "features": combination,
+        "feature_width": 32,
+        "max_seq_length": LENGTH,
+        "train_batch_size": 16,
+        "learning_rate": 1e-2,
+        "num_train_epochs": 10.0,
+        "dropout": 0.0,
+    }
+    return FinetuneConfig(**{**values, **fields})
+
+
+def test_the_vectors_are_the_encoders_where_a_word_has_most_context(conll, tmp_path):
+    config = _config(conll, "last")
+    task = get_task("conll2003", str(conll))
+    examples = task.examples("dev")
+    tokenizer = BertTokenizer(config.vocab)
+    windows = featurize(task, examples, tokenizer, LENGTH)
+    assert len(windows) > len(examples)  # some documents need several windows
+    encoder = BertEncoder(config.bert, seed=1)
+    frozen = frozen_features.open_or_compute(
+        tmp_path / "f", [0, 3], lambda: encoder, examples, windows, 4, progress=False
+    )
+    sentences = frozen.sentences
+    assert len(sentences) == sum(len(example.sentences) for example in examples)
+    words = [word for example in examples for line in example.sentences for word in line]
+    gold = [tag for example in examples for line in example.tags for tag in line]
+    labels = sentences.columns["label_ids"].values
+    assert [task.labels[i] for i in labels] == gold and len(words) == len(gold)
+
+    batch = {"input_ids": sentences.columns["input_ids"].values[None]}
+    vectors = frozen.complete(batch)["features"]
+    assert vectors.shape == (1, len(words), 2, 16) and vectors.dtype == np.float16
+    seen, first = 0, np.cumsum([0, *(sum(map(len, e.sentences)) for e in examples)])
+    for window in windows:
+        ids = np.asarray(window["input_ids"])[None].astype(np.int32)
+        inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
+        states = encoder(inputs)["hidden_states"]
+        for place, word in enumerate(window["word_ids"]):
+            if word >= 0:
+                row = first[window["example_index"]] + word
+                for i, layer in enumerate((0, 3)):
+                    np.testing.assert_allclose(
+                        vectors[0, row, i], states[layer][0, place], rtol=2e-3, atol=2e-3
+                    )
+                seen += 1
+    assert seen == len(words)
+
+
+def test_a_sentence_longer_than_the_window_is_cut_but_whole_in_the_predictions(conll, tmp_path):
+    config = _config(conll, "last")
+    task = get_task("conll2003", str(conll))
+    example = dataclasses.replace(
+        task.examples("dev")[0], sentences=(("paris",) * 40,), tags=(("B-LOC",) * 40,)
+    )
+    windows = featurize(task, [example], BertTokenizer(config.vocab), LENGTH)
+    sentences = frozen_features.sentence_features([example], windows)
+    assert sentences.lengths.tolist() == [16, 16, 8]
+    logits = [np.eye(len(task.labels))[np.full(n, 1)] for n in sentences.lengths]
+    (prediction,) = task.predictions([example], sentences, {"logits": logits})
+    assert prediction["tags"] == [["B-LOC"] * 40]
+
+
+def test_the_encoder_runs_once_for_all_rows(conll, tmp_path, cache, monkeypatch):
+    calls = []
+    compute = frozen_features.compute
+    monkeypatch.setattr(frozen_features, "compute", lambda *args: calls.append(1) or compute(*args))
+    scores = {}
+    for combination in ("embeddings", "concat_last_four", "weighted_sum_all"):
+        results = finetune.run(_config(conll, combination), tmp_path / combination, progress=False)
+        scores[combination] = results["dev"]["f1"]
+    assert len(calls) == 2  # train and dev
+    assert len(list((cache / "hidden_states").iterdir())) == 2
+    assert min(scores.values()) > 0.7, scores
+    other = _config(conll, "last", seed=5, num_train_epochs=1.0)  # other random weights
+    finetune.run(other, tmp_path / "other", progress=False)
+    assert len(calls) == 4
+
+
+def test_every_row_of_the_table_has_its_layers():
+    bert = tiny_runs.bert(num_hidden_layers=4)
+    layers = {name: frozen_features.layers_of(bert, name) for name in COMBINATIONS}
+    assert {name: list(found) for name, found in layers.items()} == {
+        "embeddings": [0],
+        "second_to_last": [3],
+        "last": [4],
+        "weighted_sum_last_four": [1, 2, 3, 4],
+        "concat_last_four": [1, 2, 3, 4],
+        "weighted_sum_all": [1, 2, 3, 4],
+    }
+
+
+def test_only_tagging_tasks(conll, tmp_path):
+    (tmp_path / "t.tsv").write_text("text\tlabel\na\tx\nb\ty\nc\tx\nd\ty\ne\tx\nf\ty\ng\tx\nh\ty\n")
+    config = _config(
+        conll, "last", task="text_classification", data_dir=str(tmp_path / "t.tsv"),
+        task_options={"dev_fraction": 0.5},
+    )  # fmt: skip
+    with pytest.raises(UserError, match="feature-based approach is for tagging"):
+        finetune.run(config, tmp_path / "run", progress=False)

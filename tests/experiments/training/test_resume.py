@@ -1,0 +1,175 @@
+"""A run that is killed, stopped or out of disk goes on to the same bits."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments.training import checkpointing, loop
+from experiments.training.checkpointing import Checkpoints
+from official_bert.errors import UserError
+
+# Child processes are forked from a server that has imported TensorFlow and run nothing with it.
+# (Python 3.11's server does not take over sys.path, so modules to preload are found like this.)
+_FOLDERS = [str(Path(__file__).parents[3]), str(Path(__file__).parents[1])]
+os.environ["PYTHONPATH"] = os.pathsep.join([*_FOLDERS, os.environ.get("PYTHONPATH", "")])
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["experiments.training.pretrain_run", "experiments.pretrain"])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tiny_runs.make_records(tmp_path_factory.mktemp("records"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data, tmp_path_factory):
+    """(final arrays, results) of a run without interruption."""
+    workdir = tmp_path_factory.mktemp("uninterrupted")
+    assert _in_a_process(data, workdir) == 0
+    return _final(workdir)
+
+
+def test_kill_at_random_steps_then_the_same_bits(data, uninterrupted, tmp_path):
+    draw = random.Random(20181011)
+    kills = [draw.randint(1, 23) for _ in range(5)]
+    for step in sorted(kills):
+        code = _in_a_process(data, tmp_path, kill_at=step, during_save=step == max(kills))
+        assert code == -signal.SIGKILL
+    assert _in_a_process(data, tmp_path) == 0
+    _assert_equal(_final(tmp_path), uninterrupted)
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").open()]
+    assert steps == sorted(steps)
+    logged = [s for s in steps if s % 5 == 0]
+    assert logged == sorted(set(logged)), "a step was logged twice"
+
+
+def test_signals_save_first(data, uninterrupted, tmp_path):
+    # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
+    assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
+    assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (18, 19, 20)
+    assert _in_a_process(data, tmp_path) == 0
+    _assert_equal(_final(tmp_path), uninterrupted)
+
+
+def test_damaged_and_half_written_checkpoints_are_not_loaded(tmp_path):
+    checkpoints = Checkpoints(tmp_path / "c", keep=3)
+    for step in (1, 2, 3):
+        checkpoints.save(step, {"w": np.arange(100.0) + step}, {"note": step})
+    path = tmp_path / "c" / "step-00000003" / "arrays.npz"
+    path.write_bytes(path.read_bytes()[:-200])
+    half = tmp_path / "c" / ".step-00000004.x"
+    half.mkdir()
+    (half / "arrays.npz").write_bytes(b"")
+    arrays, state = checkpoints.load_newest()
+    assert state == {"note": 2, "step": 2}
+    np.testing.assert_array_equal(arrays["w"], np.arange(100.0) + 2)
+    flipped = bytearray((tmp_path / "c" / "step-00000002" / "arrays.npz").read_bytes())
+    flipped[300] ^= 1
+    (tmp_path / "c" / "step-00000002" / "arrays.npz").write_bytes(flipped)
+    assert checkpoints.load_newest()[1]["step"] == 1
+
+
+def test_newest_and_best_are_kept(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for step in range(1, 7):
+        checkpoints.save(step, {"w": np.zeros(2)}, {}, best_step=2)
+    assert checkpoints.steps() == [2, 5, 6]
+
+
+def test_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints.save(1, {"w": np.ones(2)}, {})
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpointing.np, "savez", full)
+    with pytest.raises(UserError, match="disk is full"):
+        checkpoints.save(2, {"w": np.zeros(2)}, {})
+    monkeypatch.undo()
+    assert checkpoints.load_newest()[1]["step"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+
+
+def test_loss_that_is_not_finite_names_the_step(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(4, {"w": np.ones(2)}, {})
+    metrics = {"loss": np.array([1.0, 2.0, np.nan]), "gradient_norm": np.array([1.0, np.inf, 1.0])}
+    with pytest.raises(FloatingPointError, match=r"step 12: .* checkpoint of step 4 is kept"):
+        loop._check_finite(metrics, 10, checkpoints)
+
+
+def test_data_that_changed_is_refused(data, tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    state = loop.State(step=3, inputs="old")
+    checkpoints.save(3, {}, vars(state))
+    with pytest.raises(UserError, match="data changed"):
+        loop.restore(None, checkpoints, "new")
+
+
+def _in_a_process(data, workdir, **interruption):
+    process = _processes.Process(target=_run, args=(data, workdir, interruption))
+    process.start()
+    process.join(120)
+    assert process.exitcode is not None, "the run hangs"
+    return process.exitcode
+
+
+def _run(data, workdir, interruption):
+    """Runs in the child: one pre-training, interrupted as told."""
+    from experiments import pretrain
+    from experiments.training import pretrain_run
+
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 2)
+    take = pretrain_run.Feed.take
+    kill_at, send_at = interruption.get("kill_at"), interruption.get("send_at")
+
+    def interrupted_take(feed, trainer, step, count):
+        if send_at is not None and step < send_at <= step + count:
+            os.kill(os.getpid(), interruption["send"])
+        taken = take(feed, trainer, step, count)
+        if kill_at is not None and step < kill_at <= step + count:
+            if interruption["during_save"]:
+                _kill_while_saving()
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return taken
+
+    pretrain_run.Feed.take = interrupted_take
+    try:
+        pretrain.run(tiny_runs.pretrain_config(data), workdir, progress=False)
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+def _kill_while_saving():
+    def savez(file, **_arrays):
+        file.write(b"PK half of an archive")
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    checkpointing.np.savez = savez
+
+
+def _final(workdir):
+    arrays, _ = Checkpoints(workdir / "checkpoints").load(24)
+    results = json.loads((workdir / "results.json").read_text())
+    return arrays, {k: results[k] for k in ("heldout", "steps", "examples", "tokens", "best_step")}
+
+
+def _assert_equal(run, reference):
+    arrays, results = run
+    assert results == reference[1]
+    assert arrays.keys() == reference[0].keys()
+    for name, array in arrays.items():
+        assert array.tobytes() == reference[0][name].tobytes(), name
