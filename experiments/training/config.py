@@ -38,6 +38,7 @@ class Phase:
     num_train_steps: int = 1000
     heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
     train_batch_size: int = 0  # 0: the run's train_batch_size
+    use_nsp: bool = True  # False: a phase without next sentence prediction in a run that has it
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,8 @@ class Feed:
                 start=(step - phase.first) * phase.batch_size,
             )
             self._iterator = distribution.distribute_dataset(dataset, self._strategy)
-        metrics = trainer.train_from(self._iterator, count)
+        without = () if phase.phase.use_nsp else ("next_sentence_loss",)
+        metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count
         examples = count * phase.batch_size
         length = phase.records.max_seq_length

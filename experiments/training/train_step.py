@@ -44,17 +44,20 @@ class TrainStep:
         self.model, self.optimizer = model, optimizer
         self.strategy, self.options = strategy, options
         self.columns = None  # names of what a step returns, known once it is traced
+        self._without = ()
 
-    def __call__(self, batch, run_seed, with_metrics):
+    def __call__(self, batch, run_seed, with_metrics, without=()):
         """Takes a step.
 
         Args:
           batch: of the strategy, [rows, ...] tensors.
           run_seed: int32.
           with_metrics: bool tensor; metrics are zeros where it is false.
+          without: names of loss terms that are computed, but not trained on.
 
         Returns: float32 [columns], equal on all replicas.
         """
+        self._without = without
         function = self._replica_step
         if self.options.jit_compile:
             function = tf.function(function, jit_compile=True, autograph=False)
@@ -95,7 +98,7 @@ class TrainStep:
         self.columns = ["loss", "gradient_norm", *self._loss_names, *self._metric_names]
         return tf.concat(
             [
-                tf.stack([tf.reduce_sum(losses), tf.cast(norm, tf.float32)]),
+                tf.stack([self._total(losses), tf.cast(norm, tf.float32)]),
                 losses,
                 tf.math.divide_no_nan(metric_sums, metric_weights),
             ],
@@ -115,12 +118,17 @@ class TrainStep:
             outputs = self.model(batch, training=True, seed=seed)
             terms = self.model.loss_terms(batch, outputs)
             self._loss_names = list(terms)
-            sums = tf.stack([total for total, _ in terms.values()])
+            sums = tf.stack(
+                [
+                    tf.stop_gradient(total) if name in self._without else total
+                    for name, (total, _) in terms.items()
+                ]
+            )
             if weights is None:
                 with tape.stop_recording():
                     weights = tf.stack([weight for _, weight in terms.values()])
                     weights = self._sum_over_replicas(weights)
-            loss = tf.reduce_sum(self._means(sums, weights))
+            loss = self._total(self._means(sums, weights))
         gradients = tape.gradient(loss, variables)
         self._reached = [i for i, gradient in enumerate(gradients) if gradient is not None]
         # A lookup's gradient lists rows, some of them twice: its norm is not that of their sum.
@@ -166,6 +174,13 @@ class TrainStep:
         """The loss terms [terms] from their global sums and weights."""
         epsilons = [self.model.loss_epsilons.get(name, 0.0) for name in self._loss_names]
         return tf.math.divide_no_nan(sums, weights + tf.constant(epsilons))
+
+    def _total(self, losses):
+        """The loss that is trained on, of the loss terms [terms]."""
+        if not self._without:
+            return tf.reduce_sum(losses)
+        counted = [float(name not in self._without) for name in self._loss_names]
+        return tf.reduce_sum(losses * tf.constant(counted))
 
     def _metrics(self, batch, outputs, with_metrics):
         """float32 [2, metrics] of sums and weights; zeros where they are not asked for."""

@@ -110,13 +110,16 @@ class Trainer:
 
     # --- what is done with the model -------------------------------------------------------------
 
-    def train_from(self, iterator, steps):
+    def train_from(self, iterator, steps, without=()):
         """Takes `steps` steps on batches of `distribution.distribute_dataset`'s iterator.
+
+        Args:
+          without: names of loss terms that are left out of these steps, as a tuple.
 
         Returns: dict of name -> float32 array [steps]; metrics only hold a value for the last step.
         """
         table = self._take_steps(
-            iterator, tf.constant(steps, tf.int32), tf.constant(self._run_seed, tf.int32)
+            iterator, tf.constant(steps, tf.int32), tf.constant(self._run_seed, tf.int32), without
         )
         return self._named(self._first(table).numpy())
 
@@ -166,11 +169,12 @@ class Trainer:
 
     # --- what is compiled -----------------------------------------------------------------------
 
-    def _steps_from_iterator(self, iterator, steps, run_seed):
+    def _steps_from_iterator(self, iterator, steps, run_seed, without):
         """`steps` steps inside one compiled call; the host is not asked in between."""
 
         def body(i, table):
-            row = self._train_step(iterator.get_next(), run_seed, tf.equal(i, steps - 1))
+            last = tf.equal(i, steps - 1)
+            row = self._train_step(iterator.get_next(), run_seed, last, without)
             return i + 1, table.write(i, row)
 
         table = tf.TensorArray(tf.float32, size=steps)

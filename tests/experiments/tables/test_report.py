@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments import report as command
 from experiments.tables import assemble, plots, report
 from experiments.tables.grid import Status
 from official_bert.errors import UserError

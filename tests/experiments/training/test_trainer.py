@@ -227,6 +227,33 @@ def test_mistakes_are_named():
         trainer.load_arrays({k: v for k, v in arrays.items() if k != "model/0001"})
 
 
+def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
+    batches = [_batch(seed=i) for i in range(4)]
+    with_nsp, without_nsp = (
+        get_trainer(
+            ("nsp", use_nsp),
+            lambda s, use_nsp=use_nsp: BertPretrainer(QUIET, use_nsp=use_nsp, seed=s),
+            ONE,
+            PLAIN,
+            "float32",
+            1,
+        )
+        for use_nsp in (True, False)
+    )
+    for trainer in (with_nsp, without_nsp):
+        trainer.set_schedule(1e-2, 2, 10)
+    left_out = with_nsp.train_from(_iterator(batches), 3, ("next_sentence_loss",))
+    lacking = without_nsp.train_from(_iterator(batches), 3)
+    np.testing.assert_array_equal(left_out["loss"], lacking["loss"])
+    for ours, theirs in zip(with_nsp.weights(), without_nsp.weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    head = with_nsp.model.next_sentence.kernel.numpy()
+    table = with_nsp.train_from(_iterator(batches[3:]), 1)
+    total = table["masked_lm_loss"] + table["next_sentence_loss"]
+    np.testing.assert_allclose(table["loss"], total, rtol=1e-6)
+    assert np.any(with_nsp.model.next_sentence.kernel.numpy() != head)
+
+
 def test_training_flops_of_base():
     # 545 GFLOP without the attention products of 2 x 12 x 8 x 128 x 128 x 768 x 2 x 3 = 14.5.
     flops = training_flops(named_config("base"), 8, 128, 20)
