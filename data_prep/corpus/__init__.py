@@ -1,0 +1,1 @@
+"""Text in: files, layouts, markup, corpora by name, and word pieces learnt from them."""

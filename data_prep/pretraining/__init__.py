@@ -1,0 +1,1 @@
+"""Section 3.1's data: pairs, masks, the token store, shards and record files."""

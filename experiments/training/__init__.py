@@ -1,0 +1,1 @@
+"""Running one experiment: configuration, trainer and loop, run folders, pre-training and fine-tuning runs."""
