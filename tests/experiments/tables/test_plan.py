@@ -111,6 +111,25 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch: 1e9 * batch)
+    ablation = load_config("table5:quickstart")
+    found = cost.estimate(plan.plan(ablation), ablation)
+    for name in ("pretrain/BERT/1", "finetune/SNLI/BERT/1-1"):
+        expected = cost.START_SECONDS + found[name].flops / 32e9
+        assert found[name].seconds == pytest.approx(expected)
+
+
+def test_a_rate_is_measured_in_a_training_step():
+    from official_bert.config import BertConfig
+
+    bert = BertConfig(
+        vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, attention_direction="left_to_right",
+    )  # fmt: skip
+    assert 0 < cost.measured_rate(bert, 8, 2) < 1e12
+
+
 def test_flops_by_hand():
     ablation = load_config("table5:quickstart")
     bert = ablation.variant("BERT").pretrain.bert
