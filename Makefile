@@ -7,7 +7,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .PHONY: reproduce test test-parity lint format bench clean
 
 reproduce: .venv/run.stamp
-	$(BIN)/python -m experiments.ablate --config=experiments/configs/quickstart.py --workdir=$(WORKDIR)
+	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -m "not parity"

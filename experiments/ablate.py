@@ -93,8 +93,8 @@ def dry_run(ablation, workdir, *, cells="", measure=True):
         f"{cost.readable_seconds(total[1])} of one worker, about "
         f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side, "
         f"{cost.readable_bytes(total[2])} of disk",
-        "Times are estimates: matrix products at the rate of a step measured on this machine, plus "
-        "a constant a step and a run.",
+        "Times are estimates: at the rate of a training step measured on this machine, plus a "
+        "constant a run.",
     ]
     return "\n".join(lines)
 

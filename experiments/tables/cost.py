@@ -6,12 +6,16 @@ import os
 import time
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict, resolve_bert
-from experiments.training.flops import encoder_flops, finetune_flops, parameters, pretrain_flops
+from experiments.training.flops import (
+    encoder_flops,
+    finetune_flops,
+    parameters,
+    pretrain_flops,
+    training_flops,
+)
 
 # Used where nothing was measured: two cores, small matrices.
 DEFAULT_FLOPS_PER_SECOND = 3e10
-# Work of one training step that does not shrink with the model: Python, optimiser, data.
-STEP_OVERHEAD_SECONDS = 0.004
 START_SECONDS = 8.0  # model, compilation and checkpoints of one run
 # Mean pieces of a paragraph and of a question in SQuAD's training data, vocabularies of 8,192 to
 # 30,522 pieces.
@@ -32,9 +36,9 @@ def checkpoint_bytes(bert) -> int:
     return 12 * parameters(bert)
 
 
-def seconds(flops: float, steps: int, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
-    """Time of a run of that many steps at a rate of FLOPs a second."""
-    return START_SECONDS + flops / rate + steps * STEP_OVERHEAD_SECONDS
+def seconds(flops: float, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
+    """Time of a run at a rate of FLOPs a second."""
+    return START_SECONDS + flops / rate
 
 
 def readable_flops(flops: float) -> str:
@@ -60,44 +64,42 @@ def readable_bytes(value: float) -> str:
 
 @functools.cache
 def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
-    """FLOPs a second of training this shape on this machine, from one timed step.
+    """FLOPs a second of training this shape on this machine, from one timed step, optimiser included.
 
     A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
     with fewer layers: the rate of a large matrix product does not depend on how many there are.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import numpy as np
-    import tensorflow as tf
 
-    from official_bert.encoder import BertEncoder
+    from official_bert.optimization import BertAdamW
+    from official_bert.pretraining import BertPretrainer
 
+    bert = dataclasses.replace(bert, attention_direction="bidirectional")  # as fast
     while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
         batch = max(1, batch // 2)
     while bert.num_hidden_layers > 1 and 3 * encoder_flops(bert, batch, length) > budget:
         bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
     # A row of the vocabulary costs memory, not time: the table is looked up.
-    encoder = BertEncoder(dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000)))
-    ids = np.random.default_rng(0).integers(0, 999, (batch, length), dtype=np.int32)
+    bert = dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000))
+    positions = max(1, round(0.16 * length))
     batch_of = {
-        "input_ids": tf.constant(ids),
-        "input_mask": tf.ones_like(ids),
-        "segment_ids": tf.zeros_like(ids),
+        "input_ids": np.random.default_rng(0).integers(0, bert.vocab_size, (batch, length), dtype=np.int32),
+        "input_mask": np.ones((batch, length), np.int32),
+        "segment_ids": np.zeros((batch, length), np.int32),
+        "masked_lm_positions": np.tile(np.arange(positions, dtype=np.int32), (batch, 1)),
+        "masked_lm_ids": np.ones((batch, positions), np.int32),
+        "masked_lm_weights": np.ones((batch, positions), np.float32),
+        "next_sentence_labels": np.zeros((batch, 1), np.int32),
     }
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(encoder(batch_of)["sequence_output"] ** 2)
-        gradients = tape.gradient(loss, encoder.trainable_variables)
-        return [tf.reduce_sum(tf.convert_to_tensor(g)) for g in gradients if g is not None]
-
-    step()
+    model = BertPretrainer(bert)
+    model.compile(optimizer=BertAdamW())
     best = float("inf")
-    for _ in range(3):
+    for _ in range(4):  # the first one compiles
         start = time.perf_counter()
-        step()[0].numpy()
+        model.train_on_batch(batch_of)
         best = min(best, time.perf_counter() - start)
-    return 3 * encoder_flops(bert, batch, length) / best
+    return training_flops(bert, batch, length, positions) / best
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,18 +126,17 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
         if cell.kind == "pretrain":
             config = from_dict(PretrainConfig, cell.config)
             bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
-            flops, steps = pretrain_flops(config, positions), config.num_train_steps
+            flops = pretrain_flops(config, positions)
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
             flops = finetune_flops(config, bert, train, dev)
-            steps = int(config.num_train_epochs * train / config.train_batch_size)
             size = 4 * parameters(bert) * config.save_model + 1e5
         rate = DEFAULT_FLOPS_PER_SECOND
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
-        found[cell.name] = Estimate(flops, seconds(flops, steps, rate), size)
+        found[cell.name] = Estimate(flops, seconds(flops, rate), size)
     return found
 
 

@@ -221,7 +221,7 @@ class _Planner:
                     "pretrain",
                     to_dict(config),
                     ignored=_ignored(config, keep="snapshots"),
-                    cost=cost.seconds(flops, config.num_train_steps),
+                    cost=cost.seconds(flops),
                     affinity=f"pretrain {bert} {config.use_nsp}",
                 )
             )
@@ -284,7 +284,6 @@ class _Planner:
         ignored += ["model"] if variant.checkpoint else []
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
         flops = finetune_flops(config, bert, train, dev)
-        steps = int(config.num_train_epochs * train / config.train_batch_size)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -302,7 +301,7 @@ class _Planner:
                 to_dict(config),
                 ignored=tuple(ignored),
                 fingerprints=prints,
-                cost=cost.seconds(flops, steps),
+                cost=cost.seconds(flops),
                 affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
             )
         )

@@ -20,6 +20,8 @@ from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
+# Configurations that share a file there: each is a function of its name.
+SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 PRECISION = ("float32", "mixed_bfloat16")
 
@@ -168,8 +170,8 @@ def load_config(source, overrides=()):
     Returns: the dataclass that the file's `get_config(scale)` returns.
     Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
     """
-    path, scale = _split_source(source)
-    config = _get_config(_import_file(path), path, scale)
+    path, function, scale = _split_source(source)
+    config = _get_config(_import_file(path), path, function, scale)
     return override(config, overrides)
 
 
@@ -291,18 +293,22 @@ def config_from_flags():
 
 
 def _known():
-    return ", ".join(
-        sorted(p.stem for p in CONFIGS.glob("*.py") if p.stem not in ("__init__", "scales"))
-    )
+    others = ("__init__.py", "scales.py", *SHARED_FILES.values())
+    files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
+    return ", ".join(sorted([*files, *SHARED_FILES]))
 
 
 def _split_source(source):
+    """(file, name of its function, scale) of a --config."""
     path, colon, scale = source.rpartition(":")
     if not colon or path.endswith((".py:", "")) and not path:
         path, scale = source, ""
     for candidate in (pathlib.Path(path), CONFIGS.parent.parent / path, CONFIGS / f"{path}.py"):
+        candidate = candidate.resolve()
         if candidate.is_file():
-            return candidate.resolve(), scale
+            return candidate, "get_config", scale
+        if candidate.parent == CONFIGS.resolve() and candidate.stem in SHARED_FILES:
+            return candidate.with_name(SHARED_FILES[candidate.stem]), candidate.stem, scale
     raise UserError(
         f"--config={source}: no such file {path}; files in experiments/configs: {_known()}"
     )
@@ -321,14 +327,15 @@ def _import_file(path):
     return module
 
 
-def _get_config(module, path, scale):
-    if not hasattr(module, "get_config"):
+def _get_config(module, path, function, scale):
+    get_config = getattr(module, function, None)
+    if get_config is None:
         raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
-    if scale and not inspect.signature(module.get_config).parameters:
+    if scale and not inspect.signature(get_config).parameters:
         raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
-    config = module.get_config(scale) if scale else module.get_config()
+    config = get_config(scale) if scale else get_config()
     if not dataclasses.is_dataclass(config):
-        raise UserError(f"{path}: get_config returned {type(config).__name__}, not a dataclass")
+        raise UserError(f"{path}: {function} returned {type(config).__name__}, not a dataclass")
     return config
 
 

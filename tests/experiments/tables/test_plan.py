@@ -27,9 +27,30 @@ def test_every_table_has_every_scale(name, scale):
     assert paper_rows or name in ("table6", "figure5")
 
 
+def test_a_table_in_a_shared_file_goes_by_the_path_of_its_own():
+    named, by_path = load_config("table2:cpu"), load_config("experiments/configs/table2.py:cpu")
+    assert named == by_path and named.title == "SQuAD 1.1"
+    with pytest.raises(UserError, match="no such file elsewhere/table2.py"):
+        load_config("elsewhere/table2.py:cpu")
+
+
+def test_the_quickstart_is_table5_without_the_bilstm():
+    quick, smoke = load_config("table5:quickstart"), load_config("table5:smoke")
+    assert quick.scale == "quickstart" and [e.column for e in quick.exports] == ["SMS spam"]
+    assert {r.label for r in smoke.rows} - {r.label for r in quick.rows} == {
+        "LTR & No NSP + BiLSTM"
+    }
+    assert {c.name for c in smoke.claims} - {c.name for c in quick.claims} == {
+        "BiLSTM, SQuAD",
+        "BiLSTM, GLUE",
+    }
+
+
 def test_unknown_scale_lists_the_valid_ones():
-    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke"):
+    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke, quickstart"):
         load_config("table5:huge")
+    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
+        load_config("table1:huge")
 
 
 def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
@@ -53,7 +74,7 @@ def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
 
 
 def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
-    ablation = load_config("quickstart:smoke")
+    ablation = load_config("table5:smoke")
 
     def keys(changed):
         made = plan.plan(changed)
@@ -81,17 +102,36 @@ def test_missing_data_folder_is_a_clear_error():
 
 
 def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
-    text = ablate.dry_run(load_config("quickstart:smoke"), tmp_path, measure=False)
+    text = ablate.dry_run(load_config("table5:smoke"), tmp_path, measure=False)
     lines = text.splitlines()
     assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
     row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
-    assert "pending" in row and "GFLOP" in row
-    assert "18 cells; still to do" in text
+    assert "pending" in row and "TFLOP" in row
+    assert "20 cells; still to do" in text
     assert not any(tmp_path.iterdir())
 
 
+def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch: 1e9 * batch)
+    ablation = load_config("table5:quickstart")
+    found = cost.estimate(plan.plan(ablation), ablation)
+    for name in ("pretrain/BERT/1", "finetune/SNLI/BERT/1-1"):
+        expected = cost.START_SECONDS + found[name].flops / 32e9
+        assert found[name].seconds == pytest.approx(expected)
+
+
+def test_a_rate_is_measured_in_a_training_step():
+    from official_bert.config import BertConfig
+
+    bert = BertConfig(
+        vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, attention_direction="left_to_right",
+    )  # fmt: skip
+    assert 0 < cost.measured_rate(bert, 8, 2) < 1e12
+
+
 def test_flops_by_hand():
-    ablation = load_config("quickstart:cpu")
+    ablation = load_config("table5:quickstart")
     bert = ablation.variant("BERT").pretrain.bert
     # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
     per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
@@ -107,10 +147,10 @@ def test_parameter_counts_are_the_papers():
 
 
 def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
-    ablate._check_config(tmp_path, load_config("quickstart:smoke"))
-    ablate._check_config(tmp_path, load_config("quickstart:smoke"))
+    ablate._check_config(tmp_path, load_config("table5:smoke"))
+    ablate._check_config(tmp_path, load_config("table5:smoke"))
     with pytest.raises(UserError, match='scale: "smoke" -> "quickstart"'):
-        ablate._check_config(tmp_path, load_config("quickstart:cpu"))
+        ablate._check_config(tmp_path, load_config("table5:quickstart"))
 
 
 def test_nli_mixture_keeps_premises_apart(tmp_path):
