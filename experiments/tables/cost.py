@@ -64,7 +64,7 @@ def readable_bytes(value: float) -> str:
 
 @functools.cache
 def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
-    """FLOPs a second of training this shape on this machine, from one timed step, optimiser included.
+    """FLOPs a second of training this shape on this machine, from one timed step.
 
     A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
     with fewer layers: the rate of a large matrix product does not depend on how many there are.
@@ -84,7 +84,9 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
     bert = dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000))
     positions = max(1, round(0.16 * length))
     batch_of = {
-        "input_ids": np.random.default_rng(0).integers(0, bert.vocab_size, (batch, length), dtype=np.int32),
+        "input_ids": np.random.default_rng(0).integers(
+            0, bert.vocab_size, (batch, length), dtype=np.int32
+        ),
         "input_mask": np.ones((batch, length), np.int32),
         "segment_ids": np.zeros((batch, length), np.int32),
         "masked_lm_positions": np.tile(np.arange(positions, dtype=np.int32), (batch, 1)),

@@ -1,1 +1,1 @@
-"""Running one experiment: configuration, trainer and loop, run folders, pre-training and fine-tuning runs."""
+"""Running one experiment: configuration, trainer, loop, run folders, pre-training, fine-tuning."""
