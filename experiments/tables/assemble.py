@@ -73,7 +73,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "scale_facts": _scale_facts(ablation, plan, statuses),
         "notes": list(ablation.notes),
         "curves": _curves(ablation, runs),
-        "learning_curves": _learning_curves(ablation, plan, statuses),
+        "pretraining_curves": _pretraining_curves(plan, statuses),
         "exports": [
             statuses[name].result for name in plan.exports if statuses[name].state == FINISHED
         ],
@@ -319,30 +319,18 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
     return curves
 
 
-def _learning_curves(ablation, plan, statuses) -> dict[str, list]:
-    """Curves of all pre-trainings and fine-tunings, by what belongs in one panel."""
-    panels: dict[str, list] = {}
+def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
+    """The masked-LM or left-to-right loss of every pre-training, on training and held-out text."""
+    curves = []
     for (name, seed), cell in plan.pretrains.items():
-        result = statuses[cell].result
-        if result and result["curve"]:
-            line = {"label": name, "seed": str(seed), "points": _losses(result["curve"])}
-            panels.setdefault("Pre-training", []).append(line)
-    for (row, column), planned in plan.runs.items():
-        if ablation.column(column).finetune is None:
-            continue
-        for one in planned:
-            result = statuses[one.cell].result
-            if result and result["curve"]:
-                seed = f"{one.pretrain_seed}-{one.finetune_seed}"
-                line = {"label": row, "seed": seed, "points": _losses(result["curve"])}
-                panels.setdefault(column, []).append(line)
-    return panels
-
-
-def _losses(curve: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the plots draw; rates and norms stay with the run."""
-    kept = ("step", "heldout", "loss")
-    return [{k: v for k, v in p.items() if k in kept or k.endswith("_loss")} for p in curve]
+        curve = (statuses[cell].result or {}).get("curve")
+        if curve:
+            losses = {
+                split: [[p["step"], p["masked_lm_loss"]] for p in curve if p["heldout"] == heldout]
+                for split, heldout in (("training", False), ("heldout", True))
+            }
+            curves.append({"label": name, "seed": seed, **losses})
+    return curves
 
 
 def _seconds(status: Status) -> float:

@@ -89,10 +89,7 @@ def finetune(config: dict, folder: Path) -> dict:
 
     results = runs.finetune(from_dict(FinetuneConfig, config), folder / "run")
     names = ("task", "dev", "main_metric", "baseline", "steps", "train_examples", "dev_examples")
-    return {
-        **{name: results[name] for name in (*names, "seconds")},
-        "curve": learning_curve(folder / "run" / "metrics.jsonl"),
-    }
+    return {name: results[name] for name in (*names, "seconds")}
 
 
 def export_model(config: dict, folder: Path) -> dict:
@@ -130,7 +127,7 @@ def _best_label(outputs: dict) -> dict:
 
 
 def learning_curve(path: Path, points: int = 200) -> list[dict]:
-    """Losses, held-out metrics and scores by step, at most so many points of training loss."""
+    """Losses and held-out metrics by step, at most so many points of training loss."""
     if not path.exists():
         return []
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

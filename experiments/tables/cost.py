@@ -84,9 +84,7 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
     bert = dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000))
     positions = max(1, round(0.16 * length))
     batch_of = {
-        "input_ids": np.random.default_rng(0).integers(
-            0, bert.vocab_size, (batch, length), dtype=np.int32
-        ),
+        "input_ids": np.ones((batch, length), np.int32),
         "input_mask": np.ones((batch, length), np.int32),
         "segment_ids": np.zeros((batch, length), np.int32),
         "masked_lm_positions": np.tile(np.arange(positions, dtype=np.int32), (batch, 1)),

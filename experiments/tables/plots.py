@@ -1,7 +1,6 @@
 """The figures of a report, as SVG text: learning curves, Figure 5, perplexity against scores."""
 
 import io
-import re
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
@@ -22,18 +21,12 @@ def figures(results: dict) -> dict[str, tuple[str, str]]:
             "Scores against the held-out perplexity of the pre-trained model, one colour a task.",
             scatter,
         )
-    panels = results["learning_curves"]
-    if "Pre-training" in panels:
+    if results["pretraining_curves"]:
         found["pretraining"] = (
             "Pre-training loss by step (masked-LM or left-to-right loss, without the next-sentence "
             "loss): training, smoothed, as lines and held-out text as dots. The dashed lines are "
             "what a model reaches that knows only how frequent each word piece is.",
             _pretraining(results),
-        )
-    if set(panels) - {"Pre-training"}:
-        found["finetuning"] = (
-            "Training loss of every fine-tuning run by step, smoothed; one line a seed.",
-            _finetuning(results),
         )
     return found
 
@@ -76,11 +69,7 @@ def _svg(figure) -> str:
     figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
     _pyplot().close(figure)
     text = file.getvalue()
-    text = text[text.index("<svg") :]
-    # The width of the page decides, not that of the figure.
-    return re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1).replace(
-        ' height="', ' data-height="', 1
-    )
+    return text[text.index("<svg") :]
 
 
 def _colour(labels: list[str], label: str) -> str:
@@ -106,49 +95,20 @@ def _pretraining(results) -> str:
         for m in results["scale_facts"]["models"]
         if m.get("heldout_baseline")
     }
-    for line in results["learning_curves"]["Pre-training"]:
+    for line in results["pretraining_curves"]:
         colour = _colour(labels, line["label"])
-        steps, losses = _series(line["points"], "masked_lm_loss", training=True)
         label = None if line["label"] in named else line["label"]
         named.add(line["label"])
-        axes.plot(steps, _smooth(losses), color=colour, linewidth=1.5, label=label)
-        steps, losses = _series(line["points"], "masked_lm_loss", training=False)
-        axes.plot(steps, losses, "o", color=colour, markersize=4.5)
+        if line["training"]:
+            steps, losses = zip(*line["training"], strict=True)
+            axes.plot(steps, _smooth(losses), color=colour, linewidth=1.5, label=label)
+        if line["heldout"]:
+            axes.plot(*zip(*line["heldout"], strict=True), "o", color=colour, markersize=4.5)
     for loss in sorted(set(baselines.values())):
         axes.axhline(loss, color="#9a9a94", linestyle=(0, (4, 3)), linewidth=1)
     axes.set_xlabel("step")
     axes.set_ylabel("loss, nats a piece")
     figure.legend(loc="outside lower left", ncols=4)
-    return _svg(figure)
-
-
-def _finetuning(results) -> str:
-    pyplot = _pyplot()
-    labels = _row_labels(results)
-    panels = {k: v for k, v in results["learning_curves"].items() if k != "Pre-training"}
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure, grid = pyplot.subplots(
-        rows, columns, figsize=(8.2, 2.5 * rows + 0.3), squeeze=False, layout="constrained"
-    )
-    handles = {}
-    for axes, (title, lines) in zip(grid.flat, panels.items(), strict=False):
-        axes.set_title(title)
-        for line in lines:
-            steps, losses = _series(line["points"], "loss", training=True)
-            (drawn,) = axes.plot(
-                steps,
-                _smooth(losses),
-                color=_colour(labels, line["label"]),
-                linewidth=1.3,
-                alpha=0.85,
-            )
-            handles.setdefault(line["label"], drawn)
-        axes.set_xlabel("step")
-    for axes in grid.flat[len(panels) :]:
-        axes.set_visible(False)
-    grid[0, 0].set_ylabel("training loss")
-    figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=4)
     return _svg(figure)
 
 
@@ -213,11 +173,6 @@ def _perplexity_against_scores(results) -> str | None:
     axes.invert_xaxis()
     axes.legend(loc="best", ncols=len(tasks))
     return _svg(figure)
-
-
-def _series(points, key, training) -> tuple[list, list]:
-    chosen = [p for p in points if key in p and p["heldout"] != training]
-    return [p["step"] for p in chosen], [p[key] for p in chosen]
 
 
 def _smooth(values: list[float], weight: float = 0.6) -> list[float]:

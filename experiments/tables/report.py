@@ -1,15 +1,18 @@
 """The report of an ablation: verdicts first, then the table beside the paper's, then the plots.
 
-`write` draws report.html (one file, nothing to load from elsewhere), report.md and plots/ from
-results; `experiments.ablate` calls it at its end, `experiments.report` draws them again.
+`write` makes report.md with plots/ from results, and wraps it as report.html (one file, nothing to
+load from elsewhere); `experiments.ablate` calls it at its end, `experiments.report` draws it again.
 """
 
 import json
+import string
 from pathlib import Path
 
+from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from official_bert.files import atomic_write
 
 TEMPLATE = Path(__file__).with_name("report_template.html")
+CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open"}
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -26,52 +29,53 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
         file.write("\n")
     for name, (_, svg) in figures.items():
         with atomic_write(folder / "plots" / f"{name}.svg") as file:
-            file.write(svg.replace(' data-height="', ' height="', 1))
+            file.write(svg)
+    text = markdown(results, figures)
     with atomic_write(paths["markdown"]) as file:
-        file.write(markdown(results, figures))
+        file.write(text)
     with atomic_write(paths["html"]) as file:
-        file.write(html(results, figures))
+        file.write(html(text, figures))
     return {name: str(path) for name, path in paths.items()}
 
 
-def html(results: dict, figures: dict) -> str:
-    """One self-contained page."""
-    import jinja2
+def html(text: str, figures: dict) -> str:
+    """The Markdown report as one page, with its figures in it and nothing to fetch."""
+    from markdown_it import MarkdownIt
+    from markdown_it.common.utils import escapeHtml
 
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    drawings = {f"plots/{name}.svg": svg for name, (_, svg) in figures.items()}
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule(
+        "image", lambda self, tokens, index, *_: drawings[tokens[index].attrs["src"]]
     )
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        r=results,
-        heading=heading(results),
-        caption=caption(results),
-        footer=footer(results),
-        holes=holes(results),
-        forests=[_forest(verdict) for verdict in results["verdicts"]],
-        figures=[(name, text, svg) for name, (text, svg) in figures.items()],
-        format=_format,
-        signed=_signed,
-        spread=_spread,
-        slug=lambda verdict: {"reproduced": "yes", "not reproduced": "no"}.get(verdict, "open"),
-    )
+    body = parser.render(text)
+    for verdict, name in CLASSES.items():
+        plain = f"<strong>{verdict}</strong>"
+        body = body.replace(plain, plain.replace("<strong", f'<strong class="{name}"'))
+    body = body.replace("<table>", '<div class="scroll"><table>')
+    body = body.replace("</table>", "</table></div>")
+    title = escapeHtml(text.partition("\n")[0].removeprefix("# "))
+    template = string.Template(TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(title=title, body=body)
 
 
 def markdown(results: dict, figures: dict) -> str:
-    """The same for a repository page."""
+    """The whole report."""
     lines = [f"# {heading(results)}", "", *_verdict_lines(results), ""]
-    lines += ["## Results", "", *_markdown_table(results), "", caption(results), ""]
+    lines += ["## Results", "", *_table(_rows(results)), "", caption(results), ""]
     missing = holes(results)
     if missing:
         lines += ["**Holes.** " + " ".join(missing), ""]
     for name, (text, _) in figures.items():
         lines += [f"![{name}](plots/{name}.svg)", "", f"*{text}*", ""]
+    trained = _pretraining_rows(results)
+    if len(trained) > 1:
+        lines += ["## Pre-training", "", *_table(trained), ""]
     for export in results["exports"]:
-        lines += ["## The exported classifier's answers", "", "| text | answer |", "|---|---|"]
-        lines += [
-            f"| {a['text']} | {a['label']} ({a['probability']:.2f}) |" for a in export["answers"]
-        ]
-        lines.append("")
+        rows = [["text", "answer", "probability"]]
+        rows += [[a["text"], a["label"], f"{a['probability']:.2f}"] for a in export["answers"]]
+        lines += ["## The exported classifier's answers", "", *_table(rows), ""]
+        lines += [f"SavedModel: {export['saved_model']}", ""]
     lines += ["## How to run it again", "", f"    {results['command']}", "", footer(results), ""]
     return "\n".join(lines)
 
@@ -244,13 +248,50 @@ def _rows(results) -> list[list[str]]:
     return rows
 
 
-def _markdown_table(results) -> list[str]:
-    rows = _rows(results)
-    lines = ["| " + " | ".join(rows[0]) + " |", "|---" * len(rows[0]) + "|"]
-    lines[1] = "|---|" + "---:|" * (len(rows[0]) - 1)
-    for row in rows[1:]:
-        label = row[0].strip()
-        lines.append("| " + " | ".join([label, *row[1:]]) + " |")
+def _pretraining_rows(results) -> list[list[str]]:
+    """Every pre-training: its shape, steps and minutes, and what it reached on held-out text."""
+    rows = [
+        [
+            "pre-training",
+            "L / H / A",
+            "steps",
+            "tokens",
+            "minutes",
+            "held-out loss (frequencies alone)",
+            "perplexity",
+            "NSP accuracy (majority)",
+        ]
+    ]
+    for model in results["scale_facts"]["models"]:
+        if not model.get("heldout_baseline"):
+            continue
+        alone = _format(model["heldout_baseline"]["masked_lm_loss"], 2)
+        for seed, heldout in enumerate(model["heldout"], 1):
+            loss, accuracy = heldout.get("masked_lm_loss"), heldout.get("next_sentence_accuracy")
+            perplexity = heldout.get("masked_lm_perplexity")
+            majority = heldout.get("next_sentence_majority", 0)
+            rows.append(
+                [
+                    f"{model['name']}, seed {seed}",
+                    f"{model['layers']} / {model['hidden']} / {model['heads']}",
+                    f"{model['steps']:,}",
+                    f"{model['tokens'] / 1e6:.1f} M",
+                    f"{model['minutes'][seed - 1]:.1f}",
+                    "" if loss is None else f"{_format(loss, 3)} ({alone})",
+                    "" if perplexity is None else _format(perplexity),
+                    ""
+                    if accuracy is None
+                    else f"{_format(100 * accuracy)} ({_format(100 * majority)})",
+                ]
+            )
+    return rows
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    """Markdown of a table, its first row the header; all columns but the first to the right."""
+    shown = [[cell.strip().replace("|", "\\|") for cell in row] for row in rows]
+    lines = ["| " + " | ".join(row) + " |" for row in shown]
+    lines.insert(1, "|---|" + "---:|" * (len(rows[0]) - 1))
     return lines
 
 
@@ -286,28 +327,3 @@ def _format(value: float, digits: int = 1) -> str:
 def _signed(value: float, digits: int = 1) -> str:
     shown = _format(value, digits)
     return shown if shown.startswith(MINUS) else f"+{shown}"
-
-
-def _forest(verdict: dict) -> list[dict]:
-    """Geometry of one claim's intervals on a shared scale, percentages of the drawing's width."""
-    found = verdict["findings"]
-    edges = [0.0]
-    for f in found:
-        edges += [f[key] for key in ("effect", "low", "high") if f[key] is not None]
-        edges.append(f["margin"])
-    reach = max(max(map(abs, edges)) * 1.1, 1e-9)
-
-    def place(value):
-        return 50 + 50 * value / reach
-
-    bars = []
-    for f in found:
-        bar = {"finding": f, "text": _finding(f), "slug": "open"}
-        bar["slug"] = {"reproduced": "yes", "not reproduced": "no"}.get(f["verdict"], "open")
-        if f["effect"] is not None:
-            bar["point"] = place(f["effect"])
-            bar["margin"] = place(f["margin"])
-        if f["low"] is not None and f["effect"] is not None:
-            bar["left"], bar["width"] = place(f["low"]), place(f["high"]) - place(f["low"])
-        bars.append(bar)
-    return bars
