@@ -1,17 +1,20 @@
 """Named entities, CoNLL-2003 (section 5.3): a tag for each word, from its first sub-token, no CRF.
 
+The files also tag chunks and parts of speech: `column` chooses. And a word may be tagged at its
+last sub-token instead, where a left-to-right model has seen all of it.
+
 The paper includes "the maximal document context provided by the data": a document is one sequence,
 cut into overlapping windows, and each word is tagged in the window where it has most context. In
 training it is labelled there only, so every word counts once an epoch.
 """
 
-import collections
 import os
 import sys
 
 import numpy as np
 
 from data_prep.tasks import conll_files, metrics, tfds_rows
+from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.running_text import word_spans
 from data_prep.tasks.sequence_classification import softmax
@@ -31,7 +34,6 @@ _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 class Conll(Task):
     """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
 
-    metrics = ("f1", "precision", "recall", "accuracy")
     prediction_file = "predictions.txt"
 
     def __init__(
@@ -42,6 +44,8 @@ class Conll(Task):
         dev_file: str = "",
         test_file: str = "",
         labels: str | list[str] | tuple[str, ...] = (),
+        column: str = "entities",
+        label_piece: str = "first",
         context: str = "document",
         stride: int = 0,
         tfds_dir: str = "",
@@ -52,35 +56,48 @@ class Conll(Task):
             Empty: TFDS, which has the sentences without their documents and their order, so that
             each is a document of its own and the paper's context is missing.
           train_file, dev_file, test_file: names there where they are others.
-          labels: the IOB2 tags, a list or names with commas between; empty: those of the training
-            file.
+          labels: the tags (of phrases in IOB2), a list or names with commas between; empty: those
+            of the training file.
+          column: "entities" (the last column), "chunks" (the third) or "part_of_speech" (the
+            second); the metric is F1 of entities or chunks, or accuracy.
+          label_piece: which sub-token carries a word's tag, "first" as in the paper or "last".
           context: "document", or "sentence" for no context beyond it.
           stride: tokens from the start of one window to the next; 0: half the window.
           tfds_dir: TFDS's own data folder, "" for its default.
         """
         super().__init__(data_dir)
-        if context not in ("document", "sentence"):
-            raise UserError(f"context={context!r}; it is document or sentence")
+        for name, value, choices in (
+            ("column", column, COLUMNS),
+            ("label_piece", label_piece, ("first", "last")),
+            ("context", context, ("document", "sentence")),
+        ):
+            if value not in choices:
+                raise UserError(f"{name}={value!r}; it is {' or '.join(choices)}")
         if stride < 0:
             raise UserError(f"stride={stride}; it is at least 0 (half the window)")
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.context, self.stride, self.tfds_dir = context, stride, os.fspath(tfds_dir)
+        self.column, self.label_piece = COLUMNS[column], label_piece
+        self.metrics = self.column.metrics
         self._said: set[str] = set()  # messages, each of them once
         self._labels = labels = label_list(labels)
-        needed = {"O"} | {f"{prefix}-{tag[2:]}" for tag in labels if tag != "O" for prefix in "BI"}
-        if labels and (missing := needed.difference(labels)):
+        if labels and (missing := set(self.column.labels(labels)).difference(labels)):
             raise UserError(
                 f"labels: {', '.join(sorted(missing))} is missing; O, and B- and I- of each"
             )
 
     @property
     def labels(self) -> list[str]:
-        """O first, then B- and I- of each type."""
+        """In the order of the model's outputs. Of phrases: O first, then B- and I- of each kind."""
         if not self._labels:
             documents = self._documents("train")
             tags = {tag for document in documents for line in document.tags for tag in line}
-            types = sorted({tag[2:] for tag in tags if tag != "O"})
-            self._labels = ["O", *(f"{prefix}-{kind}" for kind in types for prefix in "BI")]
+            self._labels = self.column.labels(tags)
+            if len(self._labels) < 2:
+                raise UserError(
+                    f"task {self.name}: every word of the training data has the tag "
+                    f"{self._labels[0]} in the column {self.column.name}; choose another column"
+                )
         return self._labels
 
     @property
@@ -94,12 +111,17 @@ class Conll(Task):
         }
 
     def settings(self) -> dict:
-        return {"labels": list(self.labels), "context": self.context, "stride": self.stride}
+        return {
+            "labels": list(self.labels),
+            "column": self.column.name,
+            "label_piece": self.label_piece,
+            "context": self.context,
+            "stride": self.stride,
+        }
 
     def examples(self, split: str) -> list[TaggedDocument]:
         self._check_split(split)
-        types = {tag[2:] for tag in self.labels if tag != "O"}
-        documents = self._documents(split, types)
+        documents = self._documents(split, {self.column.kind(tag) for tag in self.labels})
         if self.context == "document":
             self._say_where_documents_are_none(documents, split)
             return documents
@@ -124,8 +146,9 @@ class Conll(Task):
     def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:
         """`[CLS] window [SEP]` for each window of the document.
 
-        `label_ids` [length]: the tag's index at the first sub-token of the words that this window
-        is to tag, -1 elsewhere. `word_ids`: the word's index in the document at the same places.
+        `label_ids` [length]: the tag's index at the first (or last) sub-token of the words that
+        this window is to tag, -1 elsewhere. `word_ids`: the word's index in the document at the
+        same places.
         """
         room = max_seq_length - 2
         if room < 1:
@@ -135,7 +158,8 @@ class Conll(Task):
             # A word of nothing but control characters has no pieces, but needs a place for its tag.
             pieces = tokenizer.encode(word) or [tokenizer.unk_id]
             ids += pieces
-            word_of += [index] + [-1] * (len(pieces) - 1)
+            others = [-1] * (len(pieces) - 1)
+            word_of += [index, *others] if self.label_piece == "first" else [*others, index]
         word_of = np.array(word_of, np.int64)
         tags = None
         if example.tags is not None:
@@ -160,8 +184,9 @@ class Conll(Task):
 
     def predictions(self, examples, features, outputs) -> list[dict]:
         """{"id", "words", "tags" and "probabilities" (of the tag), each a list a sentence}, and
-        "entities": {"type", "text", "sentence", "first", "last", "probability" (the lowest of its
-        words) and, for running text, "start", "end" (characters)}."""
+        "entities" (or chunks, or every word with its part of speech): {"type", "text", "sentence",
+        "first", "last", "probability" (the lowest of its words) and, for running text, "start",
+        "end" (characters)}."""
         labels = self.labels
         counts = [sum(map(len, example.sentences)) for example in examples]
         chosen = [np.zeros(count, np.int64) for count in counts]
@@ -183,26 +208,20 @@ class Conll(Task):
                 "tags": [[labels[i] for i in part] for part in np.split(chosen[index], ends)],
                 "probabilities": [part.tolist() for part in np.split(probability[index], ends)],
             }
-            found.append(prediction | {"entities": _entities(example, prediction)})
+            found.append(prediction | {"entities": self._phrases(example, prediction)})
         return found
 
     def score(self, examples, predictions) -> dict[str, float]:
-        return metrics.entity_scores(*_gold_and_predicted(self.name, examples, predictions))
+        return self.column.score(*_gold_and_predicted(self.name, examples, predictions))
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
-        """The shared task's own: phrases that were entities in training, with their most frequent
-        type, the longest first (published for testa: precision .7833, recall .6523, F1 .7118)."""
-        kinds = collections.defaultdict(collections.Counter)
-        for words, tags in _sentences(train_examples):
-            for kind, first, end in conll_files.entities(tags):
-                kinds[tuple(words[first:end])][kind] += 1
-        phrases = {words: counts.most_common(1)[0][0] for words, counts in kinds.items()}
-        longest = max(map(len, phrases), default=0)
-        predictions = [
-            {"tags": [_tag_phrases(words, phrases, longest) for words in example.sentences]}
-            for example in examples
-        ]
-        return self.score(examples, predictions)
+        """Entities: the phrases that were entities in training, with their most frequent type, the
+        longest first; it is the shared task's own (published for testa: precision .7833, recall
+        .6523, F1 .7118). Chunks and parts of speech: each word's most frequent training tag.
+        """
+        train = [pair for e in train_examples for pair in zip(e.sentences, e.tags, strict=True)]
+        words = [sentence for example in examples for sentence in example.sentences]
+        return self.score(examples, [{"tags": self.column.baseline(train, words)}])
 
     def write(self, path, predictions) -> list[str]:
         """One word a line with its tag, blank lines between sentences, -DOCSTART- before
@@ -218,15 +237,14 @@ class Conll(Task):
         return [path]
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        """Per-type scores of entities, confusion of word tags without B- and I-, worst
-        sentences.
-        """
+        """Scores of each kind, confusion of word tags without B- and I-, worst sentences."""
         gold, predicted = _gold_and_predicted(self.name, examples, predictions)
-        kinds = ["O", *sorted({label[2:] for label in self.labels if label != "O"})]
-        flat = [[tag[2:] or "O" for line in lines for tag in line] for lines in (gold, predicted)]
+        kind = self.column.kind
+        kinds = list(dict.fromkeys(map(kind, self.labels)))
+        flat = [[kind(tag) for line in lines for tag in line] for lines in (gold, predicted)]
         return {
             "confusion": metrics.confusion(*flat, kinds),
-            "per_class": metrics.entity_per_class(gold, predicted),
+            "per_class": self.column.per_class(gold, predicted),
             "mistakes": self._mistakes(gold, predicted, predictions, mistakes),
         }
 
@@ -247,20 +265,43 @@ class Conll(Task):
             {
                 "id": ids[index],
                 "text": " ".join(words[index]),
-                "gold": _shown(words[index], gold[index]),
-                "predicted": _shown(words[index], predicted[index]),
+                "gold": self._shown(words[index], gold[index]),
+                "predicted": self._shown(words[index], predicted[index]),
                 "confidence": -negative,
             }
             for negative, index in sorted(ranked)[:number]
         ]
 
-    def _documents(self, split: str, types=None) -> list[TaggedDocument]:
+    def _phrases(self, example: TaggedDocument, prediction: dict) -> list[dict]:
+        found = []
+        for sentence, tags in enumerate(prediction["tags"]):
+            for kind, first, end in self.column.phrases(tags):
+                phrase = {
+                    "type": kind,
+                    "text": " ".join(example.sentences[sentence][first:end]),
+                    "sentence": sentence,
+                    "first": first,
+                    "last": end - 1,
+                    "probability": min(prediction["probabilities"][sentence][first:end]),
+                }
+                if example.offsets is not None:
+                    places = example.offsets[sentence]
+                    phrase |= {"start": places[first][0], "end": places[end - 1][1]}
+                found.append(phrase)
+        return found
+
+    def _shown(self, words, tags) -> str:
+        """The phrases of a sentence, as "EU/ORG, German/MISC"."""
+        found = self.column.phrases(tags)
+        return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
+
+    def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self._uses_tfds:
-            return conll_files.read(self._path(split), types)
+            return conll_files.read(self._path(split), kinds, self.column)
         rows, features = tfds_rows.read(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )
-        return conll_files.from_tfds(rows, features["ner"].names, types)
+        return conll_files.from_tfds(rows, features[self.column.feature].names, kinds, self.column)
 
     @property
     def _uses_tfds(self) -> bool:
@@ -285,51 +326,6 @@ class Conll(Task):
     def _path(self, split: str) -> str:
         names = [self.files[split]] if self.files[split] else _USUAL_FILES[split]
         return find_file(self.data_dir, names, split)
-
-
-def _entities(example: TaggedDocument, prediction: dict) -> list[dict]:
-    found = []
-    for sentence, tags in enumerate(prediction["tags"]):
-        for kind, first, end in conll_files.entities(tags):
-            entity = {
-                "type": kind,
-                "text": " ".join(example.sentences[sentence][first:end]),
-                "sentence": sentence,
-                "first": first,
-                "last": end - 1,
-                "probability": min(prediction["probabilities"][sentence][first:end]),
-            }
-            if example.offsets is not None:
-                places = example.offsets[sentence]
-                entity |= {"start": places[first][0], "end": places[end - 1][1]}
-            found.append(entity)
-    return found
-
-
-def _sentences(examples):
-    for example in examples:
-        yield from zip(example.sentences, example.tags, strict=True)
-
-
-def _tag_phrases(words, phrases: dict, longest: int) -> list[str]:
-    tags, index = ["O"] * len(words), 0
-    while index < len(words):
-        for length in range(min(longest, len(words) - index), 0, -1):
-            kind = phrases.get(tuple(words[index : index + length]))
-            if kind:
-                tags[index] = f"B-{kind}"
-                tags[index + 1 : index + length] = [f"I-{kind}"] * (length - 1)
-                break
-        else:
-            length = 1
-        index += length
-    return tags
-
-
-def _shown(words, tags) -> str:
-    """The entities of a sentence, as "EU/ORG, German/MISC"."""
-    found = conll_files.entities(tags)
-    return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
 
 
 def _gold_and_predicted(name: str, examples, predictions):

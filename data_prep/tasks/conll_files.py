@@ -5,12 +5,14 @@ documents.
 import dataclasses
 
 from data_prep.tasks import reading
+from data_prep.tasks.conll_columns import COLUMNS
 from official_bert.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
 class TaggedDocument:
-    """`sentences`: tuples of words; `tags`: the IOB2 tags of each, or None where they are unknown.
+    """`sentences`: tuples of words; `tags`: the tags of each (IOB2 for phrases), or None where they
+    are unknown.
 
     `offsets`: for running text, the (start, end) characters of each word, else None.
     """
@@ -21,19 +23,20 @@ class TaggedDocument:
     offsets: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
-def read(path: str, types=None) -> list[TaggedDocument]:
-    """The documents of a file whose first column is the word and last the tag (IOB1 or IOB2).
+def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocument]:
+    """The documents of a file whose first column is the word.
 
     Args:
       path: the file.
-      types: the kinds of entities that are known, such as {"PER", "LOC"}; None: any.
+      kinds: of the tags that are known, such as {"PER", "LOC"}; None: any.
+      column: of `conll_columns`: where the tag stands, and what it is.
 
     Raises:
-      UserError: a line with another number of columns than the first, with a tag that is none, or
-        with an entity of another type.
+      UserError: a line with another number of columns than the first or too few, with a tag that is
+        none, or with one of another kind.
     """
     documents, sentences, words, tags = [], [], [], []
-    columns = None
+    columns, least = None, max(2, column.place + 1)
 
     def end_sentence():
         if words:
@@ -44,9 +47,9 @@ def read(path: str, types=None) -> list[TaggedDocument]:
     def end_document():
         end_sentence()
         if sentences:
-            iob2 = tuple(tuple(to_iob2(tags)) for _, tags in sentences)
+            tags_of = tuple(column.as_read(tags) for _, tags in sentences)
             words_of = tuple(words for words, _ in sentences)
-            documents.append(TaggedDocument(str(len(documents)), words_of, iob2))
+            documents.append(TaggedDocument(str(len(documents)), words_of, tags_of))
             sentences.clear()
 
     for number, line in reading.read_lines(path):
@@ -57,69 +60,40 @@ def read(path: str, types=None) -> list[TaggedDocument]:
             end_document()
         else:
             columns = columns or len(fields)
-            if len(fields) != columns or columns < 2:
+            if len(fields) != columns or columns < least:
+                where = "last" if column.place < 0 else f"number {column.place + 1}"
                 raise UserError(
-                    f"{path} line {number}: {len(fields)} columns, expected {max(columns, 2)} "
-                    "(word first, tag last)"
+                    f"{path} line {number}: {len(fields)} columns, expected {max(columns, least)} "
+                    f"(word first, {column.name} {where})"
                 )
-            if fields[-1] != "O" and fields[-1][:2] not in ("B-", "I-"):
-                raise UserError(f"{path} line {number}: {fields[-1]!r} is not an IOB tag")
-            _check_type(fields[-1], types, f"{path} line {number}")
+            tag = fields[column.place]
+            column.check(tag, kinds, f"{path} line {number}")
             words.append(fields[0])
-            tags.append(fields[-1])
+            tags.append(tag)
     end_document()
     if not documents:
         raise UserError(f"{path} has no sentences")
     return documents
 
 
-def from_tfds(rows, tag_names: list[str], types=None) -> list[TaggedDocument]:
+def from_tfds(
+    rows, tag_names: list[str], kinds=None, column=COLUMNS["entities"]
+) -> list[TaggedDocument]:
     """The sentences of TFDS's rows, each a document of its own.
 
     TFDS keeps neither the limits of documents nor the order of sentences.
 
     Args:
-      rows: dicts of "tokens", bytes, and "ner", indices of `tag_names`.
-      types: as in `read`.
+      rows: dicts of "tokens", bytes, and the column's feature, indices of `tag_names`.
+      kinds, column: as in `read`.
     """
     documents = []
     for row in rows:
         words = tuple(word.decode("utf-8") for word in row["tokens"])
-        tags = [tag_names[index] for index in row["ner"]]
+        tags = [tag_names[index] for index in row[column.feature]]
         for tag in tags:
-            _check_type(tag, types, "TFDS conll2003")
+            column.check(tag, kinds, "TFDS conll2003")
         if words:  # the last row may be empty
-            document = TaggedDocument(str(len(documents)), (words,), (tuple(to_iob2(tags)),))
+            document = TaggedDocument(str(len(documents)), (words,), (column.as_read(tags),))
             documents.append(document)
     return documents
-
-
-def to_iob2(tags) -> list[str]:
-    """IOB2: every entity begins with B-. IOB1 (B- only between adjacent entities of a type) and
-    IOB2 are both read right, as an I- that follows O or another type begins an entity in either."""
-    result, previous = [], "O"
-    for tag in tags:
-        begins = tag[:2] == "I-" and (previous == "O" or previous[2:] != tag[2:])
-        result.append(f"B-{tag[2:]}" if begins else tag)
-        previous = tag
-    return result
-
-
-def entities(tags) -> list[tuple[str, int, int]]:
-    """(type, first word, word after the last) of each entity, as conlleval reads tags."""
-    found, start = [], None
-    for index, tag in enumerate([*tags, "O"]):
-        if start is not None and (tag[:2] != "I-" or tag[2:] != tags[start][2:]):
-            found.append((tags[start][2:], start, index))
-            start = None
-        if tag != "O" and start is None:
-            start = index
-    return found
-
-
-def _check_type(tag: str, types, where: str) -> None:
-    if tag != "O" and types is not None and tag[2:] not in types:
-        raise UserError(
-            f"{where}: the tag {tag} is not among the training tags, "
-            f"which are of the types {', '.join(sorted(types))}"
-        )

@@ -89,15 +89,18 @@ class Glue(SequenceClassification):
         train_file: str = "",
         dev_file: str = "",
         test_file: str = "",
+        dev_from_train: int = 0,
         tfds_dir: str = "",
     ):
         """
         Args:
           data_dir: the folder of all GLUE folders, or the task's own; empty: TFDS.
           train_file, dev_file, test_file: names in the task's folder where they are not the usual.
+          dev_from_train: evaluate on so many examples of the training file, which are not trained
+            on, in place of the dev file.
           tfds_dir: TFDS's own data folder, "" for its default.
         """
-        super().__init__(data_dir)
+        super().__init__(data_dir, dev_from_train)
         if task not in GLUE:
             raise UserError(f"unknown GLUE task {task!r}; the tasks are {', '.join(GLUE)}")
         self.task, self.spec, self.tfds_dir = task, GLUE[task], os.fspath(tfds_dir)
@@ -117,9 +120,8 @@ class Glue(SequenceClassification):
     def settings(self) -> dict:
         return {}
 
-    def examples(self, split: str) -> list[TextExample]:
+    def _read_split(self, split: str) -> list[TextExample]:
         """`id` is "split/index", the index counted from 0 in the order of the file."""
-        self._check_split(split)
         rows = self._tsv_rows(split) if self.data_dir else self._tfds_rows(split)
         return [
             TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows

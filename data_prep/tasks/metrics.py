@@ -84,6 +84,16 @@ def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str
         )
 
 
+def tag_accuracy(gold: list[list[str]], predicted: list[list[str]]) -> float:
+    """Share of the words whose tag is right."""
+    right = [
+        truth == answer
+        for tags, answers in zip(gold, predicted, strict=True)
+        for truth, answer in zip(tags, answers, strict=True)
+    ]
+    return float(np.mean(right))
+
+
 def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
     """{entity type: {"precision", "recall", "f1", "support"}} of IOB tag sequences."""
     import warnings

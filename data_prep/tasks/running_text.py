@@ -1,6 +1,6 @@
 """Words of running text, as serving finds them inside its graph (`official_bert.serving.words`).
 
-A tagger learns one tag a word, from the word's first piece, on text that people cut by the rules of
+A tagger learns one tag a word, from one piece of the word, on text that people cut by the rules of
 CoNLL. Text that nobody has cut is cut nearly so: words stand between blanks, with the punctuation
 at either side as words of its own ("Baghdad." is two words, "Jean-Claude" one); the full stop of an
 abbreviation stays with it ("U.N.", "J."); every ideograph is a word. Serving sees pieces, not

@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, sequences
+from data_prep.tasks import dev_from_train, metrics, sequences
 from data_prep.tasks.task import Task
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
@@ -34,10 +34,20 @@ class TextExample:
 
 
 class SequenceClassification(Task):
-    """Features, predictions and scores; a subclass gives `labels`, `examples` and `settings`."""
+    """Features, predictions and scores; a subclass gives `labels`, `settings` and `_read_split`.
+
+    `dev_from_train`: so many examples of the training file are the dev split in place of the dev
+    file, and are not trained on (`data_prep.tasks.dev_from_train`); 0: the dev file.
+    """
 
     problem = "single_label"
     truncation = "head"
+
+    def __init__(self, data_dir: str = "", dev_from_train: int = 0):
+        super().__init__(data_dir)
+        if dev_from_train < 0:
+            raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
+        self.dev_from_train = dev_from_train
 
     @property
     def labels(self) -> list[str]:
@@ -54,6 +64,21 @@ class SequenceClassification(Task):
             "labels": labels,
             "problem": self.problem,
         }
+
+    def examples(self, split: str) -> list[TextExample]:
+        self._check_split(split)
+        if not self.dev_from_train or split not in ("train", "dev"):
+            return self._read_split(split)
+        train, dev = dev_from_train.split(self._read_split("train"), self.dev_from_train)
+        if split == "dev":
+            self.notes["dev"] = {"from_training_file": len(dev)}
+            return dev
+        self.notes.setdefault("train", {})["held_out_for_dev"] = len(dev)
+        return train
+
+    def _read_split(self, split: str) -> list[TextExample]:
+        """The examples of a split's file or files."""
+        raise NotImplementedError
 
     def example(self, fields: dict) -> TextExample:
         text_a, *text_b = (fields[name] for name in self.input_fields)

@@ -43,6 +43,7 @@ class TextClassification(SequenceClassification):
         label_separator: str = ",",
         truncation: str = "head",
         dev_fraction: float = 0.0,
+        dev_from_train: int = 0,
     ):
         """Options of a task on own data.
 
@@ -60,8 +61,12 @@ class TextClassification(SequenceClassification):
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
           dev_fraction: where there is no dev file, hold out this part of the training file. A row
             belongs there by its first text alone, so rows that share it stay together.
+          dev_from_train: evaluate on so many examples of the training file, which are not trained
+            on, whether there is a dev file or not.
         """
-        super().__init__(data_dir)
+        super().__init__(data_dir, dev_from_train)
+        if dev_fraction and dev_from_train:
+            raise UserError("dev_fraction and dev_from_train are both set; choose one")
         if problem not in PROBLEMS:
             raise UserError(f"problem={problem!r}; it is one of {', '.join(PROBLEMS)}")
         if truncation not in sequences.TRUNCATIONS:
@@ -104,14 +109,13 @@ class TextClassification(SequenceClassification):
             "truncation": self.truncation,
         }
 
-    def examples(self, split: str) -> list[TextExample]:
-        """Reads a split; see `Task.examples`.
+    def _read_split(self, split: str) -> list[TextExample]:
+        """The rows of a file, or their part of it.
 
         Raises:
           UserError: no file, a missing column, a wrong number of columns, a row without text or
             label, a label that training does not have; with file and line.
         """
-        self._check_split(split)
         path, part = self.files.source(split)
         columns = self.text_columns or self._find_text_columns(path)
         known = None if self.problem == "regression" else set(self.labels)

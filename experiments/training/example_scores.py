@@ -15,7 +15,7 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
     kind = task.head["head"]
     found = {}
     if kind == "tagging":
-        found = _tagging(examples, predictions)
+        found = _tagging(task, examples, predictions)
     elif task.head.get("problem") == "regression":
         found = _regression(examples, predictions)
     elif task.head.get("problem") == "single_label" and kind == "classification":
@@ -98,13 +98,15 @@ def _regression(examples, predictions):
     }
 
 
-def _tagging(examples, predictions):
-    """True positives, false positives and false negatives of entities, one row a document."""
-    from data_prep.tasks.conll_files import entities
-
-    rows = np.zeros((len(examples), 3))
-    for row, example, prediction in zip(rows, examples, predictions, strict=True):
+def _tagging(task, examples, predictions):
+    """One row a document: true positives, false positives and false negatives of phrases; words
+    with the right tag, and words."""
+    phrases, words = np.zeros((len(examples), 3)), np.zeros((len(examples), 2))
+    for index, (example, prediction) in enumerate(zip(examples, predictions, strict=True)):
         for gold, tags in zip(example.tags, prediction["tags"], strict=True):
-            gold, found = set(entities(gold)), set(entities(tags))
-            row += [len(gold & found), len(found - gold), len(gold - found)]
-    return {"f1": ("f1", rows)}
+            right = sum(truth == answer for truth, answer in zip(gold, tags, strict=True))
+            words[index] += [right, len(gold)]
+            gold, found = set(task.column.phrases(gold)), set(task.column.phrases(tags))
+            phrases[index] += [len(gold & found), len(found - gold), len(gold - found)]
+    found = {"f1": ("f1", phrases), "accuracy": ("mean", words)}
+    return {metric: found[metric] for metric in task.metrics if metric in found}

@@ -1,9 +1,9 @@
 """The hidden states of a frozen encoder, computed once and kept on disk (section 5.3, Table 7).
 
-A word's vector is that of its first sub-token, in the window where it has most context. One pass
-over the data stores all layers, a file each, so that every row of Table 7 reads the layers it needs
-and trains only what stands on them. A sequence is then a sentence of words; what it is told about
-the rest of the document is in the vectors.
+A word's vector is that of its first sub-token (or of the one that the task labels), in the window
+where it has most context. One pass over the data stores all layers, a file each, so that every row
+of Table 7 reads the layers it needs and trains only what stands on them. A sequence is then a
+sentence of words; what it is told about the rest of the document is in the vectors.
 
 Vectors are stored as float16: they come out of a layer normalisation, and its 11 bits are more than
 the 8 of bfloat16 that encoders are trained with.

@@ -7,6 +7,7 @@ from official_bert.errors import UserError
 
 PRECISIONS = ("float32", "bfloat16")
 POOLINGS = ("cls", "mean")
+LABEL_PIECES = ("first", "last")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,7 @@ class ServingSettings:
       n_best_size: spans among which an answer's probability is shared out.
       allow_no_answer: SQuAD 2.0: the empty answer competes.
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
+      label_piece: of a tagger: which piece of a word says its label, "first" or "last".
       top_k: words offered for each [MASK].
       layers: of embeddings and features: a name of `feature_vectors.LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
@@ -44,6 +46,7 @@ class ServingSettings:
     n_best_size: int = 20
     allow_no_answer: bool = False
     null_score_diff_threshold: float = 0.0
+    label_piece: str = "first"
     top_k: int = 5
     layers: str = "last"
     pooling: str = "mean"
@@ -51,7 +54,12 @@ class ServingSettings:
     precision: str = "float32"
 
     def __post_init__(self):
-        for name, choices in (("precision", PRECISIONS), ("pooling", POOLINGS)):
+        choices_of = {
+            "precision": PRECISIONS,
+            "pooling": POOLINGS,
+            "label_piece": LABEL_PIECES,
+        }
+        for name, choices in choices_of.items():
             if getattr(self, name) not in choices:
                 raise UserError(
                     f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"

@@ -1,6 +1,7 @@
 """A label for every word of a text (section 5.3): named entities and the like.
 
-As in training a word has the label that its first WordPiece gets. Texts too long for the encoder
+As in training a word has the label that its first WordPiece gets, or its last where the model was
+trained so (`label_piece`). Texts too long for the encoder
 are read in overlapping windows, so every word is answered.
 """
 
@@ -41,10 +42,13 @@ class ServedTagger(ServedModel):
     def answer_texts(self, text):
         ids, starts, ends = self.tokenize_with_offsets(text)
         begins = self.word_finder.begins_word(ids, starts, ends)
+        labelled = begins
+        if self.settings.label_piece == "last":  # what follows begins a word, or nothing follows
+            labelled = tf.concat([begins[1:], [True]], axis=0)[: tf.size(begins)]
         row = tf.boolean_mask(tf.cast(ids.value_rowids(), tf.int32), begins)
         word_of_piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         word_ends = tf.math.segment_max(ends.values, word_of_piece)
-        labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), begins))
+        labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), labelled))
 
         def rows(values, filling):
             ragged = tf.RaggedTensor.from_value_rowids(values, row, tf.size(text), validate=False)
@@ -68,8 +72,12 @@ class ServedTagger(ServedModel):
         per_text = tf.reduce_sum(tf.reshape(lengths, shape), axis=1)
         ids = tf.RaggedTensor.from_row_lengths(pieces.values, per_text, validate=False)
         answered = tf.where(lengths > 0)[:, 0]  # words that have a piece
-        first = tf.gather(tf.cumsum(lengths, exclusive=True), answered)
-        labels, probabilities = self._labels(tf.gather(self._logits(ids), first))
+        if self.settings.label_piece == "last":
+            labelled = tf.cumsum(lengths) - 1
+        else:
+            labelled = tf.cumsum(lengths, exclusive=True)
+        labelled = tf.gather(labelled, answered)
+        labels, probabilities = self._labels(tf.gather(self._logits(ids), labelled))
         places = answered[:, None]
         filling = tf.fill(tf.shape(flat), "")
         return {

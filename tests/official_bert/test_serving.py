@@ -335,6 +335,33 @@ def test_tagging_labels_words(tmp_path):
     assert by_words["labels"][1] == [""] * 13
 
 
+def test_a_tagger_trained_on_last_pieces_is_read_there():
+    import tensorflow as tf
+
+    from official_bert.serving.saved_model import _in_graph  # made once for all of these tests
+    from official_bert.serving.settings import ServingSettings
+    from official_bert.serving.tagging import ServedTagger
+
+    model = loaded(
+        BertTagger(make_encoder(), 3, seed=4),
+        labels=LABELS,
+        max_seq_length=32,
+        task={"name": "conll2003", "options": {"label_piece": "last"}},
+    )
+    served = ServedTagger(model, _in_graph(tuple(VOCAB), True), ServingSettings.of_model(model))
+    texts = ["good 19-year (here) the answering", "", "abc"]
+    answer = {name: x.numpy().tolist() for name, x in served.answer_texts(text=texts).items()}
+    words = [[word.decode() for word in row if word] for row in answer["words"]]
+    assert words[0] == ["good", "19-year", "(", "here", ")", "the", "answering"]
+    logits = numpy_logits(model.model, features(model.tokenizer, [(text,) for text in texts], 32))
+    for row, line in enumerate(words):
+        last = np.cumsum([len(model.tokenizer.encode(word)) for word in line]).astype(int)
+        expected = [LABELS[i].encode() for i in logits[row][last].argmax(axis=1)]
+        assert answer["labels"][row][: len(line)] == expected
+        by_words = served.answer_words(tf.constant([[*line, ""]]))["labels"]
+        assert by_words.numpy()[0].tolist() == [*expected, b""]
+
+
 def test_masked_words_are_those_of_the_masked_language_model(tmp_path):
     model = loaded(BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
     served = load(export(model, tmp_path / "masks", top_k=3))

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import conll_files, get_task, metrics
+from data_prep.tasks import conll_columns, conll_files, get_task, metrics
 from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.featurize import featurize
 from official_bert.errors import UserError
@@ -54,8 +54,8 @@ def test_documents_sentences_and_tags(task):
 def test_iob1_and_iob2_are_read_alike():
     iob1 = ["I-A", "I-A", "B-A", "O", "I-B", "I-A", "O"]
     iob2 = ["B-A", "I-A", "B-A", "O", "B-B", "B-A", "O"]
-    assert conll_files.to_iob2(iob1) == conll_files.to_iob2(iob2) == iob2
-    assert conll_files.entities(iob2) == [("A", 0, 2), ("A", 2, 3), ("B", 4, 5), ("A", 5, 6)]
+    assert conll_columns.to_iob2(iob1) == conll_columns.to_iob2(iob2) == iob2
+    assert conll_columns.entities(iob2) == [("A", 0, 2), ("A", 2, 3), ("B", 4, 5), ("A", 5, 6)]
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), min_size=1, max_size=12))
@@ -63,8 +63,8 @@ def test_entities_are_those_of_seqeval(tags):
     from seqeval.metrics.sequence_labeling import get_entities
 
     expected = [(kind, first, last + 1) for kind, first, last in get_entities(tags)]
-    assert conll_files.entities(tags) == expected
-    assert conll_files.entities(conll_files.to_iob2(tags)) == expected
+    assert conll_columns.entities(tags) == expected
+    assert conll_columns.entities(conll_columns.to_iob2(tags)) == expected
 
 
 def test_scores_of_conlleval_cases():
@@ -84,6 +84,64 @@ def test_label_on_the_first_piece_only(task, tokenizer):
     assert pieces > 1
     assert feature["label_ids"] == [-1, 1, *[-1] * (pieces - 1), 0, -1]
     assert feature["word_ids"] == [-1, 0, *[-1] * (pieces - 1), 1, -1]
+
+
+def test_label_on_the_last_piece(task, tokenizer, tmp_path):
+    last = get_task("conll2003", data_dir=str(tmp_path), label_piece="last")
+    document = TaggedDocument("0", (("Berlin", "river"),), (("B-LOC", "O"),))
+    (feature,) = last.features(document, tokenizer, 64)
+    pieces = len(tokenizer.encode("Berlin"))
+    assert feature["label_ids"] == [-1, *[-1] * (pieces - 1), 1, 0, -1]
+    assert feature["word_ids"] == [-1, *[-1] * (pieces - 1), 0, 1, -1]
+    assert feature["input_ids"] == task.features(document, tokenizer, 64)[0]["input_ids"]
+    # What is exported and what predicts the user's texts is told.
+    again = get_task("conll2003", **last.settings())
+    assert again.features(document, tokenizer, 64) == [feature]
+
+
+@pytest.mark.parametrize(
+    ("column", "labels", "tags"),
+    [
+        (
+            "chunks",
+            ["O", "B-NP", "I-NP", "B-PP", "I-PP", "B-VP", "I-VP"],
+            ("B-NP", "B-VP", "B-PP", "B-NP", "I-NP"),
+        ),
+        ("part_of_speech", ["IN", "NNP", "VBZ"], ("NNP", "VBZ", "IN", "NNP", "NNP")),
+    ],
+)
+def test_other_columns(task, tokenizer, tmp_path, column, labels, tags):
+    task = get_task("conll2003", data_dir=str(tmp_path), column=column)
+    assert task.labels == labels
+    examples = task.examples("dev")
+    assert examples[0].tags[0] == tags
+    features = featurize(task, examples, tokenizer, 64)
+    predictions = task.predictions(examples, features, perfect(features, labels))
+    scores = task.score(examples, predictions)
+    assert tuple(scores) == task.metrics and scores[task.metrics[0]] == 1.0
+    assert predictions[0]["entities"][0]["text"] == "Peter"
+    predictions[0]["tags"][0][1] = labels[0]
+    assert task.score(examples, predictions)["accuracy"] == pytest.approx(7 / 8)
+    analysis = task.analysis(examples, predictions)
+    assert analysis["per_class"][task.column.kind(tags[1])]["recall"] == 0.0
+    assert len(analysis["mistakes"]) == 1
+    again = get_task("conll2003", **task.settings())
+    assert again.head == task.head and again.metrics == task.metrics
+
+
+def test_a_chunk_that_follows_another_of_its_kind(write):
+    path = write("a.txt", "the DT I-NP O\ncat NN I-NP O\nParis NNP B-NP O\nLondon NNP I-NP O\n")
+    (document,) = conll_files.read(path, column=conll_columns.COLUMNS["chunks"])
+    assert document.tags == (("B-NP", "I-NP", "B-NP", "I-NP"),)
+    assert conll_columns.entities(document.tags[0]) == [("NP", 0, 2), ("NP", 2, 4)]
+
+
+def test_baselines_of_single_words(write, tmp_path):
+    write("eng.train", "cat NN I-NP O\ncat VB I-VP O\ncat NN I-NP O\nthe DT I-NP O\n")
+    write("eng.testa", "cat NN I-NP O\nthe DT I-NP O\ndog NN I-NP O\n")
+    task = get_task("conll2003", data_dir=str(tmp_path), column="part_of_speech")
+    examples = task.examples("dev")
+    assert task.baseline(task.examples("train"), examples) == {"accuracy": 1.0}  # dog: as most
 
 
 def test_a_document_is_one_sequence_and_a_sentence_another(task, write, tmp_path, tokenizer):
@@ -164,6 +222,7 @@ def test_running_text_gives_entities_with_characters(tokenizer):
         ("-DOCSTART- O\n\n", "has no sentences"),
         ("", "is empty"),
         ("Peter I-PER\nCo I-ORG\n", "line 2: the tag I-ORG is not among the training tags"),
+        ("Peter\n", r"line 1: 1 columns, expected 2 \(word first, entities last\)"),
     ],
 )
 def test_errors(task, write, content, message):
@@ -183,6 +242,31 @@ def test_errors(task, write, content, message):
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(UserError, match=message):
         get_task("conll2003", data_dir=str(tmp_path), **options)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("column", "verbs", "column='verbs'; it is entities or chunks or part_of_speech"),
+        ("label_piece", "middle", "label_piece='middle'; it is first or last"),
+        ("context", "page", "context='page'; it is document or sentence"),
+    ],
+)
+def test_choices(option, value, message):
+    with pytest.raises(UserError, match=message):
+        get_task("conll2003", **{option: value})
+
+
+def test_columns_that_are_not_there(write, tmp_path):
+    write("eng.train", "Peter O I-PER\nLondon O I-LOC\n")
+    chunks = get_task("conll2003", data_dir=str(tmp_path), column="chunks")
+    assert chunks.labels == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]  # the third is the last
+    write("eng.train", "Peter I-PER\n")
+    with pytest.raises(UserError, match=r"line 1: 2 columns, expected 3 .*chunks number 3"):
+        chunks.examples("train")
+    write("eng.train", "Peter NNP O I-PER\n")
+    with pytest.raises(UserError, match="every word .* has the tag O in the column chunks"):
+        get_task("conll2003", data_dir=str(tmp_path), column="chunks").head["labels"]
 
 
 def test_labels_may_have_commas_between():
@@ -215,7 +299,7 @@ def test_real_files_and_the_published_baseline(data_dir):
     counts = {}
     for document in dev:
         for tags in document.tags:
-            for kind, _, _ in conll_files.entities(tags):
+            for kind, _, _ in conll_columns.entities(tags):
                 counts[kind] = counts.get(kind, 0) + 1
     assert counts == {"LOC": 1837, "MISC": 922, "ORG": 1341, "PER": 1842}
     # Tjong Kim Sang and De Meulder (2003): 78.33 / 65.23 / 71.18.
@@ -223,3 +307,18 @@ def test_real_files_and_the_published_baseline(data_dir):
     assert baseline["precision"] == pytest.approx(0.7833, abs=1e-3)
     assert baseline["recall"] == pytest.approx(0.6523, abs=1e-3)
     assert baseline["f1"] == pytest.approx(0.7118, abs=1e-3)
+
+
+def test_other_columns_of_the_real_files(data_dir):
+    folder = str(data_dir / "conll2003")
+    chunks = get_task("conll2003", data_dir=folder, column="chunks", context="sentence")
+    train, dev = chunks.examples("train"), chunks.examples("dev")
+    assert (len(train), len(dev), len(chunks.labels)) == (14041, 3250, 1 + 2 * 10)
+    found = [tag for document in dev for tags in document.tags for tag in tags]
+    # In the file 1,071 phrases begin with B-, behind another of their kind; the rest with I-.
+    assert sum(tag[0] == "B" for tag in found) == 1071 + 24666
+    assert chunks.baseline(train, dev)["f1"] == pytest.approx(0.7326, abs=1e-4)
+    speech = get_task("conll2003", data_dir=folder, column="part_of_speech")
+    assert len(speech.labels) == 45
+    baseline = speech.baseline(speech.examples("train"), speech.examples("dev"))
+    assert baseline == {"accuracy": pytest.approx(0.8975, abs=1e-4)}

@@ -219,6 +219,22 @@ def test_example_statistics_sum_to_the_metrics(tmp_path):
     assert example_scores.load(tmp_path / "none.npz", "f1") is None
 
 
+@pytest.mark.parametrize(("column", "metric"), [("chunks", "f1"), ("part_of_speech", "accuracy")])
+def test_statistics_of_tags(column, metric):
+    from data_prep.tasks import get_task
+    from data_prep.tasks.conll_files import TaggedDocument
+    from experiments.tables.intervals import MEASURES
+
+    task = get_task("conll2003", column=column, labels="O,B-A,I-A")
+    gold = [[("B-A", "I-A", "O"), ("O",)], [("B-A", "B-A")]]
+    predicted = [[["B-A", "O", "O"], ["B-A"]], [["B-A", "B-A"]]]
+    examples = [TaggedDocument("", (), tuple(tags)) for tags in gold]
+    predictions = [{"tags": tags} for tags in predicted]
+    measure, table = example_scores.statistics(task, examples, predictions)[metric]
+    expected = 100 * task.score(examples, predictions)[metric]
+    assert len(table) == 2 and MEASURES[measure](table.sum(axis=0)) == pytest.approx(expected)
+
+
 def test_help_answers_without_tensorflow():
     import subprocess
     import sys

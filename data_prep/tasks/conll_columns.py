@@ -1,0 +1,181 @@
+"""What CoNLL-2003's files say of a word: its part of speech, its chunk, its entity.
+
+Entities and chunks are phrases of one or more words, written as IOB tags and scored as conlleval
+does: a phrase counts when its words and its kind are right. A part of speech is one word's and
+scored by accuracy.
+"""
+
+import collections
+
+from data_prep.tasks import metrics
+from official_bert.errors import UserError
+
+
+class Phrases:
+    """A column of IOB tags. In the files it may be IOB1 (B- only between adjacent phrases of one
+    kind, as CoNLL-2003 has chunks and entities) or IOB2; here it is IOB2.
+
+    Attributes:
+      name: value of the task's option `column`.
+      place: of the tag in a line, counted from 0; -1 is the last.
+      feature: TFDS's name.
+      metrics: the main one first.
+    """
+
+    metrics = ("f1", "precision", "recall", "accuracy")
+
+    def __init__(self, name: str, place: int, feature: str):
+        self.name, self.place, self.feature = name, place, feature
+
+    def kind(self, tag: str) -> str:
+        """ "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
+        return tag[2:] or "O"
+
+    def check(self, tag: str, kinds, where: str) -> None:
+        """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
+        if tag != "O" and tag[:2] not in ("B-", "I-"):
+            raise UserError(f"{where}: {tag!r} is not an IOB tag")
+        _check_kind(self.kind(tag), tag, kinds if kinds is None else kinds | {"O"}, where)
+
+    def as_read(self, tags) -> tuple[str, ...]:
+        return tuple(to_iob2(tags))
+
+    def labels(self, tags) -> list[str]:
+        """O first, then B- and I- of each kind among the tags."""
+        kinds = sorted({self.kind(tag) for tag in tags} - {"O"})
+        return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI")]
+
+    def phrases(self, tags) -> list[tuple[str, int, int]]:
+        """(kind, first word, word after the last) of each."""
+        return entities(tags)
+
+    def score(self, gold, predicted) -> dict[str, float]:
+        return metrics.entity_scores(gold, predicted)
+
+    def per_class(self, gold, predicted) -> dict:
+        return metrics.entity_per_class(gold, predicted)
+
+    def baseline(self, train, words) -> list[list[str]]:
+        """The tags of the phrases that were there in training, with their most frequent kind, the
+        longest first: the shared task's own baseline for entities.
+
+        Args:
+          train: list of (words, tags).
+          words: list of sentences.
+        """
+        counted = collections.defaultdict(collections.Counter)
+        for sentence, tags in train:
+            for kind, first, end in self.phrases(tags):
+                counted[tuple(sentence[first:end])][kind] += 1
+        kinds = {phrase: counts.most_common(1)[0][0] for phrase, counts in counted.items()}
+        longest = max(map(len, kinds), default=0)
+        return [_tag_phrases(sentence, kinds, longest) for sentence in words]
+
+
+class Chunks(Phrases):
+    """Phrases that cover nearly every word: known words say more than known phrases."""
+
+    def baseline(self, train, words) -> list[list[str]]:
+        return _most_frequent_tags(train, words)
+
+
+class Words:
+    """A column where each word's tag stands alone; the attributes and methods of `Phrases`."""
+
+    metrics = ("accuracy",)
+
+    def __init__(self, name: str, place: int, feature: str):
+        self.name, self.place, self.feature = name, place, feature
+
+    def kind(self, tag: str) -> str:
+        return tag
+
+    def check(self, tag: str, kinds, where: str) -> None:
+        _check_kind(tag, tag, kinds, where)
+
+    def as_read(self, tags) -> tuple[str, ...]:
+        return tuple(tags)
+
+    def labels(self, tags) -> list[str]:
+        return sorted(set(tags))
+
+    def phrases(self, tags) -> list[tuple[str, int, int]]:
+        return [(tag, index, index + 1) for index, tag in enumerate(tags)]
+
+    def score(self, gold, predicted) -> dict[str, float]:
+        return {"accuracy": metrics.tag_accuracy(gold, predicted)}
+
+    def per_class(self, gold, predicted) -> dict:
+        flat = [[tag for tags in lines for tag in tags] for lines in (gold, predicted)]
+        return metrics.per_class(*flat, sorted(set(flat[0])))
+
+    def baseline(self, train, words) -> list[list[str]]:
+        return _most_frequent_tags(train, words)
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        Phrases("entities", -1, "ner"),
+        Chunks("chunks", 2, "chunks"),
+        Words("part_of_speech", 1, "pos"),
+    )
+}
+
+
+def to_iob2(tags) -> list[str]:
+    """IOB2: every entity begins with B-. IOB1 (B- only between adjacent entities of a type) and
+    IOB2 are both read right, as an I- that follows O or another type begins an entity in either."""
+    result, previous = [], "O"
+    for tag in tags:
+        begins = tag[:2] == "I-" and (previous == "O" or previous[2:] != tag[2:])
+        result.append(f"B-{tag[2:]}" if begins else tag)
+        previous = tag
+    return result
+
+
+def entities(tags) -> list[tuple[str, int, int]]:
+    """(type, first word, word after the last) of each entity, as conlleval reads tags."""
+    found, start = [], None
+    for index, tag in enumerate([*tags, "O"]):
+        if start is not None and (tag[:2] != "I-" or tag[2:] != tags[start][2:]):
+            found.append((tags[start][2:], start, index))
+            start = None
+        if tag != "O" and start is None:
+            start = index
+    return found
+
+
+def _check_kind(kind: str, tag: str, kinds, where: str) -> None:
+    if kinds is not None and kind not in kinds:
+        raise UserError(
+            f"{where}: the tag {tag} is not among the training tags, "
+            f"which are of the types {', '.join(sorted(set(kinds) - {'O'}))}"
+        )
+
+
+def _tag_phrases(words, kinds: dict, longest: int) -> list[str]:
+    tags, index = ["O"] * len(words), 0
+    while index < len(words):
+        for length in range(min(longest, len(words) - index), 0, -1):
+            kind = kinds.get(tuple(words[index : index + length]))
+            if kind:
+                tags[index] = f"B-{kind}"
+                tags[index + 1 : index + length] = [f"I-{kind}"] * (length - 1)
+                break
+        else:
+            length = 1
+        index += length
+    return tags
+
+
+def _most_frequent_tags(train, words) -> list[list[str]]:
+    """Of each word its most frequent training tag; of other words the most frequent one of all."""
+    counted = collections.defaultdict(collections.Counter)
+    for sentence, tags in train:
+        for word, tag in zip(sentence, tags, strict=True):
+            counted[word][tag] += 1
+    every = sum(counted.values(), collections.Counter())
+    unknown = every.most_common(1)[0][0]
+    best = {word: counts.most_common(1)[0][0] for word, counts in counted.items()}
+    return [[best.get(word, unknown) for word in sentence] for sentence in words]

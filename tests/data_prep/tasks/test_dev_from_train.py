@@ -1,0 +1,100 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_prep.tasks import dev_from_train, get_task
+from data_prep.tasks.sequence_classification import TextExample
+from official_bert.errors import UserError
+
+WORDS = st.sampled_from(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+
+
+def examples_of(*texts, others=0):
+    """The texts, or pairs of texts, and others of one different word each."""
+    texts += tuple((f"w{index}",) for index in range(others))
+    return [TextExample(str(index), *pair) for index, pair in enumerate(texts)]
+
+
+def many(count):
+    return examples_of(others=count)
+
+
+def runs(example):
+    words = example.text_a.lower().split()
+    return {tuple(words[i : i + 5]) for i in range(max(1, len(words) - 4))}
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=9), min_size=1, max_size=12))
+def test_the_sides_share_no_text_and_no_five_words(texts):
+    examples = examples_of(*((" ".join(words),) for words in texts), others=200)
+    train, dev = dev_from_train.split(examples, 50)
+    assert len(dev) == 50 and sorted(train + dev, key=lambda e: int(e.id)) == examples
+    assert train == sorted(train, key=lambda e: int(e.id))
+    shared = set().union(*map(runs, train)) & set().union(*map(runs, dev))
+    assert not shared
+
+
+def test_which_ones_follows_from_the_texts_alone():
+    examples = many(300)
+    _, dev = dev_from_train.split(examples, 60)
+    _, again = dev_from_train.split(examples[::-1], 60)
+    assert {e.id for e in dev} == {e.id for e in again}
+    _, more = dev_from_train.split(examples, 90)
+    assert {e.id for e in dev} < {e.id for e in more}
+
+
+def test_pairs_that_share_a_question_stay_together():
+    pairs = [(f"q{i}", f"Q{i + 1} ") for i in range(3)] + [("a", "b")]
+    examples = examples_of(*pairs, others=500)
+    for count in range(1, 80):
+        train, _ = dev_from_train.split(examples, count)
+        assert sum(example.id in ("0", "1", "2") for example in train) in (0, 3)
+
+
+def test_a_large_group_stays_in_training():
+    examples = examples_of(*((f"what is the best way to w{i}",) for i in range(50)), others=450)
+    train, dev = dev_from_train.split(examples, 450)
+    assert train == examples[:50]
+    with pytest.raises(UserError, match="of 500 training examples at most 450 can be held out"):
+        dev_from_train.split(examples, 451)
+    with pytest.raises(UserError, match="of 3 training examples at most 2 can"):
+        dev_from_train.split(many(3), 3)
+
+
+def test_every_text_task_has_the_option(write, tmp_path):
+    rows = "".join(f"text{index} \t{index % 2}\n" for index in range(40))
+    write("SST-2/train.tsv", "sentence\tlabel\n" + rows)
+    write("SST-2/dev.tsv", "sentence\tlabel\nother\t1\n")
+    task = get_task("sst2", data_dir=str(tmp_path), dev_from_train=10)
+    train, dev = task.examples("train"), task.examples("dev")
+    assert (len(train), len(dev)) == (30, 10)
+    assert not {e.text_a for e in train} & {e.text_a for e in dev}
+    assert all(e.label == str(int(e.id.removeprefix("train/")) % 2) for e in dev)
+    assert task.notes == {"train": {"held_out_for_dev": 10}, "dev": {"from_training_file": 10}}
+
+    path = write("mine.tsv", "text\tlabel\n" + rows)
+    mine = get_task("text_classification", data_dir=path, dev_from_train=10)
+    assert {e.text_a for e in mine.examples("dev")} == {e.text_a.strip() + " " for e in dev}
+    with pytest.raises(UserError, match="dev_fraction and dev_from_train are both set"):
+        get_task("text_classification", data_dir=path, dev_from_train=10, dev_fraction=0.1)
+    with pytest.raises(UserError, match="dev_from_train=-1; it is a number of examples"):
+        get_task("sst2", dev_from_train=-1)
+
+
+def test_sst2_with_twenty_thousand_dev_phrases(data_dir):
+    task = get_task("sst2", data_dir=str(data_dir / "glue_data"), dev_from_train=20_000)
+    train, dev = task.examples("train"), task.examples("dev")
+    assert (len(train), len(dev)) == (47_349, 20_000)
+    known = {run for example in train for run in runs(example)}
+    assert not any(runs(example) & known for example in dev)
+
+
+def test_qqp_and_the_rebuilt_qnli(data_dir):
+    folder = str(data_dir / "glue_data")
+    qqp = get_task("qqp", data_dir=folder)
+    train, dev = qqp.examples("train"), qqp.examples("dev")
+    assert (len(train), len(dev)) == (20_447, 10_000)
+    assert not any(notes["incomplete_rows_skipped"] for notes in qqp.notes.values())
+    assert qqp.baseline(train, dev)["accuracy"] == pytest.approx(0.5, abs=1e-3)
+    qnli = get_task("qnli", data_dir=folder, train_file="train_rebuilt.tsv")
+    assert (len(qnli.examples("train")), len(qnli.examples("dev"))) == (14_815, 5_463)
