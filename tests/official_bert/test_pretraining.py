@@ -39,6 +39,17 @@ def test_losses_equal_the_formulas(config, pretraining_batch):
     np.testing.assert_allclose(float(loss), masked_lm + next_sentence, rtol=1e-5)
 
 
+def test_biases_and_sentence_scores_are_float32_in_bfloat16(config, pretraining_batch):
+    model = BertPretrainer(config, seed=0, dtype="mixed_bfloat16")
+    before = model(pretraining_batch)
+    assert before["next_sentence_logits"].dtype == tf.float32
+    bias = np.linspace(0, 1e-5, 50, dtype="float32") + 1  # 1 and 1 + 1e-5 are one bfloat16
+    model.masked_lm.bias.assign(bias)
+    after = model(pretraining_batch)["masked_lm_logits"]
+    difference = after.numpy() - before["masked_lm_logits"].numpy()
+    np.testing.assert_allclose(difference, np.broadcast_to(bias, difference.shape), atol=2e-6)
+
+
 def test_places_of_weight_zero_do_not_count(config, pretraining_batch):
     model = BertPretrainer(config, seed=0)
     changed = {**pretraining_batch, "masked_lm_ids": pretraining_batch["masked_lm_ids"].copy()}
