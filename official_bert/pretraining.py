@@ -142,7 +142,12 @@ class BertPretrainer(ModelWithLosses):
             return positions, next_ids, weights
         # The positions with the largest of random numbers; padding's are all below zero.
         draws = uniform((rows, count), fold_in(seed, _PREDICTED_POSITIONS)) + weights - 1
-        _, chosen = ops.top_k(draws, k=max(1, round(self.left_to_right_fraction * count)))
+        if isinstance(count, int):
+            most = max(1, round(self.left_to_right_fraction * count))
+        else:  # in a graph of any length
+            wanted = self.left_to_right_fraction * ops.cast(count, "float32")
+            most = ops.maximum(ops.cast(ops.round(wanted), "int32"), 1)
+        _, chosen = ops.top_k(draws, k=most)
         chosen = ops.cast(chosen, "int32")
         ids = ops.take_along_axis(next_ids, chosen, axis=1)
         return chosen, ids, ops.take_along_axis(weights, chosen, axis=1)

@@ -119,6 +119,21 @@ def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining
     assert some(pretraining_batch)["masked_lm_ids"].shape == (8, 15)  # evaluation reads all
 
 
+def test_left_to_right_in_a_graph_of_any_length(left_to_right, pretraining_batch):
+    model = BertPretrainer(left_to_right, left_to_right_fraction=0.4, seed=0)
+    shapes = {name: tf.TensorSpec([None, None], x.dtype) for name, x in pretraining_batch.items()}
+    seed = make_seed(0, 1)
+    compiled = tf.function(
+        lambda batch: model(batch, training=True, seed=seed), input_signature=[shapes]
+    )
+    traced = compiled(pretraining_batch)
+    expected = model(pretraining_batch, training=True, seed=seed)
+    np.testing.assert_array_equal(traced["masked_lm_ids"], expected["masked_lm_ids"])
+    np.testing.assert_allclose(
+        traced["masked_lm_logits"], expected["masked_lm_logits"], atol=1e-5, rtol=1e-5
+    )
+
+
 @pytest.mark.parametrize("use_nsp", [True, False])
 def test_fit_learns_and_reports(config, pretraining_batch, use_nsp):
     keras.utils.set_random_seed(0)
