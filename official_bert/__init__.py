@@ -6,6 +6,8 @@ and tokenising from the command line starts at once.
 
 import importlib
 
+from official_bert.keras_registration import register_later
+
 _HOME_OF = {
     "BertConfig": "config",
     "named_config": "config",
@@ -15,6 +17,7 @@ _HOME_OF = {
     "BertSpan": "heads",
     "BertMultipleChoice": "heads",
     "BertTagger": "heads",
+    "LayerCombination": "features",
     "BertAdamW": "optimization",
     "WarmupLinearDecay": "optimization",
     "BertTokenizer": "tokenization",
@@ -35,3 +38,20 @@ def __getattr__(name: str):
 
 def __dir__():
     return __all__
+
+
+# What a `.keras` file may name.
+register_later(
+    [
+        "BertEncoder",
+        "BertPretrainer",
+        "BertClassifier",
+        "BertSpan",
+        "BertMultipleChoice",
+        "BertTagger",
+        "BertAdamW",
+        "WarmupLinearDecay",
+        "LayerCombination",
+    ],
+    __getattr__,
+)

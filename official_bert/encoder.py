@@ -97,17 +97,28 @@ class BertEncoder(keras.Model):
         last = ops.maximum(ops.sum(ops.cast(input_mask, "int32"), axis=-1) - 1, 0)  # [B]
         return gather_positions(sequence, last[:, None])[:, 0]
 
+    @property
+    def parts(self) -> dict[str, keras.layers.Layer]:
+        """The layers that can be frozen one by one: embeddings, layer_0, ..., pooler."""
+        return {part.name: part for part in (self.embeddings, *self.blocks, self.pooler)}
+
     def get_config(self):
         return {
             **super().get_config(),
             "config": self.config.to_dict(),
             "remat": self.remat,
             "seed": self.seed,
+            "frozen": [name for name, part in self.parts.items() if not part.trainable],
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
+        config = {**config, "config": BertConfig.from_dict(config["config"])}
+        frozen = config.pop("frozen", [])
+        encoder = cls(**config)
+        for name in frozen:
+            encoder.parts[name].trainable = False
+        return encoder
 
 
 def gather_positions(sequence, positions):

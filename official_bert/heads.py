@@ -1,8 +1,9 @@
 """What is put on the encoder to fine-tune it (paper, section 4 and Figure 4).
 
 Every head is one new layer on the encoder: a classifier on the pooled vector, start and end scores
-for each token, one score vector for multiple choice, a classifier on each token. `bilstm=True` adds
-the randomly initialised BiLSTM of Table 5's last row between encoder and head.
+for each token, one score vector for multiple choice, a classifier on each token. It computes in
+float32 under every dtype policy. `bilstm=True` adds the randomly initialised BiLSTM of Table 5's
+last row between encoder and head.
 """
 
 import keras
@@ -36,7 +37,7 @@ class _FineTuned(ModelWithLosses):
                 kernel_initializer=keras.initializers.TruncatedNormal(
                     stddev=config.initializer_range, seed=seed
                 ),
-                dtype=policy,
+                dtype="float32",  # 384 start scores in bfloat16 would be 300 different ones
                 name="head",
             )
             self.head.build((None, config.hidden_size))

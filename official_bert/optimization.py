@@ -120,6 +120,10 @@ class BertAdamW(keras.optimizers.Optimizer):
         update = m / (ops.sqrt(v) + self.epsilon) + decay * variable
         self.assign_sub(variable, learning_rate * update)
 
+    def apply(self, grads, trainable_variables=None):
+        """One step of `fit`: clips and updates as `apply_reduced` does."""
+        return super().apply([_dense(gradient) for gradient in grads], trainable_variables)
+
     def apply_reduced(self, gradients, variables):
         """One step with gradients that are already summed over replicas and micro-batches.
 
@@ -131,7 +135,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         if not self.built:
             self.build(variables)
         # Weights that the loss does not reach (the pooler, without NSP) stay as they are.
-        pairs = [(g, v) for g, v in zip(gradients, variables, strict=True) if g is not None]
+        pairs = [(_dense(g), v) for g, v in zip(gradients, variables, strict=True) if g is not None]
         norm = ops.sqrt(sum(_sum_of_squares(gradient) for gradient, _ in pairs))
         learning_rate = self.learning_rate
         for gradient, variable in pairs:
@@ -156,6 +160,18 @@ class BertAdamW(keras.optimizers.Optimizer):
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
+
+
+def _dense(gradient):
+    """TensorFlow's gradient of a lookup has a row for each token: those of one piece are summed.
+
+    Until then its norm is another one, and so is what clipping does.
+    """
+    if gradient is None or keras.backend.backend() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    return tf.convert_to_tensor(gradient)
 
 
 def _sum_of_squares(gradient):

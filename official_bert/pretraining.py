@@ -63,7 +63,7 @@ class BertPretrainer(ModelWithLosses):
                 config, initializer, dtype=self.dtype_policy, name="masked_lm"
             )
             self.next_sentence = keras.layers.Dense(
-                2, kernel_initializer=initializer, dtype=self.dtype_policy, name="next_sentence"
+                2, kernel_initializer=initializer, dtype="float32", name="next_sentence"
             )
             self.next_sentence.build((None, config.hidden_size))
         self._declare_means(
@@ -81,10 +81,10 @@ class BertPretrainer(ModelWithLosses):
           training, seed: as for `BertEncoder`.
 
         Returns:
-          {"masked_lm_logits": [B, P, V], "masked_lm_ids": int32 [B, P], "masked_lm_weights":
-          float32 [B, P], "next_sentence_logits": [B, 2]}. Ids and weights say what the logits are
-          to be compared with: the record's own for a masked LM, the next tokens for a left-to-right
-          LM, whose P is then the number of predicted positions.
+          {"masked_lm_logits": float32 [B, P, V], "masked_lm_ids": int32 [B, P],
+          "masked_lm_weights": float32 [B, P], "next_sentence_logits": float32 [B, 2]}. Ids and
+          weights say what the logits are to be compared with: the record's own for a masked LM, the
+          next tokens for a left-to-right LM, whose P is then the number of predicted positions.
         """
         if training and seed is None:
             seed = next_seed(self.encoder.seed_generator)
@@ -142,7 +142,12 @@ class BertPretrainer(ModelWithLosses):
             return positions, next_ids, weights
         # The positions with the largest of random numbers; padding's are all below zero.
         draws = uniform((rows, count), fold_in(seed, _PREDICTED_POSITIONS)) + weights - 1
-        _, chosen = ops.top_k(draws, k=max(1, round(self.left_to_right_fraction * count)))
+        if isinstance(count, int):
+            most = max(1, round(self.left_to_right_fraction * count))
+        else:  # in a graph of any length
+            wanted = self.left_to_right_fraction * ops.cast(count, "float32")
+            most = ops.maximum(ops.cast(ops.round(wanted), "int32"), 1)
+        _, chosen = ops.top_k(draws, k=most)
         chosen = ops.cast(chosen, "int32")
         ids = ops.take_along_axis(next_ids, chosen, axis=1)
         return chosen, ids, ops.take_along_axis(weights, chosen, axis=1)
@@ -180,11 +185,16 @@ class MaskedLMHead(keras.layers.Layer):
             )
             self.transform.build((None, None, config.hidden_size))
             self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
-        self.bias = self.add_weight(name="bias", shape=(config.vocab_size,), initializer="zeros")
+        self.bias = self.add_weight(
+            name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
+        )
         self.built = True
 
     def call(self, x, word_embeddings):
-        """[B, P, H] and the float32 [V, H] token table -> logits [B, P, V]."""
+        """[B, P, H] and the float32 [V, H] token table -> float32 logits [B, P, V].
+
+        The product, the largest of a step, has the compute dtype; the bias is added in float32.
+        """
         x = self.norm(self.activation(self.transform(x)))
         table = ops.cast(word_embeddings, self.compute_dtype)
         if keras.backend.backend() == "tensorflow":
@@ -193,7 +203,7 @@ class MaskedLMHead(keras.layers.Layer):
             rows, predictions, width = ops.shape(x)
             scores = scores_of_table(ops.reshape(x, (-1, width)), table, self.bias)
             return ops.reshape(scores, (rows, predictions, table.shape[0]))
-        return ops.matmul(x, ops.transpose(table)) + self.bias
+        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + self.bias
 
 
 def restore_masked_tokens(batch):

@@ -98,13 +98,32 @@ def test_light_imports_load_neither_keras_nor_tensorflow(statement):
     assert not modules_after(statement) & {"keras", "tensorflow", "torch", "jax"}
 
 
-def test_works_where_tensorflow_is_missing():
+def test_stand_ins_for_classes_give_way_to_them():
+    import keras
+
+    from official_bert.keras_registration import register_later
+
+    made = keras.layers.Dense
+    register_later(["Made"], {"Made": made}.get)  # Keras is loaded already
+    stored = {"registered_name": "official_bert>Made", "class_name": "Made", "config": {"units": 3}}
+    stored["module"] = "official_bert.made"
+    assert keras.saving.deserialize_keras_object(stored).units == 3
+    del keras.saving.get_custom_objects()["official_bert>Made"]
+
+
+def test_works_where_tensorflow_is_missing_and_loads_keras_files_before_any_class(tmp_path):
     pytest.importorskip("jax", reason="needs a backend other than TensorFlow")
+    from official_bert import BertAdamW, BertClassifier, BertConfig, BertEncoder
+
+    model = BertClassifier(BertEncoder(BertConfig(9, 4, 1, 1, 8)), 2)
+    model.compile(BertAdamW())
+    model.save(tmp_path / "model.keras")
     block = "sys.modules['tensorflow'] = None; import os; os.environ['KERAS_BACKEND'] = 'jax'"
+    load = f"keras.saving.load_model({str(tmp_path / 'model.keras')!r})"
     use = (
         "from official_bert import BertEncoder, BertPretrainer, BertClassifier, BertAdamW, "
         "BertConfig; c = BertConfig(vocab_size=9, hidden_size=4, num_hidden_layers=1, "
         "num_attention_heads=1, intermediate_size=8); BertClassifier(BertEncoder(c), 2); "
         "BertPretrainer(c); BertAdamW()"
     )
-    modules_after(f"{block}; {use}")
+    modules_after(f"{block}; import official_bert, keras; {load}; {use}")

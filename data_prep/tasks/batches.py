@@ -19,12 +19,17 @@ _MODEL_FIELDS = ("input_ids", "segment_ids", "label_ids", "start_positions", "en
 def sample(examples: list, limit: int) -> list:
     """At most `limit` examples (0: all), drawn once and for all, in their order.
 
-    Files may be sorted, so the first ones would not do.
+    Files may be sorted, so the first ones would not do. An example of several sentences, which says
+    so by its `size`, counts as so many; the last one drawn is cut to its first sentences.
     """
-    if not limit or limit >= len(examples):
+    sizes = np.array([getattr(example, "size", 1) for example in examples], np.int64)
+    if not limit or limit >= sizes.sum():
         return examples
     order = _permutation(np.random.Philox(key=[0, 0]), len(examples))
-    return [examples[i] for i in sorted(order[:limit])]
+    before = np.cumsum(sizes[order]) - sizes[order]
+    chosen = sorted(order[before < limit])
+    left = {i: limit - taken for i, taken in zip(order, before, strict=True)}
+    return [examples[i] if sizes[i] <= left[i] else examples[i].first(left[i]) for i in chosen]
 
 
 class TrainBatches:

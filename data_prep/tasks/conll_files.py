@@ -22,6 +22,16 @@ class TaggedDocument:
     tags: tuple[tuple[str, ...], ...] | None = None
     offsets: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
+    @property
+    def size(self) -> int:
+        """What it counts where examples are counted: its sentences."""
+        return len(self.sentences)
+
+    def first(self, count: int) -> "TaggedDocument":
+        """The document of its first sentences."""
+        parts = (self.sentences, self.tags, self.offsets)
+        return TaggedDocument(self.id, *(part and part[:count] for part in parts))
+
 
 def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocument]:
     """The documents of a file whose first column is the word.

@@ -10,15 +10,14 @@ import numpy as np
 def classification_scores(gold: list, predicted: list, labels: list) -> dict[str, float]:
     """accuracy, f1 (of the second of two labels, the positive one), macro_f1, matthews.
 
-    `f1` is there for two labels only. A class that is never predicted has precision and F1 zero.
+    `f1` is there for two labels only. A class that is never predicted has precision and F1 zero;
+    one that is neither there nor predicted has no F1 and does not count in the mean.
     """
     from sklearn import metrics
 
     scores = {
         "accuracy": metrics.accuracy_score(gold, predicted),
-        "macro_f1": metrics.f1_score(
-            gold, predicted, labels=labels, average="macro", zero_division=0
-        ),
+        "macro_f1": metrics.f1_score(gold, predicted, average="macro", zero_division=0),
         "matthews": _matthews(gold, predicted),
     }
     if len(labels) == 2:
@@ -44,10 +43,15 @@ def regression_scores(gold: list[float], predicted: list[float]) -> dict[str, fl
 
 
 def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels]."""
+    """micro_f1, macro_f1 and exact_match of two 0/1 arrays [examples, labels].
+
+    As above, a label that no example has and no prediction names does not count in macro_f1.
+    """
     from sklearn import metrics
 
-    columns = range(gold.shape[1])
+    columns = np.flatnonzero(np.any(gold, axis=0) | np.any(predicted, axis=0))
+    if not len(columns):  # nothing to find and nothing found
+        return {"micro_f1": 0.0, "macro_f1": 0.0, "exact_match": 1.0}
     padded = _padded(gold), _padded(predicted)
 
     def f1(average):

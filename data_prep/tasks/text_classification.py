@@ -126,6 +126,7 @@ class TextClassification(SequenceClassification):
         for index, (line, row) in enumerate(self._rows(path, columns, has_labels)):
             reading.check_texts(row, columns, f"{path} line {line}")
             texts = [row[column] for column in columns]
+            _check_not_empty(row, columns, f"{path} line {line}")
             if not self.files.wants(texts[0], part):
                 continue
             label = self._label(row, path, line) if has_labels else None
@@ -162,6 +163,8 @@ class TextClassification(SequenceClassification):
             if self.files.wants(str(row[columns[0]]), part):
                 label = self._label(row, path, line)
                 found.update(label if isinstance(label, tuple) else (label,))
+        if self.problem == "single_label":
+            self._check_single(found, path)
         needed, words = (2, "two") if self.problem == "single_label" else (1, "one")
         if len(found) < needed:
             raise UserError(
@@ -169,6 +172,17 @@ class TextClassification(SequenceClassification):
                 f"classification needs {words} or more"
             )
         return sorted(found)
+
+    def _check_single(self, found: set[str], path: str) -> None:
+        # "food,news" beside "food" is a row of two labels, not a class of its own.
+        for label in sorted(found):
+            parts = [part.strip() for part in label.split(self.label_separator or ",")]
+            if len(parts) > 1 and not found.isdisjoint(parts):
+                raise UserError(
+                    f"{path}: {label!r} in the column {self.label_column} looks like several "
+                    "labels; set problem=multi_label, or list the classes as labels=[...] if it is "
+                    "one"
+                )
 
     def _label(self, row: dict, path: str, line: int):
         value = row[self.label_column]
@@ -206,3 +220,9 @@ class TextClassification(SequenceClassification):
                     f"{path} line {line}: label {name!r} is not among {where} "
                     f"({', '.join(map(str, self.labels[:20]))})"
                 )
+
+
+def _check_not_empty(row: dict, columns, where: str) -> None:
+    for column in columns:
+        if not row[column].strip():
+            raise UserError(f"{where}: {column} is empty; fill it or leave the row out")

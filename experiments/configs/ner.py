@@ -31,6 +31,6 @@ def _paper() -> FinetuneConfig:
 
 def _smoke() -> FinetuneConfig:
     return dataclasses.replace(
-        _paper(), max_seq_length=128, max_train_examples=64, max_dev_examples=32,
+        _paper(), max_seq_length=128, max_train_examples=1000, max_dev_examples=500,
         num_train_epochs=1.0,
     )  # fmt: skip

@@ -361,7 +361,7 @@ def _smoke() -> Scale:
             ),
             "NER": _ner(
                 finetune, (1,), length=64, train_batch_size=16, num_train_epochs=4.0,
-                max_train_examples=200, max_dev_examples=60,
+                max_train_examples=3000, max_dev_examples=900,
             ),
         },
         notes=("a test of the machinery: scores at this scale mean little",),

@@ -116,7 +116,7 @@ class FinetuneConfig:
     num_train_epochs: float = 3.0
     warmup_proportion: float = 0.1
     seed: int = 12345
-    max_train_examples: int = 0  # 0: all
+    max_train_examples: int = 0  # 0: all; of documents (NER), their sentences count
     max_dev_examples: int = 0  # 0: all
     dropout: float = -1.0  # replaces the encoder's dropout rates; -1: the model's own
     weight_decay: float = 0.01

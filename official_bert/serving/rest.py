@@ -279,6 +279,10 @@ def _array(name, value, spec, most_rows) -> np.ndarray:
     rank = spec.shape.rank
     read = _text if spec.dtype == "string" else _number
     values = _values(name, value, rank, read)
+    if rank == 1 and read is _text:
+        for index, text in enumerate(values):
+            if not text.strip():
+                raise RequestError(400, f"{name}[{index}] is empty; there is nothing to answer")
     try:
         array = np.array(values, dtype=object if read is _text else np.int32)
     except ValueError:

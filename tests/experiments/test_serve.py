@@ -57,7 +57,7 @@ def client(model):
 
 
 def test_predictions_in_rows_and_columns(client, model):
-    texts = ["free prize", "see you soon", ""]
+    texts = ["free prize", "see you soon", "?"]
     expected = model(text=texts)
     rows = client.post(PREDICT, json={"instances": texts}).get_json()["predictions"]
     named = client.post(PREDICT, json={"instances": [{"text": text} for text in texts]})
@@ -112,6 +112,7 @@ def test_state_metadata_health_and_page(client):
         (b'{"instances": [], "inputs": []}', 400, 'either "instances" or "inputs"'),
         (b'{"instances": [], "colour": 1}', 400, "unknown field 'colour'"),
         (b'{"instances": "text"}', 400, "must be a list"),
+        (b'{"instances": ["a", " "]}', 400, "text[1] is empty"),
         (b'{"instances": [3]}', 400, "text[0] must be a text, not 3"),
         (b'{"instances": [null]}', 400, "text[0] must be a text, not null"),
         (b'{"instances": [["a"]]}', 400, "text[0] must be a text"),

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf, softmax
 
-from official_bert import BertEncoder, named_config
+from official_bert import BertClassifier, BertEncoder, named_config
 
 
 def numpy_encoder(encoder, inputs):
@@ -114,6 +114,18 @@ def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
     loaded = keras.models.load_model(tmp_path / "encoder.keras")
     assert loaded.config == config
     np.testing.assert_array_equal(loaded(inputs)["pooled_output"], encoder(inputs)["pooled_output"])
+
+
+def test_frozen_blocks_stay_frozen_in_a_keras_file(config, tmp_path):
+    encoder = BertEncoder(config, seed=0)
+    encoder.embeddings.trainable = encoder.blocks[1].trainable = False
+    model = BertClassifier(encoder, 2)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [v.path for v in loaded.trainable_variables] == [
+        v.path for v in model.trainable_variables
+    ]
+    assert 0 < len(loaded.trainable_variables) < len(loaded.variables) / 2 + 4
 
 
 def test_as_a_part_of_a_functional_model(config, inputs, tmp_path):

@@ -108,6 +108,19 @@ def test_dropout_is_active_in_training_only(config, inputs):
     np.testing.assert_array_equal(model(batch)["logits"], model(batch)["logits"])
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_scores_are_float32_under_every_policy(policy, config, inputs):
+    """In bfloat16 the scores of a long passage tie, and with them n-best lists and thresholds."""
+    model = BertSpan(BertEncoder(config, seed=0, dtype=policy), seed=1)
+    scores = model(inputs)["start_logits"]
+    assert model.encoder.compute_dtype == policy.removeprefix("mixed_")
+    assert scores.dtype == tf.float32
+    rounded = tf.cast(tf.cast(scores, model.encoder.compute_dtype), tf.float32)
+    assert np.mean(scores.numpy() == rounded.numpy()) < 0.1
+    classifier = BertClassifier(BertEncoder(config, seed=0, dtype=policy), 3, seed=1)
+    assert classifier(inputs)["logits"].dtype == tf.float32
+
+
 def test_impossible_problems_are_refused(config):
     encoder = BertEncoder(config)
     with pytest.raises(UserError, match="problem must be one of"):

@@ -39,6 +39,17 @@ def test_losses_equal_the_formulas(config, pretraining_batch):
     np.testing.assert_allclose(float(loss), masked_lm + next_sentence, rtol=1e-5)
 
 
+def test_biases_and_sentence_scores_are_float32_in_bfloat16(config, pretraining_batch):
+    model = BertPretrainer(config, seed=0, dtype="mixed_bfloat16")
+    before = model(pretraining_batch)
+    assert before["next_sentence_logits"].dtype == tf.float32
+    bias = np.linspace(0, 1e-5, 50, dtype="float32") + 1  # 1 and 1 + 1e-5 are one bfloat16
+    model.masked_lm.bias.assign(bias)
+    after = model(pretraining_batch)["masked_lm_logits"]
+    difference = after.numpy() - before["masked_lm_logits"].numpy()
+    np.testing.assert_allclose(difference, np.broadcast_to(bias, difference.shape), atol=2e-6)
+
+
 def test_places_of_weight_zero_do_not_count(config, pretraining_batch):
     model = BertPretrainer(config, seed=0)
     changed = {**pretraining_batch, "masked_lm_ids": pretraining_batch["masked_lm_ids"].copy()}
@@ -106,6 +117,21 @@ def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining
         seen.add(outputs["masked_lm_ids"].numpy().tobytes())
     assert len(seen) == 20
     assert some(pretraining_batch)["masked_lm_ids"].shape == (8, 15)  # evaluation reads all
+
+
+def test_left_to_right_in_a_graph_of_any_length(left_to_right, pretraining_batch):
+    model = BertPretrainer(left_to_right, left_to_right_fraction=0.4, seed=0)
+    shapes = {name: tf.TensorSpec([None, None], x.dtype) for name, x in pretraining_batch.items()}
+    seed = make_seed(0, 1)
+    compiled = tf.function(
+        lambda batch: model(batch, training=True, seed=seed), input_signature=[shapes]
+    )
+    traced = compiled(pretraining_batch)
+    expected = model(pretraining_batch, training=True, seed=seed)
+    np.testing.assert_array_equal(traced["masked_lm_ids"], expected["masked_lm_ids"])
+    np.testing.assert_allclose(
+        traced["masked_lm_logits"], expected["masked_lm_logits"], atol=1e-5, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("use_nsp", [True, False])

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_prep.tasks import batches
+from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.feature_set import FeatureSet
 
 
@@ -23,6 +24,19 @@ def feature_set(lengths, max_seq_length=64, **more):
         for i, length in enumerate(lengths)
     ]
     return FeatureSet.of(features, len(lengths), max_seq_length)
+
+
+def test_documents_count_as_their_sentences():
+    documents = [
+        TaggedDocument(str(i), tuple((f"{i}{j}",) for j in range(size)))
+        for i, size in enumerate([5, 1, 8, 3])
+    ]
+    for limit in range(1, 18):
+        chosen = batches.sample(documents, limit)
+        assert sum(document.size for document in chosen) == min(limit, 17)
+        assert [document.id for document in chosen] == sorted(document.id for document in chosen)
+        for document in chosen:
+            assert document.sentences == documents[int(document.id)].sentences[: document.size]
 
 
 LENGTHS = st.lists(st.integers(1, 64), min_size=1, max_size=40)

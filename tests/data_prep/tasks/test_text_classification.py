@@ -115,6 +115,31 @@ def test_scores_baseline_and_analysis(write, tmp_path):
     assert analysis["per_class"]["ham"]["support"] == 2
 
 
+def test_classes_that_do_not_occur_are_no_part_of_macro_f1():
+    scores = metrics.classification_scores(["a", "b"], ["a", "b"], ["a", "b", "c"])
+    assert scores["accuracy"] == scores["macro_f1"] == 1.0
+    predicted = metrics.classification_scores(["a", "b"], ["a", "c"], ["a", "b", "c"])
+    assert predicted["macro_f1"] == pytest.approx(1 / 3)  # c was answered, so it counts
+    gold = np.array([[1, 0, 0], [1, 1, 0]])
+    assert metrics.multi_label_scores(gold, gold)["macro_f1"] == 1.0
+
+
+def test_several_labels_in_a_cell_need_multi_label(write, tmp_path):
+    content = "text\tlabel\nthe cat\tfood, news\nthe dog\tfood\na cat\tsport\n"
+    with pytest.raises(UserError, match=r"'food, news' in the column label .*problem=multi_label"):
+        task_of(write, tmp_path, content).head  # noqa: B018
+    listed = task_of(write, tmp_path, content, labels=["food", "food, news", "sport"])
+    assert listed.examples("train")[0].label == "food, news"
+    towns = content.replace("\tfood\n", "\tParis, France\n")
+    assert len(task_of(write, tmp_path, towns).labels) == 3
+
+
+@pytest.mark.parametrize("row", ["\tham", "  \tham"])
+def test_an_empty_text_is_named(write, tmp_path, row):
+    with pytest.raises(UserError, match=r"train\.tsv line 5: text is empty"):
+        task_of(write, tmp_path, TRAIN + row + "\n").examples("train")
+
+
 def test_written_predictions(write, tmp_path):
     task = task_of(write, tmp_path)
     predictions = task.predictions(task.examples("train"), None, {"logits": np.eye(3, 2) * 50})
@@ -200,7 +225,8 @@ def test_multi_label_scores_are_scikit_learns():
     gold, predicted = draw.integers(0, 2, (2, 20, 4)) * [1, 1, 1, 0]
     scores = metrics.multi_label_scores(gold, predicted)
     for kind in ("micro", "macro"):
-        expected = f1_score(gold, predicted, average=kind, zero_division=0)
+        # The fourth label is nowhere, so it is no part of the mean.
+        expected = f1_score(gold[:, :3], predicted[:, :3], average=kind, zero_division=0)
         assert scores[f"{kind}_f1"] == pytest.approx(expected)
     expected = precision_recall_fscore_support(gold, predicted, zero_division=0)
     found = metrics.per_class(gold, predicted, list("abcd"))
