@@ -19,7 +19,8 @@ import time
 
 from absl import flags
 
-from data_prep.corpus.documents import expand_inputs, text_lines
+from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.text_files import text_lines
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write

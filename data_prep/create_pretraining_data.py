@@ -124,14 +124,12 @@ def create(
     """
     from data_prep.corpus.documents import expand_inputs
     from data_prep.jobs import storage
-    from data_prep.jobs import workers as local_workers
     from data_prep.jobs.output_folder import claim_folder
     from data_prep.pretraining import token_store as token_stores
-    from official_bert.tokenization import load_vocab
 
     chosen = _record_options(options)
     inputs = expand_inputs(inputs)
-    load_vocab(vocab_path)  # says what is wrong with it before any work
+    storage.load_vocab(vocab_path)  # says what is wrong with it before any work
     store_options = token_stores.store_options(
         inputs, vocab_path, chosen.do_lower_case, chosen.held_out
     )
@@ -142,7 +140,7 @@ def create(
         return storage.read_json(manifest_path)
 
     if workers is None:
-        workers = _local_workers(local_workers, num_workers, store_options["inputs"], progress)
+        workers = _local_workers(num_workers, store_options["inputs"], progress)
     work = os.path.join(output, "work")
     storage.make_folder(work)
     # Cluster workers reach the output folder, not this machine's files.
@@ -218,11 +216,13 @@ def _record_options(options) -> RecordOptions:
     return RecordOptions(**options)
 
 
-def _local_workers(local_workers, num_workers, files, progress):
+def _local_workers(num_workers, files, progress):
+    from data_prep.jobs.workers import LocalWorkers, available_cores
+
     if not num_workers:
         size = sum(file["bytes"] for file in files)
-        num_workers = min(local_workers.available_cores(), max(1, size // _SMALL_INPUT))
-    return local_workers.LocalWorkers(num_workers, progress)
+        num_workers = min(available_cores(), max(1, size // _SMALL_INPUT))
+    return LocalWorkers(num_workers, progress)
 
 
 def _define_flags():

@@ -8,108 +8,34 @@
 blank lines, at every line, or at files. Each input file becomes one output file, plain or gzip.
 Corpora of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en
 (`data_prep.corpus.tfds_corpora`).
-
-English is split by nupunkt, every other language by sentencex (both MIT, no downloads). In 35 short
-real and hard English passages (tests/data_prep/hard_sentences.txt: quotations, dialogue,
-abbreviations) nupunkt found all 49 inner sentence ends and 3 false ones at 7 MB/s; syntok missed 2
-and made 6 false ones at 1.4 MB/s; sentencex, which never splits inside quotation marks, missed 12,
-but knows some 300 languages. Two habits of nupunkt are repaired below.
 """
 
 import contextlib
 import functools
-import gzip
-import importlib.metadata
 import io
-import json
-import multiprocessing
 import os
 import re
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 
 from absl import flags
 
 from data_prep.corpus import text_layout, tfds_corpora
-from data_prep.corpus.documents import expand_inputs, is_remote, text_lines
+from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
+from data_prep.corpus.text_files import text_lines
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+
+__all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
 LAYOUTS = ("chapters", "articles", "files", "lines")
 
 # Written without blanks between words: wrapped lines are joined without one.
 _NO_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu")
-# Single-word "sentences" that are really the title of the name that follows.
-_TITLES = re.compile(
-    r"^[\"'“‘(\[]*(Lt|Gov|Cf|Capt|Maj|Sgt|Col|Gen|Rev|Hon|Messrs|Mme|Mlle|No|St)\.$"
-)
-
-# nupunkt, trained on law, takes a few words for abbreviations ("so." as Southern Reporter) and
-# misses 0.7 % of the ends in novels: behind a lower-case word that never is one, before a capital.
-_ABBREVIATIONS = frozenset(
-    ("al", "approx", "ca", "cf", "ch", "col", "dept", "ed", "eds", "esp", "est", "etc", "ff", "fig")
-    + ("figs", "fl", "incl", "nr", "op", "pp", "resp", "sc", "sec", "ser", "st", "tr", "trans")
-    + ("viz", "vol", "vols", "vs")
-)
-_MISSED_END = re.compile(r"(?<![\w.])([a-z]{2,})[.!?][\"'”’]* (?=[\"'“‘]*[A-Z])")
-
-
-def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of one paragraph, each stripped, inner white space made single blanks.
-
-    Nothing but white space is lost: the sentences joined with blanks are the paragraph.
-
-    Args:
-      text: one paragraph.
-      language: an ISO 639 code ("en", "zh", "ko", "pt-br", ...).
-    """
-    text = " ".join(text.split())
-    if not text:
-        return []
-    return _splitter(language)(text)
-
-
-@functools.cache
-def _splitter(language: str):
-    if language == "en":
-        import nupunkt
-
-        def split_english(text):
-            found = _rejoin(nupunkt.sent_tokenize(text))
-            return [part for sentence in found for part in _split_missed(sentence)]
-
-        return split_english
-    import sentencex
-
-    def split(text):
-        stripped = (sentence.strip() for sentence in sentencex.segment(language, text))
-        return [sentence for sentence in stripped if sentence]
-
-    return split
-
-
-def _split_missed(sentence: str) -> list[str]:
-    parts, start = [], 0
-    for match in _MISSED_END.finditer(sentence):
-        if match.group(1) not in _ABBREVIATIONS:
-            parts.append(sentence[start : match.end() - 1])
-            start = match.end()
-    parts.append(sentence[start:])
-    return parts
-
-
-def _rejoin(sentences: list[str]) -> list[str]:
-    """Puts a lone title ("Lt.") in front of its name, and marks without words behind their text."""
-    joined = []
-    for sentence in sentences:
-        wordless = not any(character.isalnum() for character in sentence)
-        if joined and (_TITLES.match(joined[-1]) or wordless):
-            joined[-1] += " " + sentence
-        else:
-            joined.append(sentence)
-    return joined
 
 
 def split_file(
@@ -127,7 +53,7 @@ def split_file(
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
     found = _documents(source, layout, language, title_lines, section_titles)
-    with atomic_write(target, "wb") as raw, _text_writer(raw, str(target).endswith(".gz")) as file:
+    with _text_writer(str(target)) as file:
         for document in found:
             sentences = [s for paragraph in document for s in split_sentences(paragraph, language)]
             if not sentences:
@@ -169,7 +95,7 @@ def split_files(
     if layout not in LAYOUTS:
         raise UserError(f"--documents={layout}: choose one of {', '.join(LAYOUTS)}")
     paths = _expand(inputs)
-    output = Path(output)
+    output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     options = {
         "documents": layout,
@@ -177,15 +103,17 @@ def split_files(
         "title_lines": title_lines,
         "section_titles": section_titles,
         "compress": compress,
-        "splitter": _splitter_version(language),
+        "splitter": splitter_version(language),
     }
-    done = _finished(output, options, overwrite)
+    record = os.path.join(output, "sentences.json")
+    before = None if overwrite else earlier(record, options, output, "options")
+    done = before["files"] if before else {}
     # Entries of files that are no input of this call stay, like the files themselves.
     entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
     for name, source in targets.items():
         state = _input_state(source)
         entry = done.get(name)
-        if entry and entry["input"] == state and (output / name).exists():
+        if entry and entry["input"] == state and storage.exists(os.path.join(output, name)):
             entries[name] = entry
         else:
             todo[name] = (source, state)
@@ -196,11 +124,11 @@ def split_files(
         for name, counts in _run(todo, output, arguments, num_workers, progress, len(entries)):
             entries[name] = {"input": todo[name][1], **counts}
             if time.monotonic() - last_saved > 2:
-                _save(output, options, entries)
+                _save(record, options, entries)
                 last_saved = time.monotonic()
     finally:
         if entries:
-            _save(output, options, entries)
+            _save(record, options, entries)
     if not any(entries[name]["sentences"] for name in targets):
         raise UserError(
             f"no sentence found in {len(paths)} files with --documents={layout}; "
@@ -233,11 +161,13 @@ def _documents(source, layout, language, title_lines, section_titles):
 
 
 @contextlib.contextmanager
-def _text_writer(raw, compress):
-    """A text file over a binary one. No name or time goes into the gzip header: same bytes."""
-    packed = gzip.GzipFile("", "wb", 6, raw, mtime=0) if compress else contextlib.nullcontext(raw)
-    with packed as binary:
-        text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n", write_through=False)
+def _text_writer(path: str):
+    """A text file that is there when the block succeeds; gzip where the name ends in .gz."""
+    with contextlib.ExitStack() as stack:
+        binary = stack.enter_context(storage.writing(path))
+        if path.endswith(".gz"):
+            binary = stack.enter_context(storage.packing(binary))
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
         yield text
         text.flush()
         text.detach()
@@ -245,33 +175,22 @@ def _text_writer(raw, compress):
 
 def _run(todo, output, arguments, num_workers, progress, already):
     """Yields (name, counts) as files are finished, in any order."""
-    from tqdm import tqdm
+    # The largest first, so that no worker is left alone with one at the end.
+    items = sorted(todo.items(), key=lambda item: -item[1][1]["bytes"])
+    total = already + len(todo)
+    with (
+        Processes(max(1, min(num_workers, len(todo)))) as processes,
+        progress_bar(progress, total=total, initial=already, unit="file", leave=False) as bar,
+    ):
+        split = functools.partial(_split_todo, output, arguments)
+        for name, counts in processes.map(split, items, in_order=False):
+            yield name, counts
+            bar.update()
 
-    bar = tqdm(
-        total=already + len(todo), initial=already, unit="file", disable=not progress, leave=False
-    )
-    with bar:
-        if num_workers <= 1 or len(todo) <= 1:
-            for name, (source, _) in todo.items():
-                yield name, split_file(source, output / name, *arguments)
-                bar.update()
-            return
-        # Fresh processes: the parent may hold TensorFlow's threads, which do not survive a fork.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(num_workers, len(todo)), mp_context=context) as pool:
-            # The largest first, so that no worker is left alone with one at the end.
-            names = sorted(todo, key=lambda name: -todo[name][1]["bytes"])
-            futures = {
-                pool.submit(split_file, todo[name][0], output / name, *arguments): name
-                for name in names
-            }
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-                    bar.update()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+
+def _split_todo(output, arguments, item):
+    name, (source, _) = item
+    return name, split_file(source, os.path.join(output, name), *arguments)
 
 
 def _output_names(paths: list[str], compress: bool) -> list[str]:
@@ -303,55 +222,19 @@ def _dash_and_first(match) -> str:
     return "-" + (match.group(1) or "").zfill(9 if match.group(1) else 0)
 
 
-def _finished(output: Path, options: dict, overwrite: bool) -> dict:
-    """The entries of an earlier call with the same options; {} where there was none."""
-    path = output / "sentences.json"
-    if not path.exists():
-        return {}
-    try:
-        earlier = json.loads(path.read_text("utf-8"))
-        was, files = earlier["options"], earlier["files"]
-    except (ValueError, KeyError, TypeError):
-        raise UserError(f"{path} is damaged; delete it, or choose another folder") from None
-    differences = [
-        f"{name} was {was.get(name)!r}, now {value!r}"
-        for name, value in options.items()
-        if was.get(name) != value
-    ]
-    if differences and not overwrite:
-        raise UserError(
-            f"{output} was made with other options ({'; '.join(differences)}); "
-            f"choose another folder or pass --overwrite"
-        )
-    return {} if differences or overwrite else files
-
-
-def _save(output: Path, options: dict, entries: dict) -> None:
-    with atomic_write(output / "sentences.json") as file:
-        json.dump({"options": options, "files": dict(sorted(entries.items()))}, file, indent=1)
-        file.write("\n")
+def _save(record: str, options: dict, entries: dict) -> None:
+    storage.write_json(record, {"options": options, "files": dict(sorted(entries.items()))})
 
 
 def _input_state(path: str) -> dict:
     if tfds_corpora.is_tfds(path):
         number, version = tfds_corpora.size(path)
         return {"path": path, "bytes": number, "modified": version}
-    if is_remote(path):
-        import tensorflow as tf
-
-        status = tf.io.gfile.stat(path)
-        return {"path": path, "bytes": status.length, "modified": status.mtime_nsec}
-    status = os.stat(path)
     return {
-        "path": os.path.abspath(path),
-        "bytes": status.st_size,
-        "modified": status.st_mtime_ns,
+        "path": storage.absolute(path),
+        "bytes": storage.size(path),
+        "modified": storage.modified(path),
     }
-
-
-def _splitter_version(language: str) -> str:
-    name = "nupunkt" if language == "en" else "sentencex"
-    return f"{name} {importlib.metadata.version(name)}"
 
 
 def main(argv) -> None:
@@ -404,7 +287,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("title_lines", 1, "Title lines of an article, left out.", lower_bound=0)
     flags.DEFINE_bool("section_titles", False, "Keep lines that look like section titles.")
     flags.DEFINE_bool("compress", True, "Write .txt.gz rather than .txt.")
-    flags.DEFINE_integer("num_workers", os.cpu_count() or 1, "Processes.", lower_bound=1)
+    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")
 
 

@@ -12,6 +12,7 @@ import os
 from absl import flags
 
 from official_bert import commands
+from official_bert.errors import UserError
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:
@@ -27,11 +28,9 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     import itertools
 
     from data_prep.jobs import storage
-    from official_bert.tokenization import load_vocab
 
     records = _open(source)
-    with storage.local_copy(vocab_path or _vocab_beside(records)) as path:
-        vocab = load_vocab(path)
+    vocab = storage.load_vocab(vocab_path or _vocab_beside(records))
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
@@ -58,16 +57,12 @@ def statistics(source, limit: int = 100_000) -> dict:
     import numpy as np
 
     from data_prep.jobs import storage
-    from official_bert.tokenization import load_vocab
 
     records = _open(source)
     lengths, masks, random_next = [], [], 0
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
-    mask_id = -1
-    if vocab_path:
-        with storage.local_copy(vocab_path) as path:
-            mask_id = load_vocab(path).index("[MASK]")
+    mask_id = storage.load_vocab(vocab_path).index("[MASK]") if vocab_path else -1
     for example in itertools.islice(_examples(records), limit):
         lengths.append(int(example["input_mask"].sum()))
         random_next += int(example["next_sentence_labels"][0])
@@ -154,7 +149,6 @@ def named(names: list[str]):
       UserError: nothing is named, or a folder among several.
     """
     from data_prep.jobs import storage
-    from official_bert.errors import UserError
 
     if not names:
         raise UserError("name the records: files, a folder or a glob pattern; see --help")
@@ -215,7 +209,6 @@ def _joined(pieces):
 
 def _vocab_beside(records, required=True):
     from data_prep.jobs import storage
-    from official_bert.errors import UserError
 
     path = os.path.join(os.path.dirname(records.files[0]), "vocab.txt")
     if storage.exists(path):

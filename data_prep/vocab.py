@@ -13,22 +13,22 @@ Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0]
 then all other pieces, most used first, as in the released vocabularies.
 """
 
-import json
-import multiprocessing
-import os
+import functools
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
 from absl import flags
 
-from data_prep.corpus.documents import expand_inputs, text_lines
+from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.text_files import text_lines
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
 from official_bert.tokenization import SPECIAL_TOKENS, write_vocab
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, basic_tokenize
 
@@ -88,12 +88,15 @@ def count_words(
     Raises:
       UserError: as `expand_inputs`, or the files hold no word.
     """
-    from tqdm import tqdm
-
     paths = expand_inputs(inputs)
     total = Counter()
-    with tqdm(total=len(paths), unit="file", disable=not progress, leave=False) as bar:
-        for counts in _count_files(paths, do_lower_case, num_workers):
+    count = functools.partial(_count_file, do_lower_case=do_lower_case)
+    with (
+        Processes(min(num_workers, len(paths))) as processes,
+        progress_bar(progress, total=len(paths), unit="file", leave=False) as bar,
+    ):
+        # In the files' order, so that sums never depend on timing.
+        for counts in processes.map(count, paths):
             total.update(counts)
             _forget_rare(total)
             bar.update()
@@ -140,29 +143,6 @@ def _reserved(num_unused: int) -> list[str]:
     return [pad, *unused[:before], *others, *unused[before:]]
 
 
-def _count_files(paths, do_lower_case, num_workers) -> Iterator[dict[str, int]]:
-    """The counts of each file, in the files' order, so that sums never depend on timing."""
-    if num_workers <= 1 or len(paths) == 1:
-        for path in paths:
-            yield _count_file(path, do_lower_case)
-        return
-    # Fresh processes: the parent may hold TensorFlow's threads, which do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(num_workers, len(paths)), mp_context=context) as pool:
-        waiting, following = [], iter(paths)
-        try:
-            # Two files a worker at a time: results that wait for their turn do not pile up.
-            for path in following:
-                waiting.append(pool.submit(_count_file, path, do_lower_case))
-                if len(waiting) >= 2 * num_workers:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def _count_file(path: str, do_lower_case: bool) -> dict[str, int]:
     # Text repeats its blank-separated chunks, so each is taken apart once for all its occurrences.
     chunks, words = Counter(), Counter()
@@ -204,41 +184,29 @@ def main(argv) -> None:
     start = time.monotonic()
     paths = expand_inputs(FLAGS.input)
     options = {
-        "inputs": [[os.path.abspath(path), _size(path)] for path in paths],
+        "inputs": [[storage.absolute(path), storage.size(path)] for path in paths],
         "vocab_size": FLAGS.vocab_size,
         "do_lower_case": FLAGS.do_lower_case,
         "num_unused": FLAGS.num_unused,
         "character_coverage": FLAGS.character_coverage,
     }
-    record = Path(f"{FLAGS.output}.json")
-    if Path(FLAGS.output).exists() and not FLAGS.overwrite:
-        if record.exists() and json.loads(record.read_text("utf-8")) == options:
-            print(f"{FLAGS.output} is finished already")
-            return
-        raise UserError(
-            f"{FLAGS.output} exists and was made from other text or with other options; "
-            f"choose another name or pass --overwrite"
-        )
+    record = f"{FLAGS.output}.json"
+    if storage.exists(FLAGS.output) and not FLAGS.overwrite:
+        if earlier(record, options, FLAGS.output) is None:
+            raise UserError(
+                f"{FLAGS.output} exists and was not made by this command; choose another name or "
+                f"pass --overwrite"
+            )
+        print(f"{FLAGS.output} is finished already")
+        return
     counts = count_words(paths, FLAGS.do_lower_case, FLAGS.num_workers, progress=True)
     vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
     write_vocab(FLAGS.output, vocab)
-    with atomic_write(record) as file:
-        json.dump(options, file, indent=1)
-        file.write("\n")
+    storage.write_json(record, options)
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {sum(counts.values()):,} words "
         f"({len(counts):,} different) in {time.monotonic() - start:.1f} s"
     )
-
-
-def _size(path: str) -> int:
-    from data_prep.corpus.documents import is_remote
-
-    if is_remote(path):
-        import tensorflow as tf
-
-        return tf.io.gfile.stat(path).length
-    return os.path.getsize(path)
 
 
 FLAGS = flags.FLAGS
@@ -258,7 +226,7 @@ def define_flags() -> None:
         "Share of the text whose characters become entries; by default 0.99999 from 20,000 "
         "entries on, else 0.9999. Words with other characters will be [UNK].",
     )
-    flags.DEFINE_integer("num_workers", os.cpu_count() or 1, "Processes.", lower_bound=1)
+    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")
 
 

@@ -16,29 +16,26 @@ number of workers. One process parses the XML, at 12 MB/s on one core here; the 
 articles, at 3 MB/s of wikitext each.
 """
 
-import bz2
-import contextlib
-import gzip
+import functools
 import itertools
 import json
-import multiprocessing
 import os
 import time
-import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
 from absl import flags
 
 from data_prep.corpus import wikitext
-from data_prep.corpus.documents import is_remote
-from data_prep.sentences import split_sentences
+from data_prep.corpus.sentence_splitter import split_sentences
+from data_prep.corpus.text_files import DamagedFile, open_bytes
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
 
 _BATCH_CHARACTERS = 1_000_000  # of wikitext, for a worker at a time
 
@@ -66,7 +63,7 @@ def read_pages(dump: str) -> Iterator[Page]:
 
     last, root = None, None
     try:
-        with _open(dump) as file:
+        with open_bytes(dump) as file:
             for event, element in ElementTree.iterparse(file, events=("start", "end")):
                 tag = element.tag.rpartition("}")[2]
                 if root is None:
@@ -77,11 +74,7 @@ def read_pages(dump: str) -> Iterator[Page]:
                     last = _page(element)
                     yield last
                     root.clear()  # pages that were read would pile up in their parent
-    except (ElementTree.ParseError, EOFError, OSError, ValueError, zlib.error) as error:
-        if isinstance(error, FileNotFoundError):
-            raise UserError(f"dump {dump} does not exist") from None
-        if isinstance(error, IsADirectoryError):
-            raise UserError(f"dump {dump} is a folder, not a file") from None
+    except (ElementTree.ParseError, ValueError, DamagedFile) as error:
         where = f"after page {last.title!r}" if last else "before its first page"
         raise UserError(f"{dump} is damaged or truncated {where}: {error}") from None
     if last is None:
@@ -130,27 +123,29 @@ def extract(
     Raises:
       UserError: as `read_pages`, or `output` was made with other options (unless `overwrite`).
     """
-    output = Path(output)
+    output = str(output)
     options = {
-        "dump": dump if is_remote(dump) else os.path.abspath(dump),
+        "dump": storage.absolute(dump),
         "language": language,
         "min_characters": min_characters,
         "megabytes_per_file": megabytes_per_file,
     }
-    report = _earlier_report(output, options, overwrite)
+    report = _begin_or_continue(output, options, overwrite)
     if report["finished"]:
         return report
     # What an earlier run had finished is read over, which costs little.
     pages = itertools.islice(read_pages(dump), report["pages"], None)
-    with contextlib.closing(_documents(pages, language, min_characters, num_workers)) as documents:
+    work = functools.partial(_extract_batch, language=language, min_characters=min_characters)
+    with Processes(num_workers) as processes:
+        documents = processes.map(work, _batches(pages))
         for batch in _files(documents, megabytes_per_file * 1e6, report["pages"], progress):
             _write(output, report, *batch)
     report["finished"] = True
-    _save(output, report)
+    storage.write_json(_report_path(output), report)
     if not report["articles"]:
         raise UserError(
             f"{dump}: no article with at least {min_characters} characters of text among "
-            f"{report['pages']} pages; see {output / 'report.json'}"
+            f"{report['pages']} pages; see {_report_path(output)}"
         )
     return report
 
@@ -170,40 +165,6 @@ def _page(element) -> Page:
         find("revision", "model"),
         find("revision", "text"),
     )
-
-
-def _open(dump: str):
-    if is_remote(dump):
-        import tensorflow as tf
-
-        raw = tf.io.gfile.GFile(dump, "rb")
-    else:
-        raw = open(dump, "rb")  # noqa: SIM115 (the caller closes it)
-    if dump.endswith(".bz2"):
-        return bz2.BZ2File(raw)  # reads all streams of a multistream file
-    return gzip.GzipFile(fileobj=raw) if dump.endswith(".gz") else raw
-
-
-def _documents(pages, language, min_characters, num_workers):
-    """Yields, for each batch of pages in order, (number of pages, documents, dropped)."""
-    batches = _batches(pages)
-    if num_workers <= 1:
-        for batch in batches:
-            yield _extract_batch(batch, language, min_characters)
-        return
-    # Fresh processes: the parent may hold TensorFlow's threads, which do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(num_workers, mp_context=context) as pool:
-        waiting = deque()
-        try:
-            for batch in batches:
-                waiting.append(pool.submit(_extract_batch, batch, language, min_characters))
-                if len(waiting) >= 4 * num_workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _batches(pages) -> Iterator[list[Page]]:
@@ -230,11 +191,8 @@ def _extract_batch(pages: list[Page], language: str, min_characters: int):
 
 def _files(batches, size: float, pages_before: int, progress: bool):
     """Joins batches to files of about `size` characters: (pages, documents, dropped) of each."""
-    from tqdm import tqdm
-
     pages, documents, dropped, characters = 0, [], Counter(), 0
-    bar = tqdm(unit="page", initial=pages_before, disable=not progress, leave=False)
-    with bar:
+    with progress_bar(progress, unit="page", initial=pages_before, leave=False) as bar:
         for batch_pages, batch_documents, batch_dropped in batches:
             pages += batch_pages
             documents.extend(batch_documents)
@@ -248,17 +206,17 @@ def _files(batches, size: float, pages_before: int, progress: bool):
         yield pages, documents, dropped
 
 
-def _write(output: Path, report: dict, pages: int, documents: list, dropped: Counter) -> None:
+def _write(output: str, report: dict, pages: int, documents: list, dropped: Counter) -> None:
     if documents:
         number = report["files"]
         texts = ("\n".join(sentences) + "\n" for *_, sentences in documents)
-        _write_gzip(output / f"wiki-{number:05d}.txt.gz", "\n".join(texts))
+        _write_text(os.path.join(output, f"wiki-{number:05d}.txt.gz"), "\n".join(texts))
         entries = (
             {"id": identifier, "revision": revision, "title": title, "sentences": len(sentences)}
             for identifier, revision, title, sentences in documents
         )
         lines = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
-        _write_gzip(output / f"articles-{number:05d}.jsonl.gz", lines)
+        _write_text(os.path.join(output, f"articles-{number:05d}.jsonl.gz"), lines)
         report["files"] += 1
     report["pages"] += pages
     report["articles"] += len(documents)
@@ -266,43 +224,29 @@ def _write(output: Path, report: dict, pages: int, documents: list, dropped: Cou
     report["characters"] += sum(len(s) for document in documents for s in document[-1])
     total = Counter(report["dropped"]) + dropped
     report["dropped"] = dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
-    _save(output, report)  # from here on, a new run continues behind this file
+    # From here on, a new run continues behind this file.
+    storage.write_json(_report_path(output), report)
 
 
-def _write_gzip(path: Path, text: str) -> None:
-    with atomic_write(path, "wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+def _write_text(path: str, text: str) -> None:
+    with storage.writing(path) as raw, storage.packing(raw) as file:
         file.write(text.encode("utf-8"))
 
 
-def _earlier_report(output: Path, options: dict, overwrite: bool) -> dict:
-    path = output / "report.json"
-    if path.exists() and not overwrite:
-        try:
-            report = json.loads(path.read_text("utf-8"))
-            was = report["options"]
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path} is damaged; delete it, or choose another folder") from None
-        differences = [
-            f"{name} was {was.get(name)!r}, now {value!r}"
-            for name, value in options.items()
-            if was.get(name) != value
-        ]
-        if differences:
-            raise UserError(
-                f"{output} was made with other options ({'; '.join(differences)}); choose another "
-                f"folder or pass --overwrite"
-            )
+def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
+    """The report of an earlier run with the same options, or an empty one in an emptied folder."""
+    report = None if overwrite else earlier(_report_path(output), options, output, "options")
+    if report is not None:
         return report
-    for old in [*output.glob("wiki-*.txt.gz"), *output.glob("articles-*.jsonl.gz")]:
-        old.unlink()
+    for pattern in ("wiki-*.txt.gz", "articles-*.jsonl.gz"):
+        for old in storage.matches(os.path.join(output, pattern)):
+            storage.remove(old)
     numbers = dict.fromkeys(["pages", "articles", "sentences", "characters", "files"], 0)
     return {"options": options, "finished": False, **numbers, "dropped": {}}
 
 
-def _save(output: Path, report: dict) -> None:
-    with atomic_write(output / "report.json") as file:
-        json.dump(report, file, indent=1, ensure_ascii=False)
-        file.write("\n")
+def _report_path(output: str) -> str:
+    return os.path.join(output, "report.json")
 
 
 def main(argv) -> None:
@@ -337,7 +281,7 @@ def define_flags() -> None:
     flags.DEFINE_string("language", "en", "ISO 639 code, for sentence splitting.")
     flags.DEFINE_integer("min_characters", 200, "Leave out shorter articles.", lower_bound=0)
     flags.DEFINE_float("megabytes_per_file", 64, "Text of one output file.", lower_bound=0.001)
-    flags.DEFINE_integer("num_workers", os.cpu_count() or 1, "Processes.", lower_bound=1)
+    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")
 
 

@@ -210,7 +210,8 @@ def _is_jsonl(path):
 
 def _numbered_lines(path):
     """(what errors call the input, iterator over its (line number, line without its end))."""
-    from data_prep.tasks.reading import decode_lines, read_lines
+    from data_prep.corpus.text_files import decode_lines
+    from data_prep.tasks.reading import read_lines
 
     if path == "-":
         name = "standard input"

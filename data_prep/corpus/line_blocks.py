@@ -2,14 +2,12 @@
 
 A stretch (start, stop) of a file stands for the documents that follow the blank lines that begin in
 it; the first one has the start of the file too. So the stretches of a file hold every document
-once, whole, and each is found without reading the others. Gzip files cannot be cut.
+once, whole, and each is found without reading the others. Packed files cannot be cut.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 
-from data_prep.corpus.documents import BYTE_ORDER_MARK, GZIP_MAGIC, damaged_gzip, open_bytes
+from data_prep.corpus.text_files import BYTE_ORDER_MARK, is_packed, open_bytes
 
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 
@@ -17,11 +15,8 @@ _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor
 def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]:
     """Stretches of about `wanted` bytes of a file of `size` bytes; None stands for its end."""
     number = size // wanted
-    if number < 2:
+    if number < 2 or is_packed(path):
         return [(0, None)]
-    with open_bytes(path, unpack=False) as file:
-        if file.peek(2)[:2] == GZIP_MAGIC:
-            return [(0, None)]
     edges = [size * index // number for index in range(number)]
     return list(zip(edges, [*edges[1:], None], strict=True))
 
@@ -32,7 +27,7 @@ def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[
     The last line of a file gets one; a byte order mark goes.
 
     Raises:
-      UserError: the file is missing, is a folder or is a damaged gzip file.
+      UserError: the file is missing, is a folder or is damaged.
     """
     with open_bytes(path) as file:
         at, end = 0, None
@@ -43,19 +38,16 @@ def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[
         if stop is not None:
             end = _next_document(file, stop)
             file.seek(at)
-        try:
-            while end is None or at < end:
-                data = file.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, end - at))
-                if not data:
-                    return
-                if data[-1:] != b"\n":
-                    data += file.readline()
-                at += len(data)
-                if at == len(data):
-                    data = data.removeprefix(BYTE_ORDER_MARK)
-                yield data if data[-1:] == b"\n" else data + b"\n"
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise damaged_gzip(path, error) from None
+        while end is None or at < end:
+            data = file.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, end - at))
+            if not data:
+                return
+            if data[-1:] != b"\n":
+                data += file.readline()
+            at += len(data)
+            if at == len(data):
+                data = data.removeprefix(BYTE_ORDER_MARK)
+            yield data if data[-1:] == b"\n" else data + b"\n"
 
 
 def _next_document(file, place, limit=None):

@@ -1,9 +1,44 @@
-"""Output folders that remember the options they were made with."""
+"""Outputs that remember the options they were made with."""
 
+import json
 import os
 
 from data_prep.jobs import storage
 from official_bert.errors import UserError
+
+
+def earlier(
+    path: str, options: dict, what: str, field: str = "", overwrite: bool = False
+) -> dict | None:
+    """What an earlier run with the same options left in the JSON file `path`.
+
+    Args:
+      what: the thing that was made, for the message.
+      field: where the file keeps the options; "" where it holds nothing else.
+      overwrite: a damaged file, or one of other options, counts as none.
+
+    Returns:
+      The file's content; None where there is none.
+
+    Raises:
+      UserError: it was made with other options (listed), or is damaged.
+    """
+    path = str(path)
+    if not storage.exists(path):
+        return None
+    try:
+        content = storage.read_json(path)
+        differences = list(_differences(content[field] if field else content, options))
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        if overwrite:
+            return None
+        raise UserError(f"{path} is damaged; delete it, or choose another output") from None
+    if differences and not overwrite:
+        raise UserError(
+            f"{what} was made with other options: {'; '.join(differences[:8])}. "
+            f"Choose another output or pass --overwrite"
+        )
+    return None if differences else content
 
 
 def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None:
@@ -13,16 +48,9 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
       UserError: it was begun with other options (listed), or holds other things.
     """
     path = os.path.join(folder, "options.json")
+    if earlier(path, options, f"the {what} in {folder}", overwrite=overwrite) is not None:
+        return
     if storage.exists(path):
-        before = storage.read_json(path)
-        differences = list(_differences(before, options))
-        if not differences:
-            return
-        if not overwrite:
-            raise UserError(
-                f"{folder} holds a {what} made with other options: {'; '.join(differences[:8])}. "
-                f"Choose another folder or pass --overwrite"
-            )
         storage.remove(folder)
     elif storage.list_folder(folder):
         raise UserError(f"{folder} exists and is no {what}; choose another folder")

@@ -7,6 +7,8 @@ locally by renaming a temporary file, remotely because object stores publish a f
 
 import contextlib
 import glob
+import gzip
+import io
 import json
 import os
 import shutil
@@ -35,11 +37,21 @@ def size(path: str) -> int:
     return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
+def modified(path: str) -> int:
+    """When a file was last written, in nanoseconds."""
+    return _gfile().stat(path).mtime_nsec if is_remote(path) else os.stat(path).st_mtime_ns
+
+
+def absolute(path: str) -> str:
+    """The path as it is found from any folder."""
+    return str(path) if is_remote(path) else os.path.abspath(path)
+
+
 def matches(pattern: str) -> list[str]:
-    """Files that a glob pattern names, sorted."""
+    """Files that a glob pattern names, sorted; `**` stands for folders at any depth."""
     if is_remote(pattern):
         return sorted(_gfile().glob(pattern))
-    return sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
+    return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
 
 
 def list_folder(path: str) -> list[str]:
@@ -77,9 +89,24 @@ def writing(path: str):
             yield file
 
 
-def reading(path: str):
-    """Opens a binary file for reading."""
-    return _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb")
+def reading(path: str) -> io.BufferedReader:
+    """Opens a file for reading bytes.
+
+    Raises:
+      UserError: it is missing, is a folder or cannot be opened.
+    """
+    if is_remote(path):
+        if not exists(path):
+            raise UserError(f"{path} does not exist")
+        return io.BufferedReader(_RemoteFile(_gfile().GFile(path, "rb")), 1 << 20)
+    try:
+        return open(path, "rb")
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} is a folder, not a file") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
@@ -99,6 +126,25 @@ def local_copy(path: str):
         with open(copy, "wb") as file:
             file.write(read_bytes(path))
         yield copy
+
+
+@contextlib.contextmanager
+def packing(file):
+    """A binary file that writes gzip to an open one; no name and no time, so the same bytes."""
+    with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+        yield packed
+
+
+def load_vocab(path: str) -> list[str]:
+    """The entries of a vocabulary file.
+
+    Raises:
+      UserError: it is missing, or no vocabulary.
+    """
+    from official_bert import tokenization
+
+    with local_copy(path) as local:
+        return tokenization.load_vocab(local)
 
 
 def write_json(path: str, content) -> None:
@@ -142,6 +188,36 @@ def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
     """Elements start to stop - 1 of a file of `write_array`."""
     size = np.dtype(dtype).itemsize
     return np.frombuffer(read_bytes(path, start * size, (stop - start) * size), dtype)
+
+
+class _RemoteFile(io.RawIOBase):
+    """What io.BufferedReader asks of a raw file, on a tf.io.gfile.GFile."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        self._file.seek(offset, whence=whence)
+        return self._file.tell()
+
+    def tell(self):
+        return self._file.tell()
+
+    def readinto(self, buffer):
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self):
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 def _gfile():

@@ -7,21 +7,13 @@ have the same bytes whatever runs them.
 """
 
 import concurrent.futures
-import contextlib
-import multiprocessing
+import functools
 import os
-import sys
-import threading
 from collections.abc import Callable
 
 from data_prep.jobs import storage
-from official_bert.errors import UserError
-
-
-def available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.progress import progress_bar
 
 
 def run_task(function: Callable[[dict], dict], task: dict) -> None:
@@ -57,15 +49,13 @@ class LocalWorkers:
     def __init__(self, num_workers: int = 0, progress: bool = True):
         self.num_workers = num_workers or available_cores()
         self.progress = progress
-        self._pool = None
+        self._processes = Processes(self.num_workers)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, kind, error, trace):
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    def __exit__(self, *error):
+        self._processes.__exit__(*error)
 
     def run(self, function: Callable[[dict], dict], tasks: list[dict], title: str) -> list[dict]:
         """Runs the tasks that have no summary yet; returns the summaries of all, in their order.
@@ -74,69 +64,14 @@ class LocalWorkers:
           UserError: from a task, or when a worker process died.
         """
         missing = missing_tasks(tasks)
-        alone = self.num_workers == 1 or len(missing) < 2
-        if not alone:
-            self._start()  # before the bar, which has a thread of its own
-        with self._bar(title, len(tasks), len(tasks) - len(missing)) as bar:
-            if alone:
-                for task in missing:
-                    run_task(function, task)
-                    bar.update()
-            else:
-                self._run_parallel(function, missing, bar)
-        return summaries(tasks)
-
-    def _start(self):
-        if self._pool is None:
-            self._pool = concurrent.futures.ProcessPoolExecutor(
-                self.num_workers,
-                mp_context=multiprocessing.get_context(_start_method()),
-                initializer=_end_with_parent,
-            )
-            self._pool.submit(os.getpid)  # the first task starts the processes
-
-    def _run_parallel(self, function, tasks, bar):
-        futures = [self._pool.submit(run_task, function, task) for task in tasks]
-        try:
-            for future in concurrent.futures.as_completed(futures):
-                future.result()
+        run = functools.partial(run_task, function)
+        if len(missing) > 1:
+            self._processes.start()  # before the bar, which has a thread of its own
+            results = self._processes.map(run, missing, in_order=False)
+        else:
+            results = map(run, missing)
+        done = len(tasks) - len(missing)
+        with progress_bar(self.progress, desc=title, total=len(tasks), initial=done) as bar:
+            for _ in results:
                 bar.update()
-        except concurrent.futures.process.BrokenProcessPool:
-            raise UserError(
-                "a worker process died (out of memory?); run the same command again to continue, "
-                "perhaps with a smaller --num_workers"
-            ) from None
-        finally:
-            for future in futures:
-                future.cancel()
-
-    def _bar(self, title, total, initial):
-        if not self.progress:
-            return _NoBar()
-        from tqdm import tqdm
-
-        return tqdm(desc=title, total=total, initial=initial)
-
-
-def _start_method() -> str:
-    """Forked processes work at once; but of a process that has threads a copy may hang."""
-    threads = threading.active_count() > 1 or "tensorflow" in sys.modules
-    return "fork" if sys.platform == "linux" and not threads else "spawn"
-
-
-def _end_with_parent():
-    """Ends this worker when the process that started it was killed: nobody would ever stop it."""
-
-    def watch():
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-class _NoBar(contextlib.nullcontext):
-    def __enter__(self):
-        return self
-
-    def update(self):
-        pass
+        return summaries(tasks)

@@ -10,7 +10,6 @@ import os
 import tensorflow as tf
 
 from data_prep.jobs import storage
-from official_bert.tokenization import load_vocab
 
 
 class DynamicMasking:
@@ -25,8 +24,7 @@ class DynamicMasking:
 
     def __init__(self, records, batch_size: int, seed: int):
         options = records.manifest["options"]
-        with storage.local_copy(os.path.join(records.folder, "vocab.txt")) as path:
-            vocab = load_vocab(path)
+        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"))
         self._length = records.max_seq_length
         self._wanted_slots = records.max_predictions_per_seq
         self._slots = min(self._wanted_slots, self._length)

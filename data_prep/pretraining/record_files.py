@@ -12,6 +12,7 @@ import google_crc32c
 import numpy as np
 
 from data_prep.jobs import storage
+from data_prep.pretraining.tf_example import masked
 from official_bert.errors import UserError
 
 _FRAME = 16  # bytes around a record: length, checksum of the length, checksum of the record
@@ -55,7 +56,7 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
             if len(content) != length + 4:
                 raise _truncated(path, number)
             record, checksum = content[:length], content[length:]
-            if _masked_crc(record) != struct.unpack("<I", checksum)[0]:
+            if masked(google_crc32c.value(record)) != struct.unpack("<I", checksum)[0]:
                 raise UserError(f"{path}: record {number} is damaged (its checksum is wrong)")
             yield record
             number += 1
@@ -137,7 +138,7 @@ def _record_length(header, path, number) -> int:
     if len(header) < 12:
         raise _truncated(path, number)
     length, checksum = struct.unpack("<QI", header)
-    if _masked_crc(header[:8]) != checksum:
+    if masked(google_crc32c.value(header[:8])) != checksum:
         raise UserError(
             f"{path} is no TFRecord file, is compressed in another way, or is damaged at record "
             f"{number}"
@@ -154,8 +155,3 @@ def _read(file, size, path, number):
 
 def _truncated(path, number):
     return UserError(f"{path} is truncated: it ends within record {number}")
-
-
-def _masked_crc(data: bytes) -> int:
-    checksum = google_crc32c.value(data)
-    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -10,7 +10,6 @@ Both are pure functions of (seed, block): see `data_prep.jobs.workers` for who r
 
 import contextlib
 import functools
-import gzip
 import os
 
 import google_crc32c
@@ -158,7 +157,8 @@ def write_shard(task: dict) -> dict:
     order = np.argsort(keys, kind="stable")
     with storage.writing(task["output"]) as raw:
         hashing = _HashingFile(raw)
-        with _compressed(hashing, task["options"]["compression"]) as file:
+        compressed = task["options"]["compression"] == "GZIP"
+        with storage.packing(hashing) if compressed else contextlib.nullcontext(hashing) as file:
             for start in range(0, len(rows), _PACKED_AT_ONCE):
                 some = rows[order[start : start + _PACKED_AT_ONCE]]
                 file.write(pack_records(features(some, task["options"])))
@@ -266,10 +266,7 @@ class _Vocabulary:
 
 @functools.lru_cache(maxsize=2)
 def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
-    from official_bert.tokenization import load_vocab
-
-    with storage.local_copy(path) as local:
-        return _Vocabulary(load_vocab(local))
+    return _Vocabulary(storage.load_vocab(path))
 
 
 class _HashingFile:
@@ -288,10 +285,3 @@ class _HashingFile:
 
     def flush(self):
         self._file.flush()
-
-
-def _compressed(file, compression):
-    if compression == "GZIP":
-        # No name and no time in the header: the same records give the same bytes.
-        return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6)
-    return contextlib.nullcontext(file)

@@ -8,8 +8,8 @@ import hashlib
 
 import numpy as np
 
-from data_prep.corpus.documents import text_lines
 from data_prep.corpus.line_blocks import line_blocks
+from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
@@ -170,5 +170,4 @@ def token_dtype(vocab_size: int):
 def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
     from official_bert.tokenization import BertTokenizer
 
-    with storage.local_copy(vocab) as path:
-        return BertTokenizer(path, do_lower_case=do_lower_case)
+    return BertTokenizer(storage.load_vocab(vocab), do_lower_case=do_lower_case)

@@ -46,21 +46,19 @@ def pack_records(features: dict[str, np.ndarray]) -> bytes:
         crc(content[end - 4 - length : end - 4])
         for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
     ]
-    footers = _masked(np.array(checksums, np.uint64)).astype("<u4")
+    footers = masked(np.array(checksums, np.uint64)).astype("<u4")
     _place(framed, ends - 4, footers.view(np.uint8).reshape(-1, 4))
     return framed.tobytes()
 
 
 def _header(length: int) -> bytes:
     size = length.to_bytes(8, "little")
-    checksum = _masked(np.array([google_crc32c.value(size)], np.uint64))
-    return size + checksum.astype("<u4").tobytes()
+    return size + masked(google_crc32c.value(size)).to_bytes(4, "little")
 
 
-def _masked(checksum: np.ndarray) -> np.ndarray:
-    """TFRecord's masking of a CRC-32C: rotated right by 15 bits, plus a constant."""
-    rotated = (checksum >> np.uint64(15)) | (checksum << np.uint64(17))
-    return (rotated + np.uint64(0xA282EAD8)) & np.uint64(0xFFFFFFFF)
+def masked(checksum):
+    """TFRecord's masking of a CRC-32C (an int, or uint64s): rotated by 15 bits, plus a constant."""
+    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _prepend_example(rows, features):

@@ -219,15 +219,8 @@ def _cuts(tokens, block_tokens, first):
 
 
 def _fingerprint(path):
-    if storage.is_remote(path):
-        import tensorflow as tf
-
-        return {"file": os.path.basename(path), "bytes": tf.io.gfile.stat(path).length}
-    return {
-        "file": os.path.basename(path),
-        "bytes": os.path.getsize(path),
-        "sha256": sha256_file(path),
-    }
+    known = {"file": os.path.basename(path), "bytes": storage.size(path)}
+    return known if storage.is_remote(path) else known | {"sha256": sha256_file(path)}
 
 
 def _manifest_path(folder):

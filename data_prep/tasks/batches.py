@@ -105,13 +105,6 @@ class TrainBatches:
         return [cut[index] for index in _permutation(bits, self.steps_per_epoch)]
 
 
-def train_batches(features, batch_size: int, epoch: int, seed: int, buckets: int | None = 32):
-    """The batches of one epoch (see `TrainBatches`); `num_batches` says how many."""
-    batches = TrainBatches(features, batch_size, seed, buckets)
-    first = epoch * batches.steps_per_epoch
-    return batches.from_step(first, first + batches.steps_per_epoch)
-
-
 def eval_batches(
     features, batch_size: int, buckets: int | None = 32
 ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:

@@ -5,16 +5,15 @@ the task's options, the vocabulary, the length, and the source code of this pack
 tokeniser: a cache that could be stale is never read.
 """
 
-import concurrent.futures
 import functools
 import hashlib
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
 import time
 
+from data_prep.jobs.processes import Processes, WorkerDied, available_cores
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.task import Task
 from official_bert import tokenization
@@ -66,7 +65,7 @@ def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str
     """The hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), tokenizer.do_lower_case, max_seq_length]
-    for part in (json.dumps(options, sort_keys=True), "\n".join(tokenizer.vocab), _code_hash()):
+    for part in (json.dumps(options, sort_keys=True), "\n".join(tokenizer.vocab), _own_code()):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
         digest.update(repr(example).encode("utf-8", "surrogatepass") + b"\0")
@@ -106,24 +105,19 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
             done += 1
             yield features
         left = seconds * (len(chunks) - done)
-        num_processes = (os.cpu_count() or 1) if left > _PARALLEL_FROM_SECONDS else 1
+        num_processes = available_cores() if left > _PARALLEL_FROM_SECONDS else 1
     num_processes = min(num_processes, len(chunks) - done)
-    vocab, lower = list(tokenizer.vocab), tokenizer.do_lower_case
     if num_processes > 1:
         task.head  # noqa: B018  labels are found once, here, not in every worker
-        # Spawned, not forked: the caller has usually started TensorFlow's threads.
-        pool = concurrent.futures.ProcessPoolExecutor(
-            num_processes,
-            multiprocessing.get_context("spawn"),
-            initializer=_start_worker,
-            initargs=(task, vocab, lower, max_seq_length),
+        prepare = functools.partial(
+            _prepare_worker, task, list(tokenizer.vocab), tokenizer.do_lower_case, max_seq_length
         )
         try:
-            with pool:
-                for features in pool.map(_work, chunks[done:]):
+            with Processes(num_processes, prepare) as processes:
+                for features in processes.map(_work, chunks[done:]):
                     yield features
                     done += 1
-        except concurrent.futures.process.BrokenProcessPool:
+        except WorkerDied:
             # A main script that cannot be imported again (a notebook cell, standard input).
             print("featurising in one process: workers could not start", file=sys.stderr)
     for start, chunk in chunks[done:]:
@@ -152,7 +146,7 @@ def feature_cache() -> pathlib.Path:
 _worker: tuple = ()
 
 
-def _start_worker(task, vocab, do_lower_case, max_seq_length) -> None:
+def _prepare_worker(task, vocab, do_lower_case, max_seq_length) -> None:
     global _worker
     _worker = (task, tokenization.BertTokenizer(vocab, do_lower_case), max_seq_length)
 
@@ -163,11 +157,15 @@ def _work(chunk) -> FeatureSet:
     return _features_of_chunk(task, start, examples, tokenizer, max_seq_length)
 
 
+def _own_code() -> str:
+    folders = (pathlib.Path(__file__).parent, pathlib.Path(tokenization.__file__).parent)
+    return code_hash(*sorted(path for folder in folders for path in folder.glob("*.py")))
+
+
 @functools.cache
-def _code_hash() -> str:
+def code_hash(*files: pathlib.Path) -> str:
     """Of the code that this process runs, whatever is written to its files meanwhile."""
     digest = hashlib.sha256()
-    folders = (pathlib.Path(__file__).parent, pathlib.Path(tokenization.__file__).parent)
-    for path in sorted(path for folder in folders for path in folder.glob("*.py")):
+    for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

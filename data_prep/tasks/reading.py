@@ -5,14 +5,12 @@ the usual quoting; JSONL files hold one object a line. `.gz` is unpacked on the 
 """
 
 import csv
-import gzip
 import hashlib
 import json
-import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 
+from data_prep.corpus.text_files import text_lines
 from official_bert.errors import UserError
 
 # Half of a character beyond U+FFFF, which JSON can spell and UTF-8 cannot.
@@ -20,41 +18,16 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line without its end) of a UTF-8 file; a byte order mark is dropped.
+    """(line number from 1, line without its end) of a UTF-8 file, as `text_files.text_lines`.
 
     Raises:
       UserError: the file does not exist, is empty, or a line is not UTF-8.
     """
-    if not os.path.isfile(path):
-        raise UserError(f"{path}: no such file")
     number = 0
-    try:
-        with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
-            for number, text in decode_lines(file, path):
-                yield number, text
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: not a complete gzip file ({error})") from None
+    for number, line in enumerate(text_lines(path), 1):
+        yield number, line
     if not number:
         raise UserError(f"{path} is empty")
-
-
-def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """The same of an open binary file or stream; `name` is what errors call it.
-
-    Raises:
-      UserError: a line is not UTF-8.
-    """
-    for number, line in enumerate(lines, 1):
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name} line {number}: byte {line[error.start]:#04x} at column "
-                f"{error.start + 1} is not UTF-8; convert it to UTF-8"
-            ) from None
-        yield number, text.rstrip("\r\n")
 
 
 def read_table(

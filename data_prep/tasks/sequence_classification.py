@@ -14,7 +14,8 @@ from data_prep.tasks.task import Task
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
-PROBLEMS = {
+# The scores of each kind of problem, the main one first.
+METRICS = {
     "single_label": ("accuracy", "macro_f1"),
     "multi_label": ("micro_f1", "macro_f1", "exact_match"),
     "regression": ("pearson", "spearman", "mean_squared_error"),

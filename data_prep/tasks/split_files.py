@@ -39,19 +39,29 @@ class SplitFiles:
         return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
 
     def _path(self, split: str) -> str:
-        is_file = os.path.isfile(self.data_dir)
-        if self.files[split]:
-            folder = os.path.dirname(self.data_dir) if is_file else self.data_dir
-            return find_file(folder, [self.files[split]], split)
-        if is_file:
-            if split == "train":
-                return self.data_dir
-            raise MissingFile(
-                f"{self.data_dir} is one file, the training file; set {split}_file"
-                + (" or dev_fraction" if split == "dev" else "")
-            )
-        return find_file(self.data_dir, self._usual_names(split), split)
+        other_way = " or dev_fraction" if split == "dev" else ""
+        names = self._usual_names(split)
+        return split_file(self.data_dir, self.files[split], names, split, other_way)
 
     def _usual_names(self, split: str) -> list[str]:
         names = ["dev", "validation", "val"] if split == "dev" else [split]
         return [name + ending for name in names for ending in self._endings]
+
+
+def split_file(data_dir: str, named: str, usual_names, split: str, other_way: str = "") -> str:
+    """The file of a split.
+
+    Args:
+      data_dir: a folder, or one file, which is then the training file.
+      named: the name that the user gave, "" for the first of `usual_names` that is there.
+      other_way: what would serve besides naming it, for the message.
+
+    Raises:
+      MissingFile: there is none.
+    """
+    is_file = os.path.isfile(data_dir)
+    if named:
+        return find_file(os.path.dirname(data_dir) if is_file else data_dir, [named], split)
+    if is_file and split != "train":
+        raise MissingFile(f"{data_dir} is one file, the training file; set {split}_file{other_way}")
+    return data_dir if is_file else find_file(data_dir, usual_names, split)

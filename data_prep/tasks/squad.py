@@ -13,8 +13,9 @@ import sys
 import numpy as np
 
 from data_prep.tasks import squad_answers, squad_metrics, tfds_rows
+from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
-from data_prep.tasks.task import MissingFile, Task, find_file
+from data_prep.tasks.task import Task
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -315,16 +316,10 @@ class Squad(Task):
         return sorted(map(from_tfds, rows), key=lambda e: (e.context, e.id)), f"TFDS {name}"
 
     def _paths(self, split: str) -> list[str]:
-        named, is_file = self.files[split], os.path.isfile(self.data_dir)
-        if named:
-            folder = os.path.dirname(self.data_dir) if is_file else self.data_dir
-            names = named.split(",") if isinstance(named, str) else list(named)
-            return [find_file(folder, [name.strip()], split) for name in names]
-        if is_file and split == "train":
-            return [self.data_dir]
-        if is_file:
-            raise MissingFile(f"{self.data_dir} is one file, the training file; set {split}_file")
-        return [find_file(self.data_dir, [f"{split}-v{self.version}.json", f"{split}.json"], split)]
+        named = self.files[split]
+        names = named.split(",") if isinstance(named, str) else named
+        usual = [f"{split}-v{self.version}.json", f"{split}.json"]
+        return [split_file(self.data_dir, name.strip(), usual, split) for name in names or [""]]
 
     def _encode_context(self, context: str, tokenizer):
         # The questions of a paragraph follow each other: one paragraph remembered is enough.

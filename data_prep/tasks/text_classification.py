@@ -8,7 +8,7 @@ import json
 import math
 
 from data_prep.tasks import reading, sequences
-from data_prep.tasks.sequence_classification import PROBLEMS, SequenceClassification, TextExample
+from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
 from official_bert.errors import UserError
@@ -67,8 +67,8 @@ class TextClassification(SequenceClassification):
         super().__init__(data_dir, dev_from_train)
         if dev_fraction and dev_from_train:
             raise UserError("dev_fraction and dev_from_train are both set; choose one")
-        if problem not in PROBLEMS:
-            raise UserError(f"problem={problem!r}; it is one of {', '.join(PROBLEMS)}")
+        if problem not in METRICS:
+            raise UserError(f"problem={problem!r}; it is one of {', '.join(METRICS)}")
         if truncation not in sequences.TRUNCATIONS:
             raise UserError(
                 f"truncation={truncation!r}; it is one of {', '.join(sequences.TRUNCATIONS)}"
@@ -83,7 +83,7 @@ class TextClassification(SequenceClassification):
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation
-        self.metrics = PROBLEMS[problem]
+        self.metrics = METRICS[problem]
         self._labels = labels
         self._labels_were_listed = bool(labels)
 

@@ -19,6 +19,7 @@ import numpy as np
 import official_bert
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
+from data_prep.tasks.featurize import code_hash
 from official_bert.features import select_layers
 from official_bert.files import atomic_folder
 
@@ -162,8 +163,7 @@ def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
     """
     fields = {k: v for k, v in bert.to_dict().items() if not k.endswith("dropout_prob")}
     digest = hashlib.sha256(json.dumps([data_key, fields, precision], sort_keys=True).encode())
-    for path in _CODE:
-        digest.update(path.read_bytes())
+    digest.update(code_hash(*_CODE).encode())
     if weights is None:
         digest.update(f"random {seed}".encode())
     for array in weights or ():

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep import sentences
-from data_prep.corpus.documents import documents, text_lines
+from data_prep.corpus.documents import documents
+from data_prep.corpus.text_files import text_lines
 from data_prep.sentences import split_file, split_files, split_sentences
 from official_bert.errors import UserError
 
@@ -159,7 +160,7 @@ def test_an_interrupted_call_continues(books, tmp_path, monkeypatch):
 def test_other_options_are_refused(books, tmp_path):
     out = tmp_path / "out"
     split_files(str(books / "*"), out, compress=False)
-    with pytest.raises(UserError, match="documents was 'chapters', now 'files'.*--overwrite"):
+    with pytest.raises(UserError, match="documents: was chapters, now files.*--overwrite"):
         split_files(str(books / "*"), out, layout="files", compress=False)
     counts = split_files(str(books / "*"), out, layout="files", compress=False, overwrite=True)
     assert {entry["documents"] for entry in counts.values()} == {1}
@@ -181,7 +182,7 @@ def test_errors(tmp_path):
     with pytest.raises(UserError, match="choose one of chapters, articles, files, lines"):
         split_files(str(tmp_path / "a" / "x.txt"), tmp_path / "out3", layout="pages")
     (tmp_path / "a" / "x.txt").write_bytes(b"fine\n\xff\n")
-    with pytest.raises(UserError, match="line 2: not UTF-8"):
+    with pytest.raises(UserError, match="line 2: byte 0xff at column 1 is not UTF-8"):
         split_files(str(tmp_path / "a" / "x.txt"), tmp_path / "out4", layout="lines")
     assert not list((tmp_path / "out4").glob("*x*"))
 

@@ -14,7 +14,8 @@ import pytest
 
 from data_prep import wikipedia
 from data_prep.corpus import text_layout
-from data_prep.corpus.documents import documents, text_lines
+from data_prep.corpus.documents import documents
+from data_prep.corpus.text_files import text_lines
 from data_prep.sentences import split_sentences
 from data_prep.wikipedia import extract, read_pages
 from official_bert.errors import UserError
@@ -128,7 +129,7 @@ def test_a_killed_run_continues_with_the_same_bytes(dump, tmp_path, monkeypatch)
     monkeypatch.setattr(wikipedia, "read_pages", None)
     assert extract(str(dump), tmp_path / "out", megabytes_per_file=0.003) == whole
     monkeypatch.setattr(wikipedia, "read_pages", read_pages)
-    with pytest.raises(UserError, match="min_characters was 200, now 0.*--overwrite"):
+    with pytest.raises(UserError, match="min_characters: was 200, now 0.*--overwrite"):
         extract(str(dump), tmp_path / "out", megabytes_per_file=0.003, min_characters=0)
     report = extract(str(dump), tmp_path / "out", min_characters=0, overwrite=True)
     assert report["articles"] == 37 and len(list((tmp_path / "out").glob("wiki-*"))) == 1
@@ -145,7 +146,7 @@ def test_errors(dump, tmp_path):
     fails(text[: len(text) // 2], r"bad\.xml is damaged or truncated after page 'Page \d+'")
     packed = bz2.compress(text)
     fails(packed[: len(packed) // 2], r"is damaged or truncated", "bad.xml.bz2")
-    fails(text, r"is damaged or truncated before its first page", "bad.xml.bz2")
+    fails(packed[:40], r"is damaged or truncated before its first page", "bad.xml.bz2")
     fails(b"<html><p>x</p></html>", r"no MediaWiki dump \(its root is <html>\)")
     fails(dump_xml([]).encode(), "holds no page")
     with pytest.raises(UserError, match=r"no article with at least 200 characters of text among 1"):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus.documents import documents, expand_inputs, text_lines
+from data_prep.corpus.documents import documents, expand_inputs
+from data_prep.corpus.text_files import text_lines
 from official_bert.errors import UserError
 
 # Anything a stripped, non-empty line can hold: other Unicode separators stay inside a line.
@@ -64,7 +65,7 @@ def test_remote_paths_are_read_through_tensorflow(tmp_path):
 def test_a_file_that_is_not_utf8_names_file_and_line(tmp_path):
     path = tmp_path / "latin1.txt"
     path.write_bytes("first\nsecond\ncaf\u00e9\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin1\.txt line 3: not UTF-8 \(byte 0xe9 at column 4\)"):
+    with pytest.raises(UserError, match=r"latin1\.txt line 3: byte 0xe9 at column 4 is not UTF-8"):
         list(text_lines(str(path)))
 
 

@@ -3,7 +3,7 @@
 import textwrap
 
 from data_prep.corpus import text_layout
-from data_prep.corpus.documents import text_lines
+from data_prep.corpus.text_files import text_lines
 
 LONG = "This sentence is repeated until the chapter is long enough to be one. " * 4
 

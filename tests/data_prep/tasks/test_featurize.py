@@ -56,7 +56,7 @@ def test_long_work_goes_to_workers(tokenizer, monkeypatch):
     monkeypatch.setattr(
         module, "_features_of_chunk", lambda *a: chunks_here.append(a[1]) or original(*a)
     )
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(module, "available_cores", lambda: 2)
     assert_same(featurize(task, examples, tokenizer, 16), here)
     assert chunks_here == [0, 512]
 
@@ -91,7 +91,7 @@ def test_everything_that_matters_is_in_the_key(tokenizer, monkeypatch):
         key(tokenizer=more),
         key(length=32),
     ]
-    monkeypatch.setattr(module, "_code_hash", lambda: "other code")
+    monkeypatch.setattr(module, "_own_code", lambda: "other code")
     keys.append(key())
     assert len(set(keys)) == len(keys)
     monkeypatch.undo()

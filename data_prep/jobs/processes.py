@@ -1,0 +1,110 @@
+"""Work for several processes, that gives the same results as one."""
+
+import collections
+import concurrent.futures
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from official_bert.errors import UserError
+
+
+def available_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class WorkerDied(UserError):
+    """A process ended in the middle of its work, or could not begin."""
+
+
+class Processes:
+    """Processes that call a function; they begin with the first work and end with the block.
+
+    Args:
+      number: 1 does the work in this process.
+      prepare: what each new process calls first.
+    """
+
+    def __init__(self, number: int, prepare: Callable[[], None] | None = None):
+        self.number = number
+        self._prepare = prepare
+        self._pool = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def start(self) -> None:
+        """Starts them now rather than with the first work: before this process has threads."""
+        if self.number > 1 and self._pool is None:
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                self.number,
+                mp_context=multiprocessing.get_context(_start_method()),
+                initializer=_begin,
+                initargs=(self._prepare,),
+            )
+            self._pool.submit(os.getpid)  # the first task starts the processes
+
+    def map(self, function: Callable, items: Iterable, in_order: bool = True) -> Iterator:
+        """Yields function(item) of every item: in their order, or as they are done.
+
+        Four items a process are taken at a time, so neither items nor results pile up.
+
+        Raises:
+          WorkerDied: a process died. What `function` raises passes through.
+        """
+        if self.number == 1:
+            yield from map(function, items)
+            return
+        self.start()
+        waiting = collections.deque()
+        try:
+            for item in items:
+                waiting.append(self._pool.submit(function, item))
+                if len(waiting) >= 4 * self.number:
+                    yield _next(waiting, in_order)
+            while waiting:
+                yield _next(waiting, in_order)
+        except concurrent.futures.process.BrokenProcessPool:
+            raise WorkerDied(
+                "a worker process died (out of memory?); run the same command again to continue, "
+                "perhaps with a smaller --num_workers"
+            ) from None
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _next(waiting, in_order):
+    if not in_order:
+        done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
+        first = next(future for future in waiting if future in done)
+        waiting.remove(first)
+        waiting.appendleft(first)
+    return waiting.popleft().result()
+
+
+def _start_method() -> str:
+    """Forked processes work at once; but of a process that has threads a copy may hang."""
+    threads = threading.active_count() > 1 or "tensorflow" in sys.modules
+    return "fork" if sys.platform == "linux" and not threads else "spawn"
+
+
+def _begin(prepare):
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
+
+
+def _end_with_parent():
+    """Ends this worker when the process that started it was killed: nobody would ever stop it."""
+    multiprocessing.parent_process().join()
+    os._exit(1)

@@ -1,0 +1,49 @@
+"""Outputs that remember their options."""
+
+import pytest
+
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import claim_folder, earlier
+from official_bert.errors import UserError
+
+OPTIONS = {"length": 4, "files": ["a", "b"]}
+
+
+def test_what_an_earlier_run_left(tmp_path):
+    path = str(tmp_path / "record.json")
+    assert earlier(path, OPTIONS, "the corpus") is None
+    storage.write_json(path, {"options": OPTIONS, "done": 3})
+    assert earlier(path, OPTIONS, "the corpus", "options")["done"] == 3
+    other = OPTIONS | {"files": ["a", "c"], "new": True}
+    with pytest.raises(
+        UserError,
+        match="the corpus was made with other options: files.1: was b, "
+        "now c; new: was absent, now True. Choose another output or pass --over",
+    ):
+        earlier(path, other, "the corpus", "options")
+    assert earlier(path, other, "the corpus", "options", overwrite=True) is None
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", "3", "\xff"])
+def test_a_damaged_record(tmp_path, content):
+    path = tmp_path / "record.json"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(UserError, match=r"record\.json is damaged"):
+        earlier(str(path), OPTIONS, "the corpus", "options")
+    assert earlier(str(path), OPTIONS, "the corpus", "options", overwrite=True) is None
+
+
+def test_folders_are_begun_continued_and_replaced(tmp_path):
+    folder = tmp_path / "out"
+    claim_folder(str(folder), OPTIONS, False, "corpus")
+    (folder / "part").write_text("made")
+    claim_folder(str(folder), OPTIONS, True, "corpus")
+    assert (folder / "part").exists()  # the same options: nothing to replace
+    with pytest.raises(UserError, match="the corpus in .*out was made with other options: length"):
+        claim_folder(str(folder), OPTIONS | {"length": 5}, False, "corpus")
+    claim_folder(str(folder), OPTIONS | {"length": 5}, True, "corpus")
+    assert not (folder / "part").exists()
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "diary.txt").write_text("mine")
+    with pytest.raises(UserError, match="exists and is no corpus"):
+        claim_folder(str(tmp_path / "else"), OPTIONS, True, "corpus")
