@@ -95,16 +95,17 @@ class Predictor:
 
     def predict(self, examples):
         """(one dict an example, number of examples that were cut to the model's window)."""
-        from data_prep.tasks.batches import OutputCollector, eval_batches
         from data_prep.tasks.featurize import featurize
+        from experiments.training import evaluation
 
         features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
-        collector = OutputCollector(len(features))
-        for rows, batch in eval_batches(features, self._batch_size):
-            inputs = {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")}
-            outputs = self._call(inputs)
-            collector.add(rows, {name: x.numpy() for name, x in outputs.items()})
-        predictions = self.task.predictions(examples, features, collector.outputs())
+
+        def outputs(batch):
+            found = self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            return {name: x.numpy() for name, x in found.items()}
+
+        found = evaluation.outputs(outputs, features, self._batch_size)
+        predictions = self.task.predictions(examples, features, found)
         return predictions, features.notes["truncated_examples"]
 
 

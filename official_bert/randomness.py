@@ -15,6 +15,12 @@ from keras import ops
 _LAYER_STRIDE = 1_000_003
 _SEED_RANGE = 2**30
 
+# The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
+# 3 L for its blocks, three each; what stands on it begins beyond the deepest.
+HEAD_DROPOUT = 900
+FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors
+PREDICTED_POSITIONS = 1000  # of left-to-right models
+
 
 def make_seed(run_seed, step, replica=0):
     """The seed of one training step on one replica.
