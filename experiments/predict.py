@@ -19,6 +19,7 @@ from experiments.training.config import show_in_help
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.progress_stream import progress_stream
 
 _CHUNK = 1024  # lines that are batched together, by length
 # What a TSV shows of a prediction, by the kind of head and problem.
@@ -56,7 +57,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
             writer = _json_line
         else:
             writer = _TsvWriter(predictor.task.head, predictor.labels, output)
-        with tqdm(unit="line", file=sys.stderr, disable=not progress) as bar:
+        with tqdm(unit="line", file=progress_stream(), disable=not progress) as bar:
             while chunk := list(itertools.islice(lines, _CHUNK)):
                 for line in _answers(predictor, chunk, name, is_json, counts):
                     output.write(writer(line) + "\n")

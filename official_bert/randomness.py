@@ -10,6 +10,8 @@ MirroredStrategy draw the same mask.)
 import keras
 from keras import ops
 
+from official_bert import replicas
+
 # Seeds of neighbouring layers lie this far apart. PyTorch seeds its generator with the sum of both
 # numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay distinct.
 _LAYER_STRIDE = 1_000_003
@@ -48,7 +50,7 @@ def fold_in(seed, number: int):
 def next_seed(generator: keras.random.SeedGenerator):
     """Draws a seed from a model's generator, for callers that pass none (`fit`, user code)."""
     run_seed, step = ops.unstack(ops.cast(generator.next(), "int32"), num=2)
-    return make_seed(run_seed, step, _replica_id())
+    return make_seed(run_seed, step, replicas.number())
 
 
 def dropout(x, rate: float, seed):
@@ -83,12 +85,3 @@ class _GivenSeed(keras.random.SeedGenerator):
     def next(self, ordered=True):
         dtype = "int32" if keras.backend.backend() == "tensorflow" else "uint32"
         return ops.cast(self._seed, dtype)
-
-
-def _replica_id():
-    if keras.backend.backend() != "tensorflow":
-        return 0
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    return context.replica_id_in_sync_group if context else 0

@@ -2,7 +2,7 @@
 
 Everything that is random or ordered is a function of the step, and a checkpoint holds the exact
 bits of all that training changes. So a run that was killed and continued ends with the weights of a
-run that was not, on one device to the bit.
+run that was not, on one device to the bit (on a GPU: with `deterministic`).
 """
 
 import contextlib

@@ -6,6 +6,8 @@ import time
 
 from tqdm import tqdm
 
+from official_bert.progress_stream import progress_stream
+
 
 class Progress:
     """Shows and records the metrics of a run.
@@ -14,7 +16,7 @@ class Progress:
       run: the RunFolder that gets `metrics.jsonl` and `events/`.
       first_step: steps taken before this process started.
       last_step: where training ends.
-      show: whether to draw the progress line on stderr.
+      show: whether to draw the progress line on stderr (in a log file: a line now and then).
       name: what stands at its left.
       started: `time.perf_counter()` when the run began, to say when the first step was done.
     """
@@ -30,7 +32,7 @@ class Progress:
             initial=first_step,
             desc=name,
             unit="step",
-            file=sys.stderr,
+            file=progress_stream(),
             disable=not show,
             dynamic_ncols=True,
             mininterval=0.5,

@@ -4,6 +4,8 @@ A session is the part of a run that one process does. It begins where the run's 
 ends.
 """
 
+import tensorflow as tf
+
 from experiments.training import distribution, loop
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.progress import Progress
@@ -20,6 +22,8 @@ def make_trainer(config, key, build, strategy, train_metrics=False):
       key, build, strategy: of `get_trainer`.
       train_metrics: of StepOptions.
     """
+    if config.deterministic:
+        tf.config.experimental.enable_op_determinism()
     options = StepOptions(
         weight_decay=config.weight_decay,
         beta_2=config.adam_beta_2,

@@ -6,6 +6,7 @@ One TensorFlow loop for every strategy, for pre-training and fine-tuning; the st
 
 import collections
 import contextlib
+import math
 
 import keras
 import numpy as np
@@ -17,8 +18,9 @@ from experiments.training.train_step import TrainStep
 from official_bert.errors import UserError
 from official_bert.optimization import BertAdamW, WarmupLinearDecay
 
-# Trainers kept for the next run in this process. Each holds a model and its optimiser.
-_KEPT_TRAINERS = 4
+# Trainers are kept for the next run in this process: the last one, and as many of those before it
+# as fit. Each holds a model and its optimiser, three times the weights.
+_KEPT_BYTES = 2 * 2**30
 _trainers = collections.OrderedDict()
 
 
@@ -49,6 +51,8 @@ class Trainer:
         self._precision = precision
         with self._scope():
             self.model = build(seed)
+            if options.jit_compile:
+                _leave_cudnn(self.model)
             self._schedule = _AdjustableSchedule()
             self.optimizer = BertAdamW(
                 learning_rate=self._schedule,
@@ -88,6 +92,12 @@ class Trainer:
     def step(self):
         """Steps taken so far."""
         return int(self.optimizer.iterations.numpy())
+
+    @property
+    def bytes(self):
+        """The size of all that training changes."""
+        variables = self._variables().values()
+        return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
 
     def arrays(self):
         """dict of name -> numpy array: everything that training changes."""
@@ -272,7 +282,7 @@ def get_trainer(key, build, strategy, options, precision, seed):
         return trainer
     trainer = Trainer(build, strategy, options, precision, seed)
     _trainers[key] = trainer
-    while len(_trainers) > _KEPT_TRAINERS:
+    while len(_trainers) > 1 and sum(t.bytes for t in _trainers.values()) > _KEPT_BYTES:
         _trainers.popitem(last=False)
     return trainer
 
@@ -290,11 +300,18 @@ class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return {}
 
 
+def _leave_cudnn(model):
+    """Has LSTMs compute without cuDNN, whose kernel XLA cannot compile."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.LSTM):
+            layer.use_cudnn = False
+
+
 def _open_spec(name, x, batch):
     """The TensorSpec of a batch field with unknown rows and length, all else as it is."""
     shape = [None, *x.shape[1:]]
     # Vectors of tokens are [rows, length, ...]; ids and labels end with the length.
-    axis = 1 if len(shape) > 2 and np.asarray(x).dtype.kind == "f" else -1
+    axis = 1 if len(shape) > 2 and tf.as_dtype(x.dtype).is_floating else -1
     if len(shape) > 1 and shape[axis] == batch["input_ids"].shape[-1]:
         shape[axis] = None
     return tf.TensorSpec(shape, x.dtype, name=name)
