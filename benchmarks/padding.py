@@ -105,11 +105,12 @@ def _trainer(head, bert):
     from experiments.training import distribution
     from experiments.training.config import FinetuneConfig
     from experiments.training.finetune_run import build_model
+    from experiments.training.starting_point import StartingPoint
     from experiments.training.train_step import StepOptions
     from experiments.training.trainer import Trainer
 
     trainer = Trainer(
-        lambda seed: build_model(bert, head, None, FinetuneConfig(), seed),
+        lambda seed: build_model(FinetuneConfig(), StartingPoint(bert, None), head, seed),
         distribution.get_strategy("one_device"),
         StepOptions(),
     )

@@ -28,8 +28,10 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     Raises:
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
+    import tensorflow as tf
+
     from data_prep.records import open_records
-    from experiments.training import heldout
+    from experiments.training import evaluation, heldout
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)
@@ -50,8 +52,13 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
             f"{records}: made with a vocabulary of {found} entries, {model} has "
             f"{loaded.tokenizer.vocab_size}"
         )
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def terms(batch):
+        return evaluation.terms(loaded.model, batch)
+
     metrics = heldout.measure(
-        lambda batches: _means(loaded.model, batches), records, batch_size, max_examples
+        lambda batches: evaluation.means(map(terms, batches)), records, batch_size, max_examples
     )
     return {"examples": opened.examples, **metrics}
 
@@ -73,26 +80,6 @@ def main(_):
 
         with atomic_write(values.output) as file:
             json.dump(metrics, file, indent=2)
-
-
-def _means(model, batches):
-    """Means of the loss and metric terms over all batches."""
-    import collections
-
-    import numpy as np
-    import tensorflow as tf
-
-    @tf.function(reduce_retracing=True, autograph=False)
-    def terms_of(batch):
-        outputs = model(batch, training=False)
-        terms = {**model.loss_terms(batch, outputs), **model.metric_terms(batch, outputs)}
-        return {name: tf.stack(term) for name, term in terms.items()}
-
-    totals = collections.defaultdict(lambda: np.zeros(2))
-    for batch in batches:
-        for name, term in terms_of(batch).items():
-            totals[name] += term.numpy()
-    return {name: float(total / max(weight, 1e-12)) for name, (total, weight) in totals.items()}
 
 
 def _define_flags():

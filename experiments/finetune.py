@@ -67,7 +67,7 @@ def summary(results):
     ]
     for name, value in results["dev"].items():
         baseline = results["baseline"].get(name)
-        beside = f"   (without a model {baseline:.4f})" if baseline is not None else ""
+        beside = f"   (trivial baseline {baseline:.4f})" if baseline is not None else ""
         lines.append(f"  dev {name:<24} {value:.4f}{beside}")
     for split in ("train", "dev"):
         notes = results.get(f"{split}_notes", {})

@@ -19,6 +19,7 @@ from experiments.training.config import show_in_help
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.progress_stream import progress_stream
 
 _CHUNK = 1024  # lines that are batched together, by length
 # What a TSV shows of a prediction, by the kind of head and problem.
@@ -56,7 +57,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
             writer = _json_line
         else:
             writer = _TsvWriter(predictor.task.head, predictor.labels, output)
-        with tqdm(unit="line", file=sys.stderr, disable=not progress) as bar:
+        with tqdm(unit="line", file=progress_stream(), disable=not progress) as bar:
             while chunk := list(itertools.islice(lines, _CHUNK)):
                 for line in _answers(predictor, chunk, name, is_json, counts):
                     output.write(writer(line) + "\n")
@@ -95,16 +96,17 @@ class Predictor:
 
     def predict(self, examples):
         """(one dict an example, number of examples that were cut to the model's window)."""
-        from data_prep.tasks.batches import OutputCollector, eval_batches
         from data_prep.tasks.featurize import featurize
+        from experiments.training import evaluation
 
         features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
-        collector = OutputCollector(len(features))
-        for rows, batch in eval_batches(features, self._batch_size):
-            inputs = {n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")}
-            outputs = self._call(inputs)
-            collector.add(rows, {name: x.numpy() for name, x in outputs.items()})
-        predictions = self.task.predictions(examples, features, collector.outputs())
+
+        def outputs(batch):
+            found = self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            return {name: x.numpy() for name, x in found.items()}
+
+        found = evaluation.outputs(outputs, features, self._batch_size)
+        predictions = self.task.predictions(examples, features, found)
         return predictions, features.notes["truncated_examples"]
 
 

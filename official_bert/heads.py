@@ -12,11 +12,34 @@ from keras import ops
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
-from official_bert.randomness import dropout, fold_in, next_seed
+from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in, next_seed
 
 PROBLEMS = ("single_label", "multi_label", "regression")
-# Parts of the seed that no layer of the encoder uses.
-_HEAD_DROPOUT, _BILSTM_DROPOUT = 900, 901
+
+
+def build_head(encoder: BertEncoder, head: dict, **options):
+    """The model that a description of a head asks for, with new weights around the encoder.
+
+    Args:
+      encoder: a `BertEncoder`.
+      head: {"head": "classification", "span", "multiple_choice" or "tagging"}, with "num_labels"
+        where the head has labels and "problem" where it classifies.
+      **options: bilstm and seed of the head.
+
+    Raises:
+      UserError: there is no such head.
+    """
+    match head["head"]:
+        case "classification":
+            problem = head.get("problem", "single_label")
+            return BertClassifier(encoder, head["num_labels"], problem, **options)
+        case "span":
+            return BertSpan(encoder, **options)
+        case "multiple_choice":
+            return BertMultipleChoice(encoder, **options)
+        case "tagging":
+            return BertTagger(encoder, head["num_labels"], **options)
+    raise UserError(f"no head is named {head['head']!r}")
 
 
 class _FineTuned(ModelWithLosses):
@@ -64,7 +87,7 @@ class _FineTuned(ModelWithLosses):
         else:
             # "Classification reads after it": the BiLSTM's output at the token that is pooled.
             summary = self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
-        return dropout(summary, self.dropout_rate, fold_in(seed, _HEAD_DROPOUT))
+        return dropout(summary, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
     def get_config(self):
         return {
@@ -175,9 +198,6 @@ class BertSpan(_FineTuned):
             for side in ("start", "end")
         }
 
-    def get_config(self):
-        return super().get_config()
-
 
 @keras.saving.register_keras_serializable("official_bert")
 class BertMultipleChoice(_FineTuned):
@@ -223,7 +243,7 @@ class BertTagger(_FineTuned):
         """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
         seed = self._seed(training, seed)
         sequence = self._sequence(batch, training, seed)["sequence_output"]
-        sequence = dropout(sequence, self.dropout_rate, fold_in(seed, _HEAD_DROPOUT))
+        sequence = dropout(sequence, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
         return {"logits": self.head(sequence)}
 
     def loss_terms(self, batch, outputs):
@@ -254,6 +274,7 @@ class BiLSTM(keras.layers.Layer):
     def __init__(self, width: int, seed: int | None = None, **kwargs):
         super().__init__(**{"name": "bilstm", **kwargs})
         with keras.name_scope(self.name):
+            # Both directions, not both layers; the name is a path in model.weights.h5, so it stays.
             self.layers_both = bidirectional_lstm(width, _plus(seed, 10), self.dtype_policy)
             self.layers_both.build((None, None, width))
         self.built = True

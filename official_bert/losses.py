@@ -9,6 +9,8 @@ micro-batches first and divides once.
 import keras
 from keras import ops
 
+from official_bert import replicas
+
 
 def cross_entropy(logits, labels):
     """-log softmax(logits)[label]: [..., N] of any float dtype, int32 [...] -> float32 [...].
@@ -64,15 +66,20 @@ class ModelWithLosses(keras.Model):
         return {}
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The replica's share of the loss: `fit` adds up the gradients of all replicas."""
+        terms = self.loss_terms(x, y_pred)
+        weights = replicas.summed([ops.stop_gradient(weight) for _, weight in terms.values()])
         losses = []
-        for name, (total, weight) in self.loss_terms(x, y_pred).items():
-            losses.append(total / (weight + self.loss_epsilons.get(name, 0.0)))
-            self._mean(name).update_state(losses[-1], weight)
+        for (name, (total, own_weight)), weight in zip(terms.items(), weights, strict=True):
+            epsilon = self.loss_epsilons.get(name, 0.0)
+            losses.append(total / (weight + epsilon))
+            # A batch without a single weighted item must not turn the mean into NaN.
+            own = total / ops.maximum(own_weight + epsilon, 1e-9)
+            self._mean(name).update_state(own, own_weight)
         return sum(losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         for name, (total, weight) in self.metric_terms(x, y_pred).items():
-            # A batch without a single weighted item must not turn the mean into NaN.
             self._mean(name).update_state(total / ops.maximum(weight, 1e-9), weight)
         return self.get_metrics_result()
 

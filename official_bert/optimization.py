@@ -15,6 +15,8 @@ corrected Adam's; the warm-up is what keeps that harmless.
 import keras
 from keras import ops
 
+from official_bert import replicas
+
 # Weights with these names are not decayed: biases and the parameters of layer normalisation.
 NOT_DECAYED = ("bias", "gamma", "beta")
 
@@ -56,8 +58,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 class BertAdamW(keras.optimizers.Optimizer):
     """The optimiser described above; on every backend.
 
-    Under `fit` with tf.distribute, Keras clips each replica's gradients before it sums them; use
-    `apply_reduced` from a loop of one's own to clip the global gradient.
+    Under tf.distribute too, the gradient that is clipped is that of the whole batch. A loop of
+    one's own that has summed the gradients already calls `apply_reduced`.
 
     Args:
       learning_rate: float or schedule.
@@ -93,6 +95,17 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.second_moments = [self._slot(variable, "v") for variable in variables]
         self.decays = [0.0 if v.name in NOT_DECAYED else self.weight_decay_rate for v in variables]
 
+    def apply(self, grads, trainable_variables=None):
+        """One step of `fit`, with the gradients of one replica."""
+        super().apply([_dense(gradient) for gradient in grads], trainable_variables)
+
+    def _clip_gradients(self, grads):
+        # Keras clips on each replica and sums afterwards. Here the sum is clipped, and divided for
+        # the sum that Keras will make of it.
+        clipped = super()._clip_gradients(replicas.summed(grads))
+        parts = replicas.count()
+        return clipped if parts == 1 else [g / parts for g in clipped]
+
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable in place with its (already clipped) gradient."""
         index = self._get_variable_index(variable)
@@ -119,10 +132,6 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
         update = m / (ops.sqrt(v) + self.epsilon) + decay * variable
         self.assign_sub(variable, learning_rate * update)
-
-    def apply(self, grads, trainable_variables=None):
-        """One step of `fit`: clips and updates as `apply_reduced` does."""
-        return super().apply([_dense(gradient) for gradient in grads], trainable_variables)
 
     def apply_reduced(self, gradients, variables):
         """One step with gradients that are already summed over replicas and micro-batches.

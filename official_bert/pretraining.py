@@ -11,10 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, gather_positions
 from official_bert.layers import Dense, LayerNorm, activation
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
-from official_bert.randomness import fold_in, next_seed, uniform
-
-# A part of the seed that no layer of the encoder uses.
-_PREDICTED_POSITIONS = 1000
+from official_bert.randomness import PREDICTED_POSITIONS, fold_in, next_seed, uniform
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -141,7 +138,7 @@ class BertPretrainer(ModelWithLosses):
         if seed is None or self.left_to_right_fraction >= 1:
             return positions, next_ids, weights
         # The positions with the largest of random numbers; padding's are all below zero.
-        draws = uniform((rows, count), fold_in(seed, _PREDICTED_POSITIONS)) + weights - 1
+        draws = uniform((rows, count), fold_in(seed, PREDICTED_POSITIONS)) + weights - 1
         if isinstance(count, int):
             most = max(1, round(self.left_to_right_fraction * count))
         else:  # in a graph of any length

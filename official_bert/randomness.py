@@ -10,10 +10,18 @@ MirroredStrategy draw the same mask.)
 import keras
 from keras import ops
 
+from official_bert import replicas
+
 # Seeds of neighbouring layers lie this far apart. PyTorch seeds its generator with the sum of both
 # numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay distinct.
 _LAYER_STRIDE = 1_000_003
 _SEED_RANGE = 2**30
+
+# The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
+# 3 L for its blocks, three each; what stands on it begins beyond the deepest.
+HEAD_DROPOUT = 900
+FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors
+PREDICTED_POSITIONS = 1000  # of left-to-right models
 
 
 def make_seed(run_seed, step, replica=0):
@@ -42,7 +50,7 @@ def fold_in(seed, number: int):
 def next_seed(generator: keras.random.SeedGenerator):
     """Draws a seed from a model's generator, for callers that pass none (`fit`, user code)."""
     run_seed, step = ops.unstack(ops.cast(generator.next(), "int32"), num=2)
-    return make_seed(run_seed, step, _replica_id())
+    return make_seed(run_seed, step, replicas.number())
 
 
 def dropout(x, rate: float, seed):
@@ -77,12 +85,3 @@ class _GivenSeed(keras.random.SeedGenerator):
     def next(self, ordered=True):
         dtype = "int32" if keras.backend.backend() == "tensorflow" else "uint32"
         return ops.cast(self._seed, dtype)
-
-
-def _replica_id():
-    if keras.backend.backend() != "tensorflow":
-        return 0
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    return context.replica_id_in_sync_group if context else 0

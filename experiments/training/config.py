@@ -26,9 +26,14 @@ DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 PRECISION = ("float32", "mixed_bfloat16")
 
 
-def _bookkeeping(default):
+def _bookkeeping(default, **more):
     """A field that changes how a run is watched or stored, never its result."""
-    return dataclasses.field(default=default, metadata={"bookkeeping": True})
+    return dataclasses.field(default=default, metadata={"bookkeeping": True, **more})
+
+
+# For the metadata of fields that came after the first tables were run. `to_dict` leaves them out
+# where they have their defaults, so that runs and cells of the time before are found again.
+_LATER = {"later": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Phase:
     num_train_steps: int = 1000
     heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
     train_batch_size: int = 0  # 0: the run's train_batch_size
-    use_nsp: bool = True  # False: a phase without next sentence prediction in a run that has it
+    # False: a phase without next sentence prediction in a run that has it.
+    use_nsp: bool = dataclasses.field(default=True, metadata=_LATER)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +75,8 @@ class PretrainConfig:
     precision: str = "float32"
     remat: bool = False  # recompute activations in the backward pass: less memory, more time
     jit_compile: bool = False  # XLA, one device only
+    # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
+    deterministic: bool = _bookkeeping(False, **_LATER)
     steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
     eval_every: int = _bookkeeping(0)  # steps; 0: at the end of each phase
     max_heldout_examples: int = 0  # 0: all
@@ -131,6 +139,7 @@ class FinetuneConfig:
     precision: str = "float32"
     remat: bool = False
     jit_compile: bool = False
+    deterministic: bool = _bookkeeping(False, **_LATER)
     eval_batch_size: int = _bookkeeping(0)  # 0: the same as train_batch_size, at least 32
     save_every: int = _bookkeeping(500)
     keep_checkpoints: int = _bookkeeping(1)
@@ -176,11 +185,16 @@ def load_config(source, overrides=()):
 
 
 def to_dict(config):
-    """Plain JSON values of a configuration, nested dataclasses included."""
+    """Plain JSON values of a configuration, nested dataclasses included; see `_LATER`."""
     if isinstance(config, BertConfig):
         return config.to_dict()
     if dataclasses.is_dataclass(config):
-        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
+        values = {f: getattr(config, f.name) for f in dataclasses.fields(config)}
+        return {
+            f.name: to_dict(value)
+            for f, value in values.items()
+            if not (f.metadata.get("later") and value == f.default)
+        }
     if isinstance(config, dict):
         return {str(key): to_dict(value) for key, value in config.items()}
     if isinstance(config, (list, tuple)):
@@ -213,8 +227,8 @@ def result_dict(config):
     values = to_dict(config)
     for field in dataclasses.fields(config):
         if field.metadata.get("bookkeeping"):
-            del values[field.name]
-    if isinstance(values.get("bert"), str):
+            values.pop(field.name, None)
+    if values["bert"] and isinstance(values["bert"], str):
         values["bert"] = named_config(values["bert"]).to_dict()
     return values
 

@@ -1,6 +1,6 @@
 """Where training runs: one device, several of one machine, several machines, or a TPU.
 
-The training loop (`training.py`) is written once against `tf.distribute`. What differs between the
+The training loop (`trainer`) is written once against `tf.distribute`. What differs between the
 strategies is here: how each is made, how a batch is divided among replicas, who writes files.
 """
 
@@ -37,6 +37,21 @@ def get_strategy(name):
     if name == "tpu":
         return _tpu_strategy()
     raise UserError(f'distribute is "{name}"; valid: one_device, mirrored, multi_worker, tpu')
+
+
+def is_default(strategy):
+    """Whether a step is called as it is, without `strategy.run`.
+
+    One replica is not enough: the single core of a small TPU is reached through its strategy only.
+    """
+    return strategy is get_strategy("one_device")
+
+
+def run(strategy, function, *arguments):
+    """`function(*arguments)` on every replica; see `is_default`."""
+    if is_default(strategy):
+        return function(*arguments)
+    return strategy.run(function, args=arguments)
 
 
 def is_chief(name):
@@ -81,9 +96,9 @@ def distribute_dataset(dataset, strategy):
       dataset: batch dicts of tensors [global batch, ...], the same in all processes.
       strategy: where they go.
     """
+    if is_default(strategy):
+        return iter(dataset.prefetch(2))
     replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
-        return iterator_of(dataset)
 
     def rows_of_each_replica(context):
         local = replicas // context.num_input_pipelines
@@ -103,41 +118,24 @@ def distribute_dataset(dataset, strategy):
     return iter(strategy.distribute_datasets_from_function(rows_of_each_replica))
 
 
-def iterator_of(dataset):
-    """An iterator with a prefetch of two batches."""
-    return iter(dataset.prefetch(2))
+def distribute_batch(batch, strategy, sharing=None):
+    """One batch of numpy arrays as the per-replica values that `strategy.run` takes.
 
-
-def distribute_batch(batch, strategy):
-    """One global batch of numpy arrays as the per-replica values that `strategy.run` takes."""
-    replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
-        return {name: tf.convert_to_tensor(x) for name, x in batch.items()}
-
-    def rows(x):
-        def of_replica(context):
-            size = len(x) // replicas
-            start = context.replica_id_in_sync_group * size
-            return tf.convert_to_tensor(x[start : start + size])
-
-        return strategy.experimental_distribute_values_from_function(of_replica)
-
-    return {name: rows(x) for name, x in batch.items()}
-
-
-def distribute_locally(batch, strategy):
-    """Like `distribute_batch`, but each process spreads all rows over its own replicas.
-
-    Evaluation uses this: no process has to wait for another, and each has all results.
+    Args:
+      batch: dict of arrays [rows, ...], the same in all processes.
+      strategy: where they go.
+      sharing: how many replicas share the rows. All of them, unless told otherwise; with
+        `local_replicas(strategy)` those of each process share all rows, so that no process has to
+        wait for another and each has all results.
     """
-    local = local_replicas(strategy)
-    if strategy.num_replicas_in_sync == 1:
+    if is_default(strategy):
         return {name: tf.convert_to_tensor(x) for name, x in batch.items()}
+    sharing = sharing or strategy.num_replicas_in_sync
 
     def rows(x):
         def of_replica(context):
-            size = len(x) // local
-            start = (context.replica_id_in_sync_group % local) * size
+            size = len(x) // sharing
+            start = (context.replica_id_in_sync_group % sharing) * size
             return tf.convert_to_tensor(x[start : start + size])
 
         return strategy.experimental_distribute_values_from_function(of_replica)
@@ -154,26 +152,27 @@ def same_everywhere(strategy, number):
     """Whether `number` is equal in all processes; waits for all of them.
 
     Args:
-      number: int below 2**24, since some collectives sum in float32 only.
+      number: int below 2**24, which float32 holds exactly; not every collective has integers.
     """
     if _num_processes(strategy) == 1:
         return True
 
     @tf.function(autograph=False)
-    def extremes(value):
+    def of_all_replicas(value):
         def of_replica(value):
+            # An identity has a device, which an argument lacks and the collective asks for.
             context = tf.distribute.get_replica_context()
-            # Identities have a device, which an argument lacks and the sum asks for.
-            values = [tf.identity(value), tf.square(value)]
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+            return context.all_gather(tf.identity(value), axis=0)
 
         return strategy.run(of_replica, args=(value,))
 
-    total, squares = extremes(tf.constant(float(number), tf.float32))
-    n = strategy.num_replicas_in_sync
-    total = float(strategy.experimental_local_results(total)[0])
-    squares = float(strategy.experimental_local_results(squares)[0])
-    return total == n * number and squares == n * float(tf.square(tf.constant(float(number))))
+    gathered = of_all_replicas(tf.constant([number], tf.float32))
+    return all_equal(strategy.experimental_local_results(gathered)[0].numpy())
+
+
+def all_equal(numbers):
+    """Whether all numbers of an array are the same; a sum of squares would round in float32."""
+    return bool((numbers == numbers[0]).all())
 
 
 def _num_processes(strategy):

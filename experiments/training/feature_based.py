@@ -11,10 +11,7 @@ from keras import ops
 from official_bert.features import LayerCombination, select_layers
 from official_bert.heads import BertTagger, bidirectional_lstm
 from official_bert.losses import ModelWithLosses
-from official_bert.randomness import dropout, fold_in, next_seed
-
-# Parts of the seed that no layer of the encoder uses.
-_FEATURE_DROPOUT = 950
+from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
 
 
 class FeatureTagger(ModelWithLosses):
@@ -61,7 +58,7 @@ class FeatureTagger(ModelWithLosses):
         sequence = self.join([states[:, :, i] for i in range(self.join.num_layers)])
         mask = ops.cast(batch["input_mask"], "bool")
         for index, lstm in enumerate(self.lstms):
-            layer_seed = fold_in(seed, _FEATURE_DROPOUT + index)
+            layer_seed = fold_in(seed, FEATURE_DROPOUT + index)
             sequence = lstm(dropout(sequence, self.dropout_rate, layer_seed), mask=mask)
         return {"logits": self.head(sequence)}
 

@@ -11,7 +11,6 @@ the 8 of bfloat16 that encoders are trained with.
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
 from official_bert.features import select_layers
 from official_bert.files import atomic_folder
+from official_bert.progress_stream import progress_stream
 
 _CODE = (
     Path(__file__),
@@ -94,7 +94,7 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
 
     word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
     with tqdm(
-        total=len(windows), unit="window", desc="hidden states", file=sys.stderr,
+        total=len(windows), unit="window", desc="hidden states", file=progress_stream(),
         disable=not progress,
     ) as bar:  # fmt: skip
         for rows, batch in eval_batches(windows, batch_size, buckets=8):

@@ -2,7 +2,7 @@
 
 Everything that is random or ordered is a function of the step, and a checkpoint holds the exact
 bits of all that training changes. So a run that was killed and continued ends with the weights of a
-run that was not, on one device to the bit.
+run that was not, on one device to the bit (on a GPU: with `deterministic`).
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import threading
 import time
 
 import numpy as np
+
+from official_bert.errors import UserError
 
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0
@@ -32,6 +34,12 @@ class Plan:
     eval_at: tuple[int, ...] = ()
     steps_per_call: int = 0  # 0: about a second
 
+    @classmethod
+    def of(cls, config, last_step, **more):
+        """The Plan of a PretrainConfig or FinetuneConfig."""
+        every = {name: getattr(config, name) for name in ("log_every", "eval_every", "save_every")}
+        return cls(last_step, **every, **more)
+
 
 @dataclasses.dataclass
 class State:
@@ -49,7 +57,18 @@ class State:
     inputs: str = ""  # fingerprint of the data; a run goes on with the data it began with
 
 
-def train(trainer, feed, plan, checkpoints, progress, state, *, write=True, evaluate=None, at=None):
+def train(
+    trainer,
+    feed,
+    plan,
+    checkpoints,
+    progress,
+    state,
+    *,
+    write=True,
+    evaluate=None,
+    when_reached=None,
+):
     """Trains from `state.step` to `plan.last_step`.
 
     Args:
@@ -63,7 +82,7 @@ def train(trainer, feed, plan, checkpoints, progress, state, *, write=True, eval
       state: State; changed in place.
       write: False in processes that write no files.
       evaluate: function of the step -> (metrics, score or None); the highest score is the best.
-      at: dict of step -> function called once that step is reached.
+      when_reached: dict of step -> function to call once that many steps are taken.
 
     Raises:
       FloatingPointError: the loss or the gradient is no longer finite; names the step.
@@ -91,8 +110,8 @@ def train(trainer, feed, plan, checkpoints, progress, state, *, write=True, eval
         if evaluate and due and state.evaluated_step < state.step:
             with stop.interruptible():
                 _evaluate(evaluate, state, progress)
-        if at and state.step in at and not stop.requested:
-            at[state.step]()
+        if when_reached and state.step in when_reached and not stop.requested:
+            when_reached[state.step]()
         is_best = state.best_step == state.step > 0
         if stop.requested or is_best or _due(state.step, plan.save_every, plan.last_step):
             save()
@@ -132,8 +151,6 @@ def restore(trainer, checkpoints, inputs):
     Raises:
       UserError: the checkpoint is of another model or other data.
     """
-    from official_bert.errors import UserError
-
     found = checkpoints.load_newest()
     if found is None:
         return State(inputs=inputs)

@@ -6,6 +6,8 @@ import time
 
 from tqdm import tqdm
 
+from official_bert.progress_stream import progress_stream
+
 
 class Progress:
     """Shows and records the metrics of a run.
@@ -14,17 +16,13 @@ class Progress:
       run: the RunFolder that gets `metrics.jsonl` and `events/`.
       first_step: steps taken before this process started.
       last_step: where training ends.
-      show: whether to draw the progress line on stderr.
+      show: whether to draw the progress line on stderr (in a log file: a line now and then).
       name: what stands at its left.
-      peak_flops: FLOP/s of matrix products alone (`matrix_rate`); 0 leaves utilisation out.
       started: `time.perf_counter()` when the run began, to say when the first step was done.
     """
 
-    def __init__(
-        self, run, first_step, last_step, show=True, name="", peak_flops=0.0, started=None
-    ):
+    def __init__(self, run, first_step, last_step, show=True, name="", started=None):
         self._run = run
-        self._peak_flops = peak_flops
         self._started = started
         self._unlogged = {}  # goes with the next log point
         self._writer = None
@@ -34,7 +32,7 @@ class Progress:
             initial=first_step,
             desc=name,
             unit="step",
-            file=sys.stderr,
+            file=progress_stream(),
             disable=not show,
             dynamic_ncols=True,
             mininterval=0.5,
@@ -57,7 +55,7 @@ class Progress:
             self._unlogged = {"seconds_to_first_step": round(seconds, 2)}
             self._started = None
         self._speed.add(steps, examples, tokens, flops)
-        rates = self._rates()
+        rates = self._speed.rates()
         self._bar.set_postfix_str(f"loss {loss:.3f}{_describe(rates)}", refresh=False)
         self._bar.update(steps)
 
@@ -65,7 +63,7 @@ class Progress:
         """Records one log point: a line of metrics.jsonl and the same as TensorBoard scalars."""
         if not self._run.write:
             return
-        rates = self._rates()
+        rates = self._speed.rates()
         metrics, self._unlogged = {**metrics, **self._unlogged}, {}
         values = {"step": step, "time": round(time.time(), 2), **metrics, **rates}
         if self._file is None:
@@ -85,12 +83,6 @@ class Progress:
             self._file.close()
         if self._writer:
             self._writer.close()
-
-    def _rates(self):
-        rates = self._speed.rates()
-        if rates and self._peak_flops:
-            rates["flop_utilisation"] = round(rates["flops_per_second"] / self._peak_flops, 6)
-        return rates
 
     def _write_events(self, step, values):
         import tensorflow as tf
@@ -136,12 +128,9 @@ class _Speed:
 def _describe(rates):
     if not rates:
         return ""
-    steps = rates["steps_per_second"]
-    line = (
-        f", {steps:.2f} steps/s, {rates['examples_per_second']:.0f} examples/s, "
+    return (
+        f", {rates['steps_per_second']:.2f} steps/s, "
+        f"{rates['examples_per_second']:.0f} examples/s, "
         f"{rates['tokens_per_second']:.0f} tokens/s, "
         f"{rates['flops_per_second'] / 1e9:.0f} GFLOP/s"
     )
-    if "flop_utilisation" in rates:
-        line += f" ({rates['flop_utilisation']:.0%} of the matrix rate)"
-    return line

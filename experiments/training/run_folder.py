@@ -4,6 +4,7 @@ config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/
 """
 
+import dataclasses
 import importlib.metadata
 import json
 import platform
@@ -11,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from experiments.training.config import differences, result_dict, to_dict
+from experiments.training.config import differences, from_dict, result_dict, to_dict
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -109,18 +110,15 @@ class RunFolder:
             stored = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise UserError(f"{path}: invalid JSON ({error}); use --overwrite") from error
-        kind, new = type(config).__name__, result_dict(config)
+        kind = type(config).__name__
         if stored.get("kind") != kind:
             raise UserError(
                 f"{self.path} holds a run of {stored.get('kind')}, this is {kind}; "
                 "choose another --workdir or pass --overwrite"
             )
-        if isinstance(stored.get("bert"), str) and isinstance(new.get("bert"), dict):
-            from experiments.training.config import resolve_bert
-
-            stored["bert"] = resolve_bert(stored["bert"]).to_dict()
-        old = {name: stored.get(name) for name in new}
-        lines = differences(old, json.loads(json.dumps(new)))
+        known = {field.name for field in dataclasses.fields(config)}
+        old = from_dict(type(config), {k: v for k, v in stored.items() if k in known})
+        lines = differences(result_dict(old), result_dict(config))
         if lines:
             raise UserError(
                 f"{self.path} holds a run with other options (old -> new): {'; '.join(lines)}. "

@@ -15,6 +15,7 @@ import dataclasses
 
 import tensorflow as tf
 
+from experiments.training import distribution
 from official_bert.randomness import make_seed
 
 
@@ -61,9 +62,7 @@ class TrainStep:
         function = self._replica_step
         if self.options.jit_compile:
             function = tf.function(function, jit_compile=True, autograph=False)
-        if self.strategy.num_replicas_in_sync == 1:
-            return function(batch, run_seed, with_metrics)
-        row = self.strategy.run(function, args=(batch, run_seed, with_metrics))
+        row = distribution.run(self.strategy, function, batch, run_seed, with_metrics)
         return self.strategy.experimental_local_results(row)[0]
 
     def _replica_step(self, batch, run_seed, with_metrics):
@@ -201,12 +200,12 @@ class TrainStep:
         return tf.cond(with_metrics, compute, lambda: tf.zeros([2, len(self._metric_names)]))
 
     def _replica_id(self):
-        if self.strategy.num_replicas_in_sync == 1:
+        if distribution.is_default(self.strategy):
             return 0
         return tf.distribute.get_replica_context().replica_id_in_sync_group
 
     def _sum_over_replicas(self, values):
-        if self.strategy.num_replicas_in_sync == 1:
+        if distribution.is_default(self.strategy):
             return values
         flat = tf.nest.flatten(values)
         context = tf.distribute.get_replica_context()

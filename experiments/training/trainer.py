@@ -6,19 +6,21 @@ One TensorFlow loop for every strategy, for pre-training and fine-tuning; the st
 
 import collections
 import contextlib
+import math
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from experiments.training import distribution
+from experiments.training import distribution, evaluation
 from experiments.training.checkpointing import check_arrays
 from experiments.training.train_step import TrainStep
 from official_bert.errors import UserError
 from official_bert.optimization import BertAdamW, WarmupLinearDecay
 
-# Trainers kept for the next run in this process. Each holds a model and its optimiser.
-_KEPT_TRAINERS = 4
+# Trainers are kept for the next run in this process: the last one, and as many of those before it
+# as fit. Each holds a model and its optimiser, three times the weights.
+_KEPT_BYTES = 2 * 2**30
 _trainers = collections.OrderedDict()
 
 
@@ -33,7 +35,7 @@ class Trainer:
       seed: of the weights and of dropout.
 
     Raises:
-      UserError: jit_compile with more than one replica.
+      UserError: jit_compile with a `distribute` other than one_device.
     """
 
     def __init__(self, build, strategy, options, precision="float32", seed=0):
@@ -42,13 +44,15 @@ class Trainer:
                 "the experiments run on Keras' TensorFlow backend only; "
                 f"KERAS_BACKEND is {keras.backend.backend()} (compile/fit works on any backend)"
             )
-        if options.jit_compile and strategy.num_replicas_in_sync > 1:
-            raise UserError("jit_compile works on one device only; TPUs compile without it")
+        if options.jit_compile and not distribution.is_default(strategy):
+            raise UserError("jit_compile works with one_device only; TPUs compile without it")
         self.strategy = strategy
         self.options = options
         self._precision = precision
         with self._scope():
             self.model = build(seed)
+            if options.jit_compile:
+                _leave_cudnn(self.model)
             self._schedule = _AdjustableSchedule()
             self.optimizer = BertAdamW(
                 learning_rate=self._schedule,
@@ -89,6 +93,12 @@ class Trainer:
         """Steps taken so far."""
         return int(self.optimizer.iterations.numpy())
 
+    @property
+    def bytes(self):
+        """The size of all that training changes."""
+        variables = self._variables().values()
+        return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
+
     def arrays(self):
         """dict of name -> numpy array: everything that training changes."""
         return {name: np.asarray(v.numpy()) for name, v in self._variables().items()}
@@ -121,7 +131,7 @@ class Trainer:
         table = self._take_steps(
             iterator, tf.constant(steps, tf.int32), tf.constant(self._run_seed, tf.int32), without
         )
-        return self._named(self._first(table).numpy())
+        return self._named(self._of_first_replica(table).numpy())
 
     def train_on(self, batch):
         """Takes one step on a global batch of numpy arrays.
@@ -130,7 +140,7 @@ class Trainer:
         """
         batch = distribution.distribute_batch(batch, self.strategy)
         step = self._compiled(self._step_on_batch, batch, tf.TensorSpec([], tf.int32))
-        return self._first(step(batch, tf.constant(self._run_seed, tf.int32)))
+        return self._of_first_replica(step(batch, tf.constant(self._run_seed, tf.int32)))
 
     def read(self, tables):
         """dict of name -> array [steps] from what several calls of `train_on` returned."""
@@ -144,27 +154,15 @@ class Trainer:
 
         Returns: dict of name -> float.
         """
-        totals = collections.defaultdict(lambda: np.zeros(2))
-        for batch in batches:
-            batch = self._padded_to_replicas(batch)
-            batch = distribution.distribute_locally(batch, self.strategy)
-            terms = self._compiled(self._evaluation_step, batch)(batch)
-            for name, term in terms.items():
-                for part in self.strategy.experimental_local_results(term):
-                    totals[name] += part.numpy()
-        return {name: float(total / max(weight, 1e-12)) for name, (total, weight) in totals.items()}
+        parts = (part for batch in batches for part in self._on_replicas(self._terms, batch))
+        return evaluation.means(parts)
 
     def predict(self, batch):
         """The model's outputs for one batch of numpy arrays: dict of name -> array [rows, ...]."""
         rows = len(batch["input_ids"])
-        batch = self._padded_to_replicas(batch)
-        batch = distribution.distribute_locally(batch, self.strategy)
-        outputs = self._compiled(self._prediction_step, batch)(batch)
+        parts = self._on_replicas(self._outputs, batch)
         return {
-            name: np.concatenate(
-                [part.numpy() for part in self.strategy.experimental_local_results(value)]
-            )[:rows]
-            for name, value in outputs.items()
+            name: np.concatenate([part[name].numpy() for part in parts])[:rows] for name in parts[0]
         }
 
     # --- what is compiled -----------------------------------------------------------------------
@@ -186,23 +184,15 @@ class Trainer:
     def _step_on_batch(self, batch, run_seed):
         return self._train_step(batch, run_seed, tf.constant(True))[None]
 
-    def _evaluation_step(self, batch):
-        def of_replica(batch):
-            outputs = self.model(batch, training=False)
-            terms = {
-                **self.model.loss_terms(batch, outputs),
-                **self.model.metric_terms(batch, outputs),
-            }
-            return {name: tf.stack([total, weight]) for name, (total, weight) in terms.items()}
+    def _terms(self, batch):
+        return distribution.run(self.strategy, evaluation.terms, self.model, batch)
 
-        return self._run(of_replica, batch)
-
-    def _prediction_step(self, batch):
+    def _outputs(self, batch):
         def of_replica(batch):
             outputs = self.model(batch, training=False)
             return {name: tf.cast(value, tf.float32) for name, value in outputs.items()}
 
-        return self._run(of_replica, batch)
+        return distribution.run(self.strategy, of_replica, batch)
 
     # --- helpers ----------------------------------------------------------------------------
 
@@ -221,22 +211,26 @@ class Trainer:
         named |= {f"optimizer/{i:04d}": v for i, v in enumerate(self.optimizer.variables)}
         return named
 
-    def _run(self, function, batch):
-        if self.strategy.num_replicas_in_sync == 1:
-            return function(batch)
-        return self.strategy.run(function, args=(batch,))
+    def _on_replicas(self, function, batch):
+        """What `function` returns for each replica's rows: a dict a replica of this process."""
+        local = distribution.local_replicas(self.strategy)
+        batch = self._padded_to_a_multiple(batch, local)
+        batch = distribution.distribute_batch(batch, self.strategy, local)
+        found = self._compiled(function, batch)(batch)
+        parts = map(self.strategy.experimental_local_results, found.values())
+        return [dict(zip(found, values, strict=True)) for values in zip(*parts, strict=True)]
 
-    def _first(self, value):
+    def _of_first_replica(self, value):
         return self.strategy.experimental_local_results(value)[0]
 
     def _named(self, table):
         return {name: table[:, i] for i, name in enumerate(self._train_step.columns)}
 
-    def _padded_to_replicas(self, batch):
-        """Adds rows of weight 0 until the batch divides among the replicas of this process."""
-        local = distribution.local_replicas(self.strategy)
+    @staticmethod
+    def _padded_to_a_multiple(batch, divisor):
+        """Adds rows of weight 0 until the batch divides into equal parts."""
         rows = len(batch["input_ids"])
-        missing = -rows % local
+        missing = -rows % divisor
         if not missing:
             return batch
         batch = {name: np.asarray(x) for name, x in batch.items()}
@@ -256,7 +250,7 @@ class Trainer:
         shape is compiled once, and length buckets keep them few.
         """
         fixed = self.options.fixed_shapes or self.options.jit_compile
-        fixed = fixed or self.strategy.num_replicas_in_sync > 1
+        fixed = fixed or not distribution.is_default(self.strategy)
         specs = None if fixed else {name: _open_spec(name, x, batch) for name, x in batch.items()}
         key = (function.__name__, specs and tuple(sorted((n, str(s)) for n, s in specs.items())))
         if key not in self._functions:
@@ -288,7 +282,7 @@ def get_trainer(key, build, strategy, options, precision, seed):
         return trainer
     trainer = Trainer(build, strategy, options, precision, seed)
     _trainers[key] = trainer
-    while len(_trainers) > _KEPT_TRAINERS:
+    while len(_trainers) > 1 and sum(t.bytes for t in _trainers.values()) > _KEPT_BYTES:
         _trainers.popitem(last=False)
     return trainer
 
@@ -306,11 +300,18 @@ class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return {}
 
 
+def _leave_cudnn(model):
+    """Has LSTMs compute without cuDNN, whose kernel XLA cannot compile."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.LSTM):
+            layer.use_cudnn = False
+
+
 def _open_spec(name, x, batch):
     """The TensorSpec of a batch field with unknown rows and length, all else as it is."""
     shape = [None, *x.shape[1:]]
     # Vectors of tokens are [rows, length, ...]; ids and labels end with the length.
-    axis = 1 if len(shape) > 2 and np.asarray(x).dtype.kind == "f" else -1
+    axis = 1 if len(shape) > 2 and tf.as_dtype(x.dtype).is_floating else -1
     if len(shape) > 1 and shape[axis] == batch["input_ids"].shape[-1]:
         shape[axis] = None
     return tf.TensorSpec(shape, x.dtype, name=name)

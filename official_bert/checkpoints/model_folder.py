@@ -111,7 +111,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     config = BertConfig.from_json_file(folder / CONFIG_FILE)
     settings = read_settings(folder)
     tokenizer = _load_tokenizer(folder, config, settings)
-    encoder, model = build(config, settings, source=folder / MODEL_FILE, **encoder_options)
+    encoder, model = build(config, settings, **encoder_options)
     _load_weights(model, folder / WEIGHTS_FILE)
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
 
@@ -147,7 +147,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     return settings
 
 
-def build(config: BertConfig, settings: dict[str, Any], source="model.json", **encoder_options):
+def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
     """Makes the encoder and, from `settings["head"]`, the model around it, with initial weights.
 
     Returns:
@@ -157,7 +157,6 @@ def build(config: BertConfig, settings: dict[str, Any], source="model.json", **e
     from official_bert import heads, pretraining
 
     encoder = encoder_module.BertEncoder(config, **encoder_options)
-    bilstm = bool(settings.get("bilstm", False))
     match settings["head"]:
         case "none":
             model = encoder
@@ -168,17 +167,8 @@ def build(config: BertConfig, settings: dict[str, Any], source="model.json", **e
                 left_to_right_fraction=settings.get("left_to_right_fraction", 1.0),
                 dtype=encoder.dtype_policy,
             )
-        case "classification":
-            problem = settings.get("problem", "single_label")
-            model = heads.BertClassifier(encoder, settings["num_labels"], problem, bilstm=bilstm)
-        case "span":
-            model = heads.BertSpan(encoder, bilstm=bilstm)
-        case "multiple_choice":
-            model = heads.BertMultipleChoice(encoder, bilstm=bilstm)
-        case "tagging":
-            model = heads.BertTagger(encoder, settings["num_labels"], bilstm=bilstm)
-        case other:
-            raise UserError(f"{source}: head must be one of {', '.join(HEADS)}, not {other!r}")
+        case _:
+            model = heads.build_head(encoder, settings, bilstm=bool(settings.get("bilstm")))
     return encoder, model
 
 

@@ -88,13 +88,18 @@ def test_fine_tuning_on_replicas_equals_one_device(runs):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
-def test_two_processes_with_accumulation_equal_one_device(tmp_path):
+def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
+    for a, b in zip(runs["fit_mirrored_2"], runs["one_device"]["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_three_processes_with_accumulation_equal_one_device(tmp_path):
     data = tiny_runs.make_records(tmp_path)
-    ports = [_free_port() for _ in range(2)]
+    ports = [_free_port() for _ in range(3)]
     cluster = {"worker": [f"localhost:{port}" for port in ports]}
     processes = [
         subprocess.Popen(
-            [sys.executable, __file__, "worker", str(data), str(tmp_path / "two")],
+            [sys.executable, __file__, "worker", str(data), str(tmp_path / "three")],
             env={
                 **_environment(),
                 "TF_CONFIG": json.dumps(
@@ -103,7 +108,7 @@ def test_two_processes_with_accumulation_equal_one_device(tmp_path):
                 "DISTRIBUTE": "multi_worker",
             },
         )
-        for index in range(2)
+        for index in range(3)
     ]
     from experiments import pretrain
     from official_bert.checkpoints import model_folder
@@ -111,18 +116,22 @@ def test_two_processes_with_accumulation_equal_one_device(tmp_path):
     one = pretrain.run(_config_of_workers(data), tmp_path / "one", progress=False)
     for process in processes:
         assert process.wait(580) == 0
-    two = json.loads((tmp_path / "two" / "results.json").read_text())
+    three = json.loads((tmp_path / "three" / "results.json").read_text())
     for name, value in one["heldout"].items():
-        assert two["heldout"][name] == pytest.approx(value, abs=1e-5)
-    norms, _ = (_logged(tmp_path / name, "gradient_norm") for name in ("one", "two"))
+        assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
+    norms, _ = (_logged(tmp_path / name, "gradient_norm") for name in ("one", "three"))
     assert len(norms) == STEPS and min(norms) > _CLIP  # all of them clipped
-    losses = [_logged(tmp_path / name, "loss") for name in ("one", "two")]
+    losses = [_logged(tmp_path / name, "loss") for name in ("one", "three")]
     np.testing.assert_allclose(*losses, rtol=0, atol=1e-5)
-    first, second = (
-        model_folder.load(tmp_path / name / "model").model.get_weights() for name in ("one", "two")
+    first, others = (
+        model_folder.load(tmp_path / name / "model").model.get_weights()
+        for name in ("one", "three")
     )
-    for a, b in zip(first, second, strict=True):
+    for a, b in zip(first, others, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+    for index in range(3):
+        found = json.loads((tmp_path / f"agreement-{index}.json").read_text())
+        assert found == {"19000": True, "21000": True, "999000": True, "index": False}
 
 
 _CLIP = 0.8
@@ -150,6 +159,7 @@ def _all_runs(devices):
         "one_device": _train(one, quiet, batches),
         "accumulated_4": _train(one, quiet, batches, accumulation=4),
         "mirrored_2_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
+        "fit_mirrored_2": _fit(mirrored, quiet, batches),
         "dropout": _train(mirrored, noisy, batches),
         "dropout_again": _train(mirrored, noisy, batches),
         "dropout_other_seed": _train(mirrored, noisy, batches, seed=8),
@@ -207,8 +217,25 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     return {
         "loss": metrics["loss"].tolist(),
         "norm": metrics["gradient_norm"].tolist(),
-        "weights": trainer.weights(),
+        "weights": [v.numpy() for v in trainer.model.trainable_variables],
     }
+
+
+def _fit(strategy, bert, batches, seed=7):
+    """Weights after `fit` took the steps of `_train`."""
+    import tensorflow as tf
+
+    from official_bert.optimization import BertAdamW, WarmupLinearDecay
+    from official_bert.pretraining import BertPretrainer
+
+    with strategy.scope():
+        model = BertPretrainer(bert, seed=seed)
+        optimizer = BertAdamW(WarmupLinearDecay(1e-3, 4, 25), clip_norm=_CLIP)
+        model.compile(optimizer=optimizer, jit_compile=False)
+    rows = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+    dataset = tf.data.Dataset.from_tensor_slices(rows).batch(len(batches[0]["input_ids"]))
+    model.fit(dataset, verbose=0)
+    return [v.numpy() for v in model.trainable_variables]
 
 
 def _finetune(distribute):
@@ -280,6 +307,13 @@ def _worker(data, workdir):
         Path(data), distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2
     )
     pretrain.run(config, workdir, progress=False)
+    from experiments.training import distribution
+
+    strategy = distribution.get_strategy("multi_worker")
+    found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
+    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
+    (Path(workdir).parent / f"agreement-{index}.json").write_text(json.dumps(found))
 
 
 def _quiet():
@@ -293,6 +327,7 @@ def _config_of_workers(data, **fields):
     return tiny_runs.pretrain_config(
         data,
         bert=_quiet(),
+        train_batch_size=12,
         learning_rate=1e-3,
         clip_norm=_CLIP,
         log_every=1,

@@ -130,6 +130,23 @@ def test_hash_ignores_bookkeeping_and_names_of_sizes():
     assert configs.config_hash(base) == configs.config_hash(same) != configs.config_hash(other)
 
 
+def test_fields_that_came_later_do_not_change_what_is_known_of_older_runs(tmp_path):
+    config = PretrainConfig(phases=(Phase("a"), Phase("b", use_nsp=False)))
+    first, second = configs.to_dict(config)["phases"]
+    assert "use_nsp" not in first and second["use_nsp"] is False
+    assert "deterministic" not in configs.to_dict(config)
+    assert configs.from_dict(PretrainConfig, configs.to_dict(config)) == config
+    RunFolder(tmp_path, config)
+    (tmp_path / "metrics.jsonl").touch()
+    path = tmp_path / "config.json"
+    stored = json.loads(path.read_text())
+    stored["phases"][0]["use_nsp"] = True  # as a run would have written that knew no such rule
+    path.write_text(json.dumps({**stored, "no_longer_known": 1}))
+    assert RunFolder(tmp_path, dataclasses.replace(config, deterministic=True)).continued
+    with pytest.raises(UserError, match="phases.1.use_nsp: false"):
+        RunFolder(tmp_path, PretrainConfig(phases=(Phase("a"), Phase("b"))))
+
+
 def test_other_options_in_a_folder_are_listed(tmp_path):
     base = PretrainConfig(bert=BertConfig(hidden_size=12))
     RunFolder(tmp_path, base)

@@ -1,19 +1,24 @@
 """The training step on one device: reuse, shapes, XLA, the optimiser's steps."""
 
+import collections
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_runs
 
-from experiments.training import distribution
+from experiments.training import distribution, session
+from experiments.training import trainer as trainers
+from experiments.training.config import PretrainConfig
 from experiments.training.flops import training_flops
 from experiments.training.train_step import StepOptions
 from experiments.training.trainer import Trainer, get_trainer
 from official_bert.config import named_config
+from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
-from official_bert.heads import BertClassifier
+from official_bert.heads import BertClassifier, BertTagger
 from official_bert.optimization import BertAdamW, WarmupLinearDecay
 from official_bert.pretraining import BertPretrainer
 
@@ -128,8 +133,6 @@ def test_padding_rows_and_padding_tokens_change_nothing():
     draw = np.random.default_rng(0)
 
     def build(seed):
-        from official_bert.encoder import BertEncoder
-
         return BertClassifier(BertEncoder(QUIET, seed=seed), 3, seed=seed)
 
     ids = draw.integers(5, 20, (5, 10)).astype(np.int32)
@@ -180,8 +183,6 @@ def test_step_compiles_under_xla_in_bfloat16(objective):
 
 
 def test_remat_takes_the_same_steps():
-    from official_bert.encoder import BertEncoder
-
     bert = tiny_runs.bert()
     losses = []
     for remat in (False, True):
@@ -252,6 +253,67 @@ def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
     total = table["masked_lm_loss"] + table["next_sentence_loss"]
     np.testing.assert_allclose(table["loss"], total, rtol=1e-6)
     assert np.any(with_nsp.model.next_sentence.kernel.numpy() != head)
+
+
+def test_one_replica_is_no_reason_to_pass_by_its_strategy():
+    mirrored = tf.distribute.MirroredStrategy(["/cpu:0"])
+    for strategy in (ONE, mirrored):
+        assert strategy.num_replicas_in_sync == 1
+        assert distribution.run(strategy, lambda: tf.distribute.get_strategy()) is strategy
+    rows = distribution.distribute_batch({"x": np.arange(3)}, mirrored)["x"]
+    np.testing.assert_array_equal(mirrored.experimental_local_results(rows)[0], [0, 1, 2])
+    with pytest.raises(UserError, match="one_device only"):
+        Trainer(lambda s: BertPretrainer(QUIET, seed=s), mirrored, StepOptions(jit_compile=True))
+
+
+def test_steps_of_processes_are_compared_exactly():
+    for step in (19_000, 21_000, 999_000):
+        assert distribution.all_equal(np.full(3, step, np.float32))
+        assert not distribution.all_equal(np.array([step, step, step + 1], np.float32))
+
+
+def test_kept_trainers_are_bounded_by_their_bytes(monkeypatch):
+    monkeypatch.setattr(trainers, "_trainers", collections.OrderedDict())
+    first, second = _trainer(key="a"), _trainer(key="b")
+    weights = sum(v.numpy().nbytes for v in first.model.trainable_variables)
+    assert 3 * weights <= first.bytes < 3.1 * weights
+    assert _trainer(key="a") is first
+    monkeypatch.setattr(trainers, "_KEPT_BYTES", 2.5 * first.bytes)
+    third = _trainer(key="c")
+    assert list(trainers._trainers.values()) == [first, third]
+    monkeypatch.setattr(trainers, "_KEPT_BYTES", 0)
+    last = _trainer(key="d")
+    assert list(trainers._trainers.values()) == [last] and second is not last
+
+
+def test_a_batch_on_a_device_is_not_copied_to_look_at_its_type():
+    class OnDevice:
+        shape, dtype = (2, 5, 3), tf.float16
+
+        def __array__(self, *_):
+            raise AssertionError("copied")
+
+    batch = {"input_ids": np.zeros((2, 5), np.int32)}
+    assert trainers._open_spec("features", OnDevice(), batch).shape.as_list() == [None, None, 3]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_lstms_do_without_cudnn_under_xla(jit_compile):
+    def build(seed):
+        return BertTagger(BertEncoder(QUIET, seed=seed), 3, bilstm=True, seed=seed)
+
+    model = Trainer(build, ONE, StepOptions(jit_compile=jit_compile)).model
+    both = [layer for layer in model._flatten_layers() if isinstance(layer, keras.layers.LSTM)]
+    assert [lstm.use_cudnn for lstm in both] == [False if jit_compile else "auto"] * 2
+
+
+def test_deterministic_operations_on_demand(monkeypatch):
+    asked = []
+    monkeypatch.setattr(tf.config.experimental, "enable_op_determinism", lambda: asked.append(True))
+    for deterministic in (False, True):
+        config = PretrainConfig(bert=QUIET, deterministic=deterministic)
+        session.make_trainer(config, "d", lambda s: BertPretrainer(QUIET, seed=s), ONE)
+        assert asked == [True] * deterministic
 
 
 def test_training_flops_of_base():

@@ -1,0 +1,81 @@
+"""A model over many batches: means of its losses and metrics, its outputs, its scores on a task."""
+
+import collections
+
+import numpy as np
+import tensorflow as tf
+
+from data_prep.tasks.batches import OutputCollector, eval_batches
+
+
+def terms(model, batch):
+    """Loss and metric terms of one batch: dict of name -> float32 [2], a sum and its weight."""
+    outputs = model(batch, training=False)
+    found = {**model.loss_terms(batch, outputs), **model.metric_terms(batch, outputs)}
+    return {name: tf.stack(term) for name, term in found.items()}
+
+
+def means(all_terms):
+    """dict of name -> float from an iterable of what `terms` returned."""
+    totals = collections.defaultdict(lambda: np.zeros(2))
+    for found in all_terms:
+        for name, term in found.items():
+            totals[name] += term.numpy()
+    return {name: float(total / max(weight, 1e-12)) for name, (total, weight) in totals.items()}
+
+
+def outputs(predict, features, batch_size, buckets=32):
+    """What `Task.predictions` reads.
+
+    Args:
+      predict: function of a batch -> dict of name -> array [rows, ...].
+      features: FeatureSet.
+      batch_size, buckets: of `eval_batches`.
+    """
+    collector = OutputCollector(len(features))
+    for rows, batch in eval_batches(features, batch_size, buckets):
+        collector.add(rows, predict(batch))
+    return collector.outputs()
+
+
+class TaskEvaluator:
+    """Predicts and scores the examples of a split; `evaluate` of `loop.train`.
+
+    Args:
+      trainer: Trainer.
+      task: of `get_task`.
+      split: finetune_data.Split.
+      batch_size, buckets: of `eval_batches`.
+    """
+
+    def __init__(self, trainer, task, split, batch_size, buckets):
+        self._trainer, self._task, self._split = trainer, task, split
+        self._batch_size, self._buckets = batch_size, buckets
+        self._last = None
+
+    def predict(self):
+        """One prediction an example."""
+        split = self._split
+        found = outputs(
+            lambda batch: self._trainer.predict(split.complete(batch)),
+            split.features,
+            self._batch_size,
+            self._buckets,
+        )
+        return self._task.predictions(split.examples, split.features, found)
+
+    def evaluate(self, step):
+        """(predictions, scores) with the weights of `step`."""
+        if self._last is None or self._last[0] != step:
+            predictions = self.predict()
+            self._last = step, predictions, self.scores(predictions)
+        return self._last[1:]
+
+    def scores(self, predictions):
+        """dict of metric -> float."""
+        found = self._task.score(self._split.examples, predictions)
+        return {name: float(value) for name, value in found.items()}
+
+    def __call__(self, step):
+        _, scores = self.evaluate(step)
+        return scores, scores[self._task.metrics[0]]

@@ -1,0 +1,137 @@
+"""Texts of fine-tuning: the examples of a split as features, and training batches of them."""
+
+from data_prep.tasks.batches import TrainBatches, sample
+from data_prep.tasks.featurize import cache_key, feature_cache, featurize
+from data_prep.tasks.task import MissingFile
+from experiments.training import frozen_features
+from experiments.training.flops import bilstm_flops, training_flops
+from official_bert.errors import UserError
+
+# Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
+_FEW_LENGTHS = (32, 32)  # each length is compiled
+_ANY_LENGTH = (16, 8)  # one compiled step takes all
+_SENTENCES = (8, 8)  # of words, each with its own label
+
+
+class Split:
+    """The examples of a split and their features.
+
+    Args:
+      task: of `get_task`.
+      name: "train", "dev", ...
+      start: StartingPoint.
+      config: FinetuneConfig.
+
+    Attributes:
+      complete: function that adds to a batch what is not in the features.
+      key: digest of the examples and how they were read.
+      notes: counts of what was cut or left out.
+
+    Raises:
+      UserError: there are no examples.
+    """
+
+    def __init__(self, task, name, start, config):
+        length = config.max_seq_length
+        self.examples = sample(task.examples(name), _limit(name, config))
+        if not self.examples:
+            raise UserError(f"task {task.name} has no {name} examples in {config.data_dir}")
+        self.features = featurize(task, self.examples, start.tokenizer, length, feature_cache())
+        self.key = cache_key(task, self.examples, start.tokenizer, length)
+        self.notes = {**self.features.notes, **getattr(task, "notes", {}).get(name, {})}
+        self.complete = lambda batch: batch
+
+    def freeze(self, task, start, config, progress):
+        """Replaces the features by vectors of the frozen encoder (Table 7)."""
+        folder = frozen_features.cache_folder(
+            feature_cache(),
+            task.name,
+            self.key,
+            start.bert,
+            start.weights,
+            config.precision,
+            config.seed,
+        )
+        frozen = frozen_features.open_or_compute(
+            folder,
+            frozen_features.layers_of(start.bert, config.features),
+            lambda: start.encoder(config, config.seed, dtype=config.precision),
+            self.examples,
+            self.features,
+            eval_batch_size(config),
+            progress,
+        )
+        self.features, self.complete = frozen.sentences, frozen.complete
+
+
+class Feed:
+    """The `feed` of `loop.train`: training batches in the order of their steps.
+
+    Args:
+      config: FinetuneConfig.
+      bert: BertConfig.
+      split: Split to train on.
+    """
+
+    def __init__(self, config, bert, split):
+        self._config, self._bert, self._split = config, bert, split
+        self.batches = TrainBatches(
+            split.features, config.train_batch_size, config.seed, *padding(config)
+        )
+
+    def take(self, trainer, step, count):
+        tables, examples, tokens, flops = [], 0, 0, 0
+        for batch in self.batches.from_step(step, step + count):
+            tables.append(trainer.train_on(self._split.complete(batch)))
+            examples += int(batch["example_weights"].sum())
+            ids = batch["input_ids"]
+            tokens += ids.size
+            flops += self._flops(ids.size // ids.shape[-1], ids.shape[-1])
+        return trainer.read(tables), examples, tokens, flops
+
+    def position(self, step):
+        epoch, batch = divmod(step, self.batches.steps_per_epoch)
+        return {"epoch": epoch, "batch": batch}
+
+    def _flops(self, rows, length):
+        config = self._config
+        if not config.features:
+            return training_flops(self._bert, rows, length)
+        return 3 * bilstm_flops(self._bert, config.features, config.feature_width, rows * length)
+
+
+def other_splits(task, start, config):
+    """Further dev splits (MNLI mismatched), and test splits where that is asked for.
+
+    Returns: ({split: Split}, {split: why it is not there}); most folders do not hold every split.
+    """
+    found, missing = {}, {}
+    for name in task.splits:
+        if name in ("train", "dev") or not (config.predict_test or name.startswith("dev")):
+            continue
+        try:
+            found[name] = Split(task, name, start, config)
+        except MissingFile as error:
+            missing[name] = str(error)
+    return found, missing
+
+
+def padding(config):
+    """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    if not config.length_buckets or config.distribute == "tpu":
+        return None, None
+    if config.distribute != "one_device" or config.jit_compile:
+        return _FEW_LENGTHS
+    return _SENTENCES if config.features else _ANY_LENGTH
+
+
+def eval_batch_size(config):
+    """Rows of a batch that is evaluated."""
+    return config.eval_batch_size or max(32, config.train_batch_size)
+
+
+def _limit(split, config):
+    """How many examples of a split are used; 0: all."""
+    if split == "train":
+        return config.max_train_examples
+    return config.max_dev_examples if split.startswith("dev") else 0

@@ -1,0 +1,149 @@
+"""Batches of pre-training: the records of the phases, in the order of the steps."""
+
+import dataclasses
+import hashlib
+import json
+import os
+
+import numpy as np
+
+from data_prep.records import open_records, pretraining_dataset
+from experiments.training import distribution
+from experiments.training.flops import predicted_positions, training_flops
+from official_bert.errors import UserError
+
+
+class Feed:
+    """The `feed` of `loop.train`.
+
+    Args:
+      config: PretrainConfig.
+      start: its StartingPoint.
+      strategy: where the batches go.
+
+    Raises:
+      UserError: records are missing or of another vocabulary or length, or a batch does not divide.
+    """
+
+    def __init__(self, config, start, strategy):
+        bert = start.bert
+        self._bert, self._strategy, self._seed = bert, strategy, config.seed
+        self._fraction = config.left_to_right_fraction
+        self.phases = []
+        first = 0
+        for index, phase in enumerate(config.phases):
+            batch_size = phase.train_batch_size or config.train_batch_size
+            distribution.check_batch_size(batch_size, strategy, config.gradient_accumulation)
+            records = _open(phase, index, bert, start.tokenizer)
+            last = first + phase.num_train_steps
+            self.phases.append(_Stretch(first, last, records, batch_size, phase))
+            first = last
+        self._iterator, self._next_step = None, -1
+
+    def take(self, trainer, step, count):
+        phase = self.phase(step)
+        if self._next_step != step or step == phase.first:
+            dataset = pretraining_dataset(
+                phase.records,
+                phase.batch_size,
+                seed=self._seed,
+                epochs=None,
+                start=(step - phase.first) * phase.batch_size,
+            )
+            self._iterator = distribution.distribute_dataset(dataset, self._strategy)
+        without = () if phase.phase.use_nsp else ("next_sentence_loss",)
+        metrics = trainer.train_from(self._iterator, count, without)
+        self._next_step = step + count
+        examples = count * phase.batch_size
+        length = phase.records.max_seq_length
+        predictions = predicted_positions(
+            self._bert, self._fraction, length, phase.records.max_predictions_per_seq
+        )
+        flops = training_flops(self._bert, examples, length, predictions)
+        return metrics, examples, examples * length, flops
+
+    def phase(self, step):
+        """The phase that the step after `step` steps belongs to."""
+        return next((p for p in self.phases if step < p.last), self.phases[-1])
+
+    def position(self, step):
+        """The place in the data where a step begins."""
+        phase = self.phase(step)
+        read = (step - phase.first) * phase.batch_size
+        place = phase.records.position(read, self._seed)
+        return {"phase": self.phases.index(phase), **dataclasses.asdict(place)}
+
+    @property
+    def fingerprint(self):
+        """Digest of what the records hold, from their manifests, or of files' names and sizes."""
+        digest = hashlib.sha256()
+        for phase in self.phases:
+            records = phase.records
+            names = [os.path.basename(file) for file in records.files]
+            described = records.manifest.get("shards") or [names, records.counts]
+            digest.update(json.dumps(described, sort_keys=True).encode())
+        return digest.hexdigest()[:16]
+
+    def description(self):
+        return [
+            {
+                "examples": phase.records.examples,
+                "epochs": round(
+                    (phase.last - phase.first) * phase.batch_size / phase.records.examples, 3
+                ),
+                "max_seq_length": phase.records.max_seq_length,
+                "batch_size": phase.batch_size,
+            }
+            for phase in self.phases
+        ]
+
+    def log_frequencies(self, predictions=200_000):
+        """float32 [vocab_size]: log of how often a piece is predicted, one added to each count.
+
+        From the first records in reading order. A model whose output bias starts there spends none
+        of its first steps on learning which pieces are frequent.
+        """
+        phase = self.phases[0]
+        counts = np.ones(self._bert.vocab_size)
+        seen = 0
+        dataset = pretraining_dataset(phase.records, min(256, phase.records.examples))
+        for batch in dataset:
+            ids = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
+            counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
+            seen += len(ids)
+            if seen >= predictions:
+                break
+        return np.log(counts / counts.sum()).astype(np.float32)
+
+
+@dataclasses.dataclass
+class _Stretch:
+    first: int
+    last: int
+    records: object
+    batch_size: int
+    phase: object
+
+
+def _open(phase, index, bert, tokenizer):
+    if not phase.records:
+        raise UserError(f"configuration: phases.{index}.records is empty; give a folder of records")
+    records = open_records(phase.records, max_seq_length=phase.max_seq_length)
+    if phase.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"configuration: phases.{index}.max_seq_length is {phase.max_seq_length}, but the "
+            f"model has positions for {bert.max_position_embeddings} tokens"
+        )
+    found = records.manifest.get("vocab_size")
+    if found is not None and found != tokenizer.vocab_size:
+        raise UserError(
+            f"{phase.records}: made with a vocabulary of {found} entries, this one has "
+            f"{tokenizer.vocab_size}; make the records again with it"
+        )
+    lower = records.manifest.get("options", {}).get("do_lower_case")
+    if lower is not None and lower != tokenizer.do_lower_case:
+        raise UserError(
+            f"{phase.records}: made with do_lower_case={lower}, the model has "
+            f"{tokenizer.do_lower_case}"
+        )
+    return records

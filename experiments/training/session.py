@@ -1,0 +1,90 @@
+"""What a pre-training and a fine-tuning do alike: a trainer, and its training to the last step.
+
+A session is the part of a run that one process does. It begins where the run's newest checkpoint
+ends.
+"""
+
+import tensorflow as tf
+
+from experiments.training import distribution, loop
+from experiments.training.checkpointing import Checkpoints
+from experiments.training.progress import Progress
+from experiments.training.train_step import StepOptions
+from experiments.training.trainer import get_trainer
+from official_bert.errors import UserError
+
+
+def make_trainer(config, key, build, strategy, train_metrics=False):
+    """The Trainer that a configuration asks for.
+
+    Args:
+      config: PretrainConfig or FinetuneConfig.
+      key, build, strategy: of `get_trainer`.
+      train_metrics: of StepOptions.
+    """
+    if config.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    options = StepOptions(
+        weight_decay=config.weight_decay,
+        beta_2=config.adam_beta_2,
+        epsilon=config.adam_epsilon,
+        clip_norm=config.clip_norm,
+        accumulation=config.gradient_accumulation,
+        jit_compile=config.jit_compile,
+        fixed_shapes=config.distribute == "tpu",
+        train_metrics=train_metrics,
+    )
+    return get_trainer(key, build, strategy, options, config.precision, config.seed)
+
+
+def train(
+    trainer,
+    feed,
+    plan,
+    config,
+    folder,
+    *,
+    name,
+    show,
+    inputs,
+    evaluate=None,
+    when_reached=None,
+    began=None,
+):
+    """Trains to the end of the plan, from the run's newest checkpoint if it has one.
+
+    Args:
+      trainer: of `make_trainer`, its schedule set.
+      feed, plan, evaluate, when_reached: of `loop.train`.
+      config: PretrainConfig or FinetuneConfig.
+      folder: RunFolder.
+      name: what stands at the left of the progress line.
+      show: whether to show it.
+      inputs: fingerprint of the data.
+      began: `started` of `Progress`.
+
+    Returns: (State at the end, seconds that earlier processes worked on the run).
+    Raises:
+      UserError: the checkpoint is of other data or another model, or processes see different ones.
+    """
+    folder.write_versions(config.seed, distribution.devices(trainer.strategy))
+    checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
+    state = loop.restore(trainer, checkpoints, inputs)
+    if not distribution.same_everywhere(trainer.strategy, state.step):
+        raise UserError("the processes of this run see different checkpoints; share the workdir")
+    folder.forget_metrics_after(state.step)
+    seconds_before = state.seconds
+    show = show and folder.write
+    with Progress(folder, state.step, plan.last_step, show, name, began) as progress:
+        loop.train(
+            trainer,
+            feed,
+            plan,
+            checkpoints,
+            progress,
+            state,
+            write=folder.write,
+            evaluate=evaluate,
+            when_reached=when_reached,
+        )
+    return state, seconds_before
