@@ -136,11 +136,14 @@ class FeatureSet:
 
     @property
     def notes(self) -> dict[str, int]:
-        """Counts for the report: features, tokens, the longest, and texts cut off at the end."""
+        """Counts for the report: features, tokens, the longest, texts cut off at the end, and (of
+        paragraphs cut to the answer's sentence) answers that are not whole in the window."""
         truncated = self.columns["truncated"].values
         cut = np.unique(self.columns["example_index"].values[truncated != 0])
         tokens = self.columns["input_ids"].offsets[-1]
+        answers = self.columns.get("answer_cut")
         return {
+            **({} if answers is None else {"answers_cut": int(answers.values.sum())}),
             "examples": self.num_examples,
             "features": len(self),
             "tokens": int(tokens),

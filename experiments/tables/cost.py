@@ -24,7 +24,8 @@ SQUAD_PARAGRAPH, SQUAD_QUESTION = 157, 13
 
 def windows(config: FinetuneConfig) -> float:
     """Rows that one example becomes, on average: a paragraph of SQuAD has several windows."""
-    if not config.task.startswith("squad"):
+    cut = config.task_options.get("context") == "answer_sentence"
+    if cut or not config.task.startswith("squad"):
         return 1.0
     room = config.max_seq_length - 3 - SQUAD_QUESTION
     stride = config.task_options.get("doc_stride", 128)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tasks import sequences, squad
+from data_prep.tasks import sequences, squad_windows
 from official_bert.serving import packing
 from official_bert.serving.windows import windows
 
@@ -73,8 +73,8 @@ def test_windows_equal_training(sizes, stride):
     expected, expected_owns, text_of_window = [], [], []
     first = 0
     for text, (length, room) in enumerate(sizes):
-        starts = squad.window_starts(length, room, stride)
-        owner = squad.max_context_window(length, starts, room)
+        starts = squad_windows.window_starts(length, room, stride)
+        owner = squad_windows.max_context_window(length, starts, room)
         for index, start in enumerate(starts):
             inside = np.arange(start, min(start + room, length))
             expected.append((first + inside).tolist())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import get_task, squad, squad_examples
+from data_prep.tasks import get_task, squad_examples, squad_windows
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
 from official_bert.errors import UserError
@@ -99,11 +99,11 @@ def test_the_lecture_example_in_chinese(data_dir):
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 80))
 def test_windows_cover_every_token_and_each_token_has_one_best_window(length, room, stride):
-    starts = squad.window_starts(length, room, stride)
+    starts = squad_windows.window_starts(length, room, stride)
     ends = [min(start + room, length) for start in starts]
     covered = {t for start, end in zip(starts, ends, strict=True) for t in range(start, end)}
     assert covered == set(range(length))
-    owner = squad.max_context_window(length, starts, room)
+    owner = squad_windows.max_context_window(length, starts, room)
     for token in range(length):
         # The rule as the original states it, window by window.
         best, best_score = None, None
@@ -117,22 +117,22 @@ def test_windows_cover_every_token_and_each_token_has_one_best_window(length, ro
 
 @given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 80))
 def test_the_window_of_most_context_is_that_of_the_whole_matrix(length, room, stride):
-    starts = squad.window_starts(length, room, stride)
+    starts = squad_windows.window_starts(length, room, stride)
     position, scores = np.arange(length), np.full((len(starts), length), -1.0)
     for index, start in enumerate(starts):
         end = min(start + room, length)
         inside = position[start:end]
         context = np.minimum(inside - start, end - 1 - inside)
         scores[index, start:end] = context + 0.01 * (end - start)
-    owner = squad.max_context_window(length, starts, room)
+    owner = squad_windows.max_context_window(length, starts, room)
     np.testing.assert_array_equal(owner, np.argmax(scores, axis=0))
 
 
 def test_a_text_of_a_million_tokens_takes_no_matrix():
     length, room = 1_000_000, 510  # windows x tokens would be 31 GB
-    starts = squad.window_starts(length, room, room // 2)
+    starts = squad_windows.window_starts(length, room, room // 2)
     tracemalloc.start()
-    owner = squad.max_context_window(length, starts, room)
+    owner = squad_windows.max_context_window(length, starts, room)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (owner[0], owner[-1]) == (0, len(starts) - 1) and peak < 40e6
@@ -156,6 +156,90 @@ def test_windows_without_the_answer_point_at_cls(tokenizer):
         if best
     ]
     assert len(chosen) == len(set(chosen))  # one window a token
+
+
+SENTENCES = "Peter ran. The cat sat on the mat. The red dog lives in London. Paris is a city."
+
+
+def at_answer(text, id="q", context=SENTENCES):
+    return SquadExample(id, "who", context, (text,), context.index(text))
+
+
+def test_a_paragraph_is_cut_to_one_window_with_the_answers_sentence(tokenizer):
+    task = get_task("squad_v1.1", context="answer_sentence")
+    begins = set()
+    for number in range(20):
+        example = at_answer("red dog", str(number))
+        (feature,) = task.features(example, tokenizer, 22)
+        first, last = feature["start_positions"], feature["end_positions"]
+        assert tokenizer.decode(feature["input_ids"][first : last + 1]) == "red dog"
+        shown = SENTENCES[feature["token_starts"][0] : feature["token_ends"][-1]]
+        assert "The red dog lives in London." in shown and shown != SENTENCES
+        assert set(feature["is_max_context"]) == {1} and feature["answer_cut"] == 0
+        assert task.features(example, tokenizer, 22) == [feature]
+        begins.add(shown.split()[1])
+        indexed = [feature | {"example_index": 0}]
+        predictions = task.predictions([example], indexed, logits_of(indexed, 22))
+        assert task.score([example], predictions)["exact_match"] == 1.0
+    assert begins == {"ran.", "cat", "red"}  # its place says nothing of the answer
+    whole = get_task("squad_v1.1")
+    assert (
+        task.features(example, tokenizer, 128)[0]["input_ids"]
+        == (whole.features(example, tokenizer, 128)[0]["input_ids"])
+    )
+    # A user's question has no answer to cut to.
+    asked = task.example({"question": "who", "context": SENTENCES})
+    assert task.features(asked, tokenizer, 22) == whole.features(asked, tokenizer, 22)
+
+
+@given(st.sets(st.integers(1, 40), min_size=3, max_size=8), st.integers(1, 30), st.integers(0, 9))
+def test_the_window_holds_the_answer_where_one_can(places, room, id):
+    *inner, length = sorted(places)
+    sentences, first, last = np.array([0, *inner]), inner[0] - 1, inner[id % len(inner)]
+    start = squad_windows.window_at_answer(str(id), (first, last), sentences, length, room)
+    if last - first < room:
+        assert start <= first and last < start + room
+    else:
+        assert start in (0, first)
+    begin = sentences[sentences <= first].max()
+    end = min((s for s in sentences if s > last), default=length)
+    if end - begin <= room < length:
+        assert start <= begin and end <= start + room and start in sentences
+
+
+def test_answers_that_no_window_holds_are_counted(write, tmp_path, tokenizer):
+    found = question("a", answer="red dog")
+    unfound = question("b", answer="red dog", start=2)
+    write("dev-v1.1.json", document(found, unfound))
+    task = get_task("squad_v1.1", data_dir=str(tmp_path), context="answer_sentence")
+    examples = task.examples("dev")
+    assert task.notes["dev"] == {"questions": 2, "first_answers_not_found": 1}
+    features = featurize(task, examples, tokenizer, 32)
+    assert len(features) == 2 and features.notes["answers_cut"] == 1
+    long = at_answer("The cat sat on the mat")
+    assert featurize(task, [long], tokenizer, 9).notes["answers_cut"] == 1
+    assert "answers_cut" not in featurize(get_task("squad_v1.1"), [long], tokenizer, 64).notes
+    # The sentence is known, so the trivial answer begins there.
+    assert task.baseline([], [at_answer("The red dog")])["exact_match"] == 1.0
+    assert get_task("squad_v1.1").baseline([], [at_answer("The red dog")])["exact_match"] == 0.0
+
+
+def test_sentences_begin_where_the_splitter_says():
+    text = "  Peter ran.\u00a0 He\tsat.Then he left.\n"
+    assert [text[place] for place in squad_windows.sentence_starts(text)][:2] == ["P", "H"]
+    assert squad_windows.sentence_starts(" ") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("squad_v1.1", "page", "context='page'; it is paragraph or answer_sentence"),
+        ("squad_v2.0", "answer_sentence", "answer_sentence is for version 1.1"),
+    ],
+)
+def test_contexts_that_cannot_be(name, value, message):
+    with pytest.raises(UserError, match=message):
+        get_task(name, context=value)
 
 
 def test_long_questions_are_cut_and_counted(tokenizer):
@@ -402,3 +486,17 @@ def test_real_questions_at_their_labels_score_nearly_one(data_dir):
     predictions = task.predictions(examples, features, logits_of(features, 192))
     # The rest are answers inside a WordPiece, or stated at a wrong character.
     assert task.score(examples, predictions)["exact_match"] > 0.98
+
+
+def test_real_paragraphs_cut_to_one_window_keep_their_answers(data_dir):
+    tokenizer = BertTokenizer(data_dir / "vocab/bert-base-uncased-vocab.txt")
+    folder = str(data_dir / "squad_v1.1")
+    options = {"context": "answer_sentence", "max_query_length": 24}
+    task = get_task("squad_v1.1", data_dir=folder, **options)
+    examples = task.examples("dev")
+    assert task.notes["dev"] == {"questions": 10_565, "first_answers_not_found": 0}
+    examples = examples[::40]
+    features = featurize(task, examples, tokenizer, 64)
+    assert len(features) == len(examples) and features.notes["answers_cut"] <= 2
+    predictions = task.predictions(examples, features, logits_of(features, 64))
+    assert task.score(examples, predictions)["exact_match"] > 0.97

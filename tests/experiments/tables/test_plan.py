@@ -184,6 +184,8 @@ def test_windows_of_a_paragraph_count_in_the_estimate():
     short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
     assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
     assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
+    cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
+    assert cost.windows(cut) == 1
 
 
 class BinaryTask:

@@ -1,0 +1,76 @@
+"""Windows of a text too long for the encoder: sliding ones (section 4.2), or one by the answer."""
+
+import functools
+import zlib
+
+import numpy as np
+
+
+def window_starts(length: int, room: int, stride: int) -> list[int]:
+    """First tokens of windows of `room` tokens, `stride` apart, up to the one that reaches the
+    end.
+    """
+    starts = [0]
+    while starts[-1] + room < length:
+        starts.append(starts[-1] + min(room, stride))
+    return starts
+
+
+def max_context_window(length: int, starts: list[int], room: int) -> np.ndarray:
+    """For each token, the window where it has most context, int [length].
+
+    That is the largest minimum of its left and right context, a longer window winning by a
+    hundredth of its length, and the earlier at a tie.
+    """
+    owner, best = np.zeros(length, np.int64), np.full(length, -1.0)
+    for index, start in enumerate(starts):
+        size = min(room, length - start)
+        left = np.arange(size)
+        scores = np.minimum(left, left[::-1]) + 0.01 * size
+        window = slice(start, start + size)
+        better = scores > best[window]
+        best[window][better] = scores[better]
+        owner[window][better] = index
+    return owner
+
+
+def window_at_answer(
+    example_id: str, answer: tuple[int, int], sentences: np.ndarray, length: int, room: int
+) -> int:
+    """First token of the one window that is kept of a paragraph (`context="answer_sentence"`).
+
+    It holds the answer's sentence whole and as many neighbours as fit: it begins at that sentence
+    or at one before it. Which one is drawn by a hash of the question's id, or the answer's place in
+    the window would say where it is. A sentence longer than the window is cut on either side, again
+    by the hash.
+
+    Args:
+      answer: its first and last token.
+      sentences: first token of each sentence, rising, int [sentences].
+      length: tokens of the paragraph.
+      room: tokens of a window.
+    """
+    if length <= room:
+        return 0
+    first, last = answer
+    sentence = max(0, int(np.searchsorted(sentences, first, side="right")) - 1)
+    after = int(np.searchsorted(sentences, last, side="right"))
+    end = int(sentences[after]) if after < len(sentences) else length
+    starts = [int(start) for start in sentences[: sentence + 1] if end - start <= room]
+    if not starts:
+        starts = range(max(int(sentences[sentence]), last + 1 - room), first + 1) or [first]
+    return starts[zlib.crc32(example_id.encode("utf-8", "surrogatepass")) % len(starts)]
+
+
+@functools.lru_cache(maxsize=4)  # the questions of a paragraph follow each other
+def sentence_starts(text: str) -> tuple[int, ...]:
+    """The character where each sentence of an English paragraph begins."""
+    from data_prep.sentences import split_sentences
+
+    # The splitter changes white space and nothing else.
+    places = [place for place, char in enumerate(text) if not char.isspace()]
+    starts, seen = [], 0
+    for sentence in split_sentences(text):
+        starts.append(places[seen])
+        seen += sum(map(len, sentence.split()))
+    return tuple(starts)
