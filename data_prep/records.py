@@ -6,6 +6,7 @@ of all examples to begin with.) So a place in the data is (epoch, shard, offset)
 number of examples read so far, and reading can start at any place at the cost of opening one shard.
 """
 
+from data_prep.pretraining.record_checks import check_batch, explained
 from data_prep.pretraining.record_sets import (
     SCHEMA,
     Position,
@@ -17,7 +18,7 @@ from data_prep.pretraining.record_sets import (
 )
 from official_bert.errors import UserError
 
-__all__ = ["SCHEMA", "Position", "Records", "open_records", "pretraining_dataset"]
+__all__ = ["SCHEMA", "Position", "Records", "explained", "open_records", "pretraining_dataset"]
 
 _WINDOW = 4096  # records that are shuffled together when read
 
@@ -59,7 +60,9 @@ def pretraining_dataset(
       [batch, max_predictions_per_seq] and [batch, 1], and the weights float32.
 
     Raises:
-      UserError: see `open_records`; or the batch cannot be divided among the pipelines.
+      UserError: see `open_records`; or the batch cannot be divided among the pipelines. Reading a
+        record with numbers that the model has no place for fails with TensorFlow's error, which
+        `explained` turns into a UserError that says where it is.
     """
     import tensorflow as tf
 
@@ -149,24 +152,17 @@ def _parser(records):
 
     types = {"int64": tf.int64, "float32": tf.float32}
     features = {
-        name: tf.io.FixedLenFeature([_feature_length(records, name)], types[kind])
+        name: tf.io.FixedLenFeature([records.feature_length(name)], types[kind])
         for name, kind in SCHEMA.items()
         if not (records.dynamic_masking and name.startswith("masked_lm_"))
     }
 
     def parse(serialized):
         batch = tf.io.parse_example(serialized, features)
-        return {
-            name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-            for name, value in batch.items()
-        }
+        with tf.control_dependencies(check_batch(batch, records)):
+            return {
+                name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else tf.identity(value)
+                for name, value in batch.items()
+            }
 
     return parse
-
-
-def _feature_length(records, name):
-    if name == "next_sentence_labels":
-        return 1
-    if name.startswith("masked_lm_"):
-        return records.max_predictions_per_seq
-    return records.max_seq_length

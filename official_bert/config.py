@@ -7,11 +7,13 @@ are added, each with the original's value as default: `attention_direction`, `ge
 
 import dataclasses
 import json
+import math
 import os
 from typing import Any
 
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.json_files import read_json
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right")
@@ -114,16 +116,7 @@ class BertConfig:
         Raises:
           UserError: the file is missing, is not a JSON object, or a field is wrong.
         """
-        try:
-            with open(path, encoding="utf-8") as file:
-                fields = json.load(file)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-        except ValueError as error:
-            raise UserError(f"{path}: not valid JSON ({error})") from error
-        if not isinstance(fields, dict):
-            raise UserError(f"{path}: expected a JSON object with the fields of bert_config.json")
-        return cls.from_dict(fields, source=str(path))
+        return cls.from_dict(read_json(path), source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -197,6 +190,10 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
     expected = (int, float) if field.type is float else field.type
     if isinstance(value, bool) or not isinstance(value, expected):
         raise UserError(f"BertConfig.{field.name} must be {field.type.__name__}, not {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")
+    if isinstance(value, int) and abs(value) >= 1 << 31:
+        raise UserError(f"BertConfig.{field.name} must be below 2**31")
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -15,10 +15,12 @@ import shutil
 import tempfile
 import zlib
 
+import google_crc32c
 import numpy as np
 
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, sha256_file
+from official_bert.json_files import parse_json
 
 
 def is_remote(path: str) -> bool:
@@ -34,7 +36,12 @@ def is_directory(path: str) -> bool:
 
 
 def size(path: str) -> int:
-    return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+    if is_remote(path):
+        return _gfile().stat(path).length
+    try:
+        return os.path.getsize(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def modified(path: str) -> int:
@@ -135,25 +142,49 @@ def packing(file):
         yield packed
 
 
-def load_vocab(path: str) -> list[str]:
+def load_vocab(path: str, sha256: str = "") -> list[str]:
     """The entries of a vocabulary file.
 
+    Args:
+      sha256: the digest that the file has to have; "": any.
+
     Raises:
-      UserError: it is missing, or no vocabulary.
+      UserError: it is missing, no vocabulary, or not the file that it was.
     """
     from official_bert import tokenization
 
     with local_copy(path) as local:
+        if sha256 and sha256_file(local) != sha256:
+            raise damaged(path)
         return tokenization.load_vocab(local)
 
 
-def write_json(path: str, content) -> None:
+def write_json(path: str, content: dict) -> None:
+    """Writes an object and, as its last field, the checksum of the others."""
+    text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
     with writing(path) as file:
-        file.write((json.dumps(content, indent=1) + "\n").encode())
+        file.write((text + "\n").encode())
 
 
-def read_json(path: str):
-    return json.loads(read_bytes(path))
+def read_json(path: str) -> dict:
+    """The object of a file of `write_json`, its checksum verified where it has one.
+
+    Raises:
+      UserError: the file is damaged or holds no object.
+    """
+    content = parse_json(read_bytes(path), path)
+    checksum = content.pop("checksum", None)
+    if checksum not in (None, _checksum(content)):
+        raise UserError(
+            f"{path} is damaged or was changed by hand (its checksum is wrong); put back what it "
+            f"was, or make its folder anew"
+        )
+    return content
+
+
+def _checksum(content: dict) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def write_array(path: str, array: np.ndarray) -> int:
@@ -170,24 +201,34 @@ def read_array(path: str, dtype, checksum: int | None = None) -> np.ndarray:
     Raises:
       UserError: the bytes do not have the checksum.
     """
+    if size(path) % np.dtype(dtype).itemsize:
+        raise damaged(path)
     if is_remote(path):
         array = np.frombuffer(read_bytes(path), dtype)
-    elif os.path.getsize(path) == 0:
+    elif size(path) == 0:
         array = np.zeros(0, dtype)
     else:
         array = np.memmap(path, dtype, "r")
     if checksum is not None and zlib.crc32(array.view(np.uint8).data) != checksum:
-        raise UserError(
-            f"{path} is damaged (its checksum differs from the manifest's); remove the folder and "
-            f"run again"
-        )
+        raise damaged(path)
     return array
+
+
+def damaged(path: str) -> UserError:
+    """What to raise where a file of the pipeline's work does not have its checksum."""
+    return UserError(
+        f"{path} is damaged (its checksum is wrong); remove the folder {os.path.dirname(path)} "
+        f"and run again"
+    )
 
 
 def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
     """Elements start to stop - 1 of a file of `write_array`."""
     size = np.dtype(dtype).itemsize
-    return np.frombuffer(read_bytes(path, start * size, (stop - start) * size), dtype)
+    content = read_bytes(path, start * size, (stop - start) * size)
+    if len(content) != (stop - start) * size:
+        raise damaged(path)
+    return np.frombuffer(content, dtype)
 
 
 class _RemoteFile(io.RawIOBase):

@@ -15,6 +15,7 @@ from data_prep.jobs import storage
 from data_prep.pretraining.tf_example import masked
 from official_bert.errors import UserError
 
+_LARGEST_RECORD = 64_000_000  # bytes, of a compressed file
 _FRAME = 16  # bytes around a record: length, checksum of the length, checksum of the record
 
 
@@ -49,9 +50,11 @@ def read_records(path: str, compression: str = "") -> Iterator[bytes]:
     """
     with storage.reading(path) as raw:
         file = gzip.GzipFile(fileobj=raw) if compression else raw
-        number = 0
+        number, most = 0, _LARGEST_RECORD if compression else storage.size(path)
         while header := _read(file, 12, path, number):
             length = _record_length(header, path, number)
+            if length > most:  # not asked for before it is known to be there
+                raise _truncated(path, number)
             content = _read(file, length + 4, path, number)
             if len(content) != length + 4:
                 raise _truncated(path, number)
@@ -80,7 +83,7 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
                 name, feature = (content for _, content in _fields(entry))
                 ((kind, content),) = _fields(feature)
                 values[name.decode()] = _list(kind, content)
-    except (ValueError, IndexError, UnicodeDecodeError) as error:
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: a record is no tf.Example ({error})") from None
     return values
 
@@ -93,7 +96,7 @@ def _list(kind, content):
         numbers = []
         for _, part in parts:
             numbers.extend([part] if isinstance(part, int) else _varints(part))
-        return np.array(numbers, np.int64)
+        return np.array(numbers, np.uint64).view(np.int64)  # negative ones have the last bit
     raise ValueError("a feature is neither integers nor floats")
 
 
@@ -125,13 +128,15 @@ def _varints(content):
 
 def _varint(content, at):
     value = shift = 0
-    while True:
+    while shift < 70:
         byte = content[at]
         value |= (byte & 0x7F) << shift
         at += 1
         if byte < 0x80:
+            value &= (1 << 64) - 1
             return value, at
         shift += 7
+    raise ValueError("a number of more than 64 bits")
 
 
 def _record_length(header, path, number) -> int:

@@ -8,19 +8,8 @@ import os
 from dataclasses import dataclass, field
 
 from data_prep.jobs import storage
+from data_prep.pretraining.record_checks import SCHEMA, shard_names
 from official_bert.errors import UserError
-
-# Feature names and types of the original. Lists have max_seq_length values, those of the masked LM
-# max_predictions_per_seq, the label one. Records for dynamic masking have no masked-LM features.
-SCHEMA = {
-    "input_ids": "int64",
-    "input_mask": "int64",
-    "segment_ids": "int64",
-    "masked_lm_positions": "int64",
-    "masked_lm_ids": "int64",
-    "masked_lm_weights": "float32",
-    "next_sentence_labels": "int64",
-}
 
 
 @dataclass(frozen=True)
@@ -41,6 +30,7 @@ class Records:
       max_seq_length, max_predictions_per_seq: lengths of the lists in a record.
       dynamic_masking: the rows are unmasked.
       compression: "" or "GZIP".
+      vocab_size: what ids must stay below; 0 where it is not known.
       manifest: of create_pretraining_data; empty for records made elsewhere.
       folder: where the manifest lies.
     """
@@ -51,12 +41,21 @@ class Records:
     max_predictions_per_seq: int
     dynamic_masking: bool = False
     compression: str = ""
+    vocab_size: int = 0
     manifest: dict = field(default_factory=dict)
     folder: str = ""
 
     @property
     def examples(self) -> int:
         return sum(self.counts)
+
+    def feature_length(self, name: str) -> int:
+        """How many values a feature of SCHEMA has in every record."""
+        if name == "next_sentence_labels":
+            return 1
+        if name.startswith("masked_lm_"):
+            return self.max_predictions_per_seq
+        return self.max_seq_length
 
     def shard_order(self, seed: int, epoch: int) -> list[int]:
         """The order in which an epoch reads the shards."""
@@ -114,6 +113,7 @@ def open_records(
                 f"{records.files[0]}: the records have {name} {found}, the configuration "
                 f"{wanted}; make records with that {name} or change the configuration"
             )
+    records.vocab_size = vocab_size or manifest_vocab or 0
     return records
 
 
@@ -150,8 +150,9 @@ def _find(source) -> list[str]:
         if files is None:
             return _find(os.fspath(source))
     elif storage.exists(os.path.join(source, "manifest.json")):
-        manifest = storage.read_json(os.path.join(source, "manifest.json"))
-        return [os.path.join(source, shard["file"]) for shard in manifest["shards"]]
+        path = os.path.join(source, "manifest.json")
+        names = shard_names(storage.read_json(path), path)
+        return [os.path.join(source, name) for name in names]
     elif storage.is_directory(source):
         files = storage.matches(os.path.join(source, "*.tfrecord*"))
         if not files:
@@ -176,6 +177,7 @@ def _with_manifest(files) -> Records | None:
     if not storage.exists(path):
         return None
     manifest = storage.read_json(path)
+    shard_names(manifest, path)
     shards = {os.path.join(folder, shard["file"]): shard for shard in manifest["shards"]}
     if any(file not in shards for file in files):
         return None
@@ -195,8 +197,8 @@ def _with_manifest(files) -> Records | None:
         manifest["max_predictions_per_seq"],
         manifest["dynamic_masking"],
         manifest["compression"],
-        manifest,
-        folder,
+        manifest=manifest,
+        folder=folder,
     )
 
 

@@ -50,7 +50,8 @@ def make_rows(task: dict) -> dict:
     Writes OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), both sorted by key.
 
     Returns:
-      Counts: {"rows", "random_next", "tokens", "predictions"}; tokens with [CLS] and [SEP].
+      Counts: {"rows", "random_next", "tokens", "predictions"}; tokens with [CLS] and [SEP]; and
+      the checksum of the keys' file, "keys_crc32".
     """
     options = task["options"]
     store = TokenStore(task["store"])
@@ -71,16 +72,18 @@ def make_rows(task: dict) -> dict:
     )
     keys = stream(purpose=random_streams.ORDER).raw(len(pairs))
     order = np.argsort(keys, kind="stable")
-    storage.write_array(task["output"] + ".keys", keys[order])
+    keys_crc32 = storage.write_array(task["output"] + ".keys", keys[order])
 
     masks = stream(purpose=random_streams.MASKS)
     vocabulary = _vocabulary(task["vocab"], options["vocab_sha256"])
     counts = {"rows": len(pairs), "random_next": int(pairs.is_random.sum())}
-    counts |= {"tokens": 0, "predictions": 0}
+    counts |= {"tokens": 0, "predictions": 0, "keys_crc32": keys_crc32}
     with storage.writing(task["output"] + ".rows") as file:
         for start in range(0, len(pairs), _ROWS_AT_ONCE):
-            some = pairs.take(order[start : start + _ROWS_AT_ONCE])
+            chosen = order[start : start + _ROWS_AT_ONCE]
+            some = pairs.take(chosen)
             rows = _rows(tokens, some, options, vocabulary, masks)
+            rows["check"] = _checks(keys[chosen], rows)
             file.write(rows.tobytes())
             counts["tokens"] += int((some.a_length + some.b_length + 3).sum())
             if not options["dynamic_masking"]:
@@ -96,7 +99,18 @@ def row_dtype(options: dict, vocab_size: int) -> np.dtype:
     if not options["dynamic_masking"]:
         slots = options["max_predictions_per_seq"]
         fields += [("positions", "<u2", slots), ("ids", token, slots), ("predictions", "<u2")]
-    return np.dtype(fields)
+    # A shard takes some rows of every file: each has a checksum of its own, the last field.
+    return np.dtype([*fields, ("check", "<u4")])
+
+
+def _checks(keys: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """uint32 [rows]: the CRC-32C of each row and its key."""
+    keys = np.ascontiguousarray(keys, "<u8").view(np.uint8).reshape(-1, 8)
+    rows = np.ascontiguousarray(rows).view(np.uint8).reshape(len(keys), -1)[:, :-4]
+    both = np.concatenate([keys, rows], axis=1)
+    width, content = both.shape[1], both.tobytes()
+    crc = google_crc32c.value
+    return np.array([crc(content[at : at + width]) for at in range(0, both.size, width)], "<u4")
 
 
 def shard_tasks(
@@ -104,8 +118,8 @@ def shard_tasks(
 ):
     """One task of `write_shard` for each shard of a split.
 
-    The slices of all shards in all row files go to a table on disk, [shards + 1, blocks], for a
-    large corpus has millions of them.
+    The slices of all shards in all row files go to a table on disk, [shards + 1, blocks + 1], for a
+    large corpus has millions of them. Its last column has the checksum of each row.
 
     Args:
       rows: the tasks of `make_rows`; counts: their results.
@@ -115,15 +129,16 @@ def shard_tasks(
     shards = options["num_shards"] or max(1, -(-examples // options["examples_per_shard"]))
     # Shard s has the keys from edges[s] to edges[s + 1] - 1; 2**64 itself is no uint64.
     edges = np.array([(shard << 64) // shards for shard in range(shards)], np.uint64)
-    table = np.empty((shards + 1, len(rows)), np.int64)
+    table = np.empty((shards + 1, len(rows) + 1), np.int64)
     for column, (task, count) in enumerate(zip(rows, counts, strict=True)):
-        keys = storage.read_array(task["output"] + ".keys", "<u8")
+        keys = storage.read_array(task["output"] + ".keys", "<u8", count["keys_crc32"])
         table[:-1, column] = np.searchsorted(keys, edges)
         table[-1, column] = count["rows"]
+    table[:, -1] = [_table_check(row) for row in table]
     work = os.path.dirname(rows[0]["output"])
     path = os.path.join(work, f"slices-{split}")
     storage.write_array(path, table)
-    storage.write_json(path + ".json", [task["output"] for task in rows])
+    storage.write_json(path + ".json", {"outputs": [task["output"] for task in rows]})
     return [
         {
             "slices": path,
@@ -142,18 +157,20 @@ def write_shard(task: dict) -> dict:
 
     Returns:
       {"file", "examples", "bytes", "crc32c"}, the shard's entry in the manifest.
+
+    Raises:
+      UserError: a file of step 1 is damaged.
     """
-    outputs = storage.read_json(task["slices"] + ".json")
-    both = storage.read_slice(
-        task["slices"],
-        "<i8",
-        task["shard"] * len(outputs),
-        (task["shard"] + 2) * len(outputs),
-    ).reshape(2, len(outputs))
+    outputs = storage.read_json(task["slices"] + ".json")["outputs"]
+    width, shard = len(outputs) + 1, task["shard"]
+    both = storage.read_slice(task["slices"], "<i8", shard * width, (shard + 2) * width)
+    both = both.reshape(2, width)
+    if any(_table_check(row) != row[-1] for row in both):
+        raise storage.damaged(task["slices"])
     dtype = row_dtype(task["options"], task["vocab_size"])
-    slices = list(zip(outputs, *both.tolist(), strict=True))
-    keys = np.concatenate([storage.read_slice(p + ".keys", "<u8", a, b) for p, a, b in slices])
-    rows = np.concatenate([storage.read_slice(p + ".rows", dtype, a, b) for p, a, b in slices])
+    slices = zip(outputs, *both[:, :-1].tolist(), strict=True)
+    read = [_read_rows(path, dtype, start, stop) for path, start, stop in slices]
+    keys, rows = map(np.concatenate, zip(*read, strict=True))
     order = np.argsort(keys, kind="stable")
     with storage.writing(task["output"]) as raw:
         hashing = _HashingFile(raw)
@@ -168,6 +185,19 @@ def write_shard(task: dict) -> dict:
         "bytes": hashing.size,
         "crc32c": f"{hashing.crc32c:08x}",
     }
+
+
+def _table_check(row):
+    return google_crc32c.value(np.ascontiguousarray(row[:-1], "<i8").tobytes())
+
+
+def _read_rows(path, dtype, start, stop):
+    """Keys and rows `start` to `stop` - 1 of a block, found undamaged."""
+    keys = storage.read_slice(path + ".keys", "<u8", start, stop)
+    rows = storage.read_slice(path + ".rows", dtype, start, stop)
+    if not np.array_equal(_checks(keys, rows), rows["check"]):
+        raise storage.damaged(path + ".rows")
+    return keys, rows
 
 
 def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
@@ -266,7 +296,7 @@ class _Vocabulary:
 
 @functools.lru_cache(maxsize=2)
 def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
-    return _Vocabulary(storage.load_vocab(path))
+    return _Vocabulary(storage.load_vocab(path, sha256))
 
 
 class _HashingFile:

@@ -6,6 +6,7 @@ See `data_prep.pretraining.token_store` for what chunks and blocks are.
 import functools
 import hashlib
 
+import google_crc32c
 import numpy as np
 
 from data_prep.corpus.line_blocks import line_blocks
@@ -15,7 +16,8 @@ from data_prep.jobs import storage
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
 # What a chunk knows of each document: its key, and how many sentences and tokens it has.
-DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8")])
+# The check is the CRC-32C of these and of the sentences' lengths; the key is a hash of the tokens.
+DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("check", "<u4")])
 
 
 def tokenise(task: dict) -> dict:
@@ -45,6 +47,7 @@ def assemble(task: dict) -> dict:
         documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
         sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
         tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
+        _check_documents(path, documents[-1], sentences[-1], tokens[-1])
     documents, sentences, tokens = map(np.concatenate, (documents, sentences, tokens))
     documents, sentences, tokens = _in_key_order(documents, sentences, tokens)
     sentence_offsets = offsets_of(sentences)
@@ -106,10 +109,11 @@ class _ChunkWriter:
         columns = _documents(tokens[:whole], lengths[:lines], blank[:lines])
         documents, sentences, tokens = _in_key_order(*columns)
         path = f"{self._base}-{len(self.parts):03d}"
+        documents["check"] = _checks(documents, sentences)
         storage.write_array(path + ".tokens", tokens)
         storage.write_array(path + ".sentences", sentences)
-        storage.write_array(path + ".documents", documents)
-        self.parts.append({"path": path, "documents": len(documents)})
+        crc32 = storage.write_array(path + ".documents", documents)
+        self.parts.append({"path": path, "documents": len(documents), "documents_crc32": crc32})
 
 
 def _documents(tokens, lengths, blank):
@@ -134,6 +138,27 @@ def _document_keys(tokens, lengths):
         keys.append(int.from_bytes(digest, "little"))
         at += size
     return np.array(keys, np.uint64)
+
+
+def _check_documents(path, documents, sentences, tokens):
+    """Raises UserError unless the slices of a chunk are what was written."""
+    fits = documents["sentences"].sum() == len(sentences)
+    fits = fits and np.array_equal(_checks(documents, sentences), documents["check"])
+    if not fits:
+        raise storage.damaged(path + ".sentences")
+    if not np.array_equal(_document_keys(tokens, documents["tokens"]), documents["key"]):
+        raise storage.damaged(path + ".tokens")
+
+
+def _checks(documents, sentences):
+    width, heads = DOCUMENT.itemsize, np.ascontiguousarray(documents).tobytes()
+    lengths = np.ascontiguousarray(sentences, "<i8").tobytes()
+    checks, at = [], 0
+    for row, size in enumerate((8 * documents["sentences"]).tolist()):
+        head = google_crc32c.value(heads[row * width : (row + 1) * width - 4])
+        checks.append(google_crc32c.extend(head, lengths[at : at + size]))
+        at += size
+    return np.array(checks, "<u4")
 
 
 def _in_key_order(documents, sentences, tokens):
@@ -170,4 +195,4 @@ def token_dtype(vocab_size: int):
 def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
     from official_bert.tokenization import BertTokenizer
 
-    return BertTokenizer(storage.load_vocab(vocab), do_lower_case=do_lower_case)
+    return BertTokenizer(storage.load_vocab(vocab, sha256), do_lower_case=do_lower_case)

@@ -159,7 +159,10 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
 
 def _block_tasks(options, inputs, vocab_size, parts, folder):
     """Cuts the range of keys into blocks; returns one task a block, and the blocks' names."""
-    documents = [storage.read_array(part["path"] + ".documents", DOCUMENT) for part in parts]
+    documents = [
+        storage.read_array(part["path"] + ".documents", DOCUMENT, part["documents_crc32"])
+        for part in parts
+    ]
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
         raise UserError(f"no text in the input: {', '.join(inputs[:3])}")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from data_prep.records import open_records, pretraining_dataset
+from data_prep.records import explained, open_records, pretraining_dataset
 
 
 def measure(evaluate, source, batch_size, max_examples=0, **expected):
@@ -33,7 +33,8 @@ def measure(evaluate, source, batch_size, max_examples=0, **expected):
             labels.append(batch["next_sentence_labels"].numpy())
             yield batch
 
-    metrics = evaluate(batches())
+    with explained(records):
+        metrics = evaluate(batches())
     metrics["masked_lm_perplexity"] = math.exp(min(metrics["masked_lm_loss"], 700))
     if "next_sentence_loss" in metrics:
         random_share = float(np.mean(np.concatenate(labels)))

@@ -1,22 +1,25 @@
 """A model folder: everything a trained model needs, in four files.
 
 `bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
-settings), `model.weights.h5` (every variable, bit for bit) and `vocab.txt`. Training writes model
-folders, imports make them, exports read them. The weights are Keras's own format, so a folder
-written under one backend loads under another.
+settings, and the checksums of all files), `model.weights.h5` (every variable, bit for bit) and
+`vocab.txt`. Training writes model folders, imports make them, exports read them. The weights are
+Keras's own format, so a folder written under one backend loads under another.
 """
 
 import collections
 import dataclasses
 import json
+import math
 import os
 import warnings
 from pathlib import Path
 from typing import Any
 
+from official_bert.checkpoints import integrity
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, recover_folder
+from official_bert.json_files import field, list_of, read_json, shorten
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
@@ -85,13 +88,14 @@ def save(
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         config.to_json_file(temporary / CONFIG_FILE)
-        text = json.dumps(description, indent=2, ensure_ascii=False)
-        (temporary / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
         _save_weights(model, temporary / WEIGHTS_FILE)
         if tokenizer is not None:
             from official_bert.tokenization import write_vocab
 
             write_vocab(temporary / VOCAB_FILE, tokenizer.vocab)
+        description = integrity.with_checksums(temporary, MODEL_FILE, description)
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (temporary / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
@@ -106,13 +110,21 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         names the file and the field.
     """
     folder = Path(folder)
+    recover_folder(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
-    config = BertConfig.from_json_file(folder / CONFIG_FILE)
     settings = read_settings(folder)
+    config = BertConfig.from_json_file(folder / CONFIG_FILE)
     tokenizer = _load_tokenizer(folder, config, settings)
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise UserError(f"{folder / WEIGHTS_FILE}: missing; a model folder needs its weights")
+    integrity.check_folder(folder, MODEL_FILE, settings)
+    settings.pop(integrity.CHECKSUMS, None)
+    shapes = integrity.check_hdf5(folder / WEIGHTS_FILE)
+    numbers = sum(map(math.prod, shapes.values()))
+    integrity.check_size(config, settings, numbers, folder / WEIGHTS_FILE)
     encoder, model = build(config, settings, **encoder_options)
-    _load_weights(model, folder / WEIGHTS_FILE)
+    _load_weights(model, folder / WEIGHTS_FILE, shapes)
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
 
 
@@ -123,16 +135,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
       UserError: the file is missing, is not JSON, or a field is wrong.
     """
     path = Path(folder) / MODEL_FILE
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be read ({error.strerror}); is {folder} a model folder?"
-        ) from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error})") from error
-    if not isinstance(settings, dict):
-        raise UserError(f"{path}: expected a JSON object")
+    settings = read_json(path, missing=f"is {folder} a model folder?")
     _check(path, settings, "head", settings.get("head") in HEADS, f"one of {', '.join(HEADS)}")
     if settings["head"] == "classification":
         problem = settings.setdefault("problem", "single_label")
@@ -141,9 +144,13 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         count = settings.get("num_labels")
         valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
         _check(path, settings, "num_labels", valid, "a positive whole number")
-        labels = settings.get("labels") or []
+        labels = settings.get("labels") and list_of(settings, "labels", (str, int), path)
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
+    if settings["head"] == "pretraining":
+        for name, kind in (("use_nsp", bool), ("left_to_right_fraction", (int, float))):
+            if name in settings:
+                field(settings, name, kind, path)
     return settings
 
 
@@ -254,33 +261,26 @@ def _save_weights(model, path: Path) -> None:
         model.optimizer = optimizer
 
 
-def _load_weights(model, path: Path) -> None:
-    if not path.is_file():
-        raise UserError(f"{path}: missing; a model folder needs its weights")
+def _load_weights(model, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
+    import keras
+
     try:
-        _check_arrays(model, path)
+        _check_arrays(model, shapes)
         model.load_weights(str(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
-    except (ValueError, KeyError) as error:
+    except Exception as error:  # of a damaged file without checksums Keras makes any kind
         raise UserError(
             f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {error}"
         ) from error
+    for variable in model.weights:
+        integrity.check_finite(keras.ops.convert_to_numpy(variable), variable.path, path)
 
 
-def _check_arrays(model, path: Path) -> None:
+def _check_arrays(model, shapes: dict[str, tuple[int, ...]]) -> None:
     # Keras ignores arrays that no layer asks for (a file of a deeper model) and reports a wrong
     # shape as a missing variable, so the shapes are compared first.
-    import h5py
-
-    surplus = collections.Counter()
-
-    def count(name, node):
-        if isinstance(node, h5py.Dataset):
-            surplus[node.shape] += 1
-
-    with h5py.File(path, "r") as file:
-        file.visititems(count)
+    surplus = collections.Counter(shapes.values())
     for variable in model.weights:
         shape = tuple(variable.shape)
         if not surplus[shape]:
@@ -291,6 +291,6 @@ def _check_arrays(model, path: Path) -> None:
         raise ValueError(f"it holds {count} arrays of shape {shape} more than the model has")
 
 
-def _check(path: Path, settings: dict[str, Any], field: str, valid: bool, expected: str) -> None:
+def _check(path: Path, settings: dict[str, Any], name: str, valid: bool, expected: str) -> None:
     if not valid:
-        raise UserError(f"{path}: {field} must be {expected}, not {settings.get(field)!r}")
+        raise UserError(f"{path}: {name} must be {expected}, not {shorten(settings.get(name))}")

@@ -4,6 +4,8 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import RecordOptions, create
-from data_prep.pretraining import token_store
+from data_prep.pretraining import shards, token_store
 from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab
@@ -428,3 +430,58 @@ def test_the_command(tmp_path, vocab):
     failed = run(tmp_path / "*.md")
     assert failed.returncode == 2
     assert "no file matches" in failed.stderr and "Traceback" not in failed.stderr
+
+
+def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
+    path = write_corpus(tmp_path / "a.txt", documents=20)
+    options = {"dupe_factor": 1, "num_shards": 2, "max_seq_length": 32}
+    stopped = tmp_path / "stopped"
+    steps = [(shards, "make_rows"), (shards, "write_shard"), (token_store, "assemble")]
+    for module, name in steps:  # the run that is killed before this step
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(module, name, dies)
+            make(path, vocab, stopped / name, **options)
+    found = 0
+    for folder in sorted(stopped.iterdir()):
+        kept = tmp_path / "kept" / folder.name
+        shutil.copytree(folder, kept)
+        for file in sorted(p for p in (folder / "work").rglob("*") if p.is_file()):
+            if file.name == "vocab.txt" or file.name.startswith("slices"):
+                continue  # written anew at every start
+            in_store = file.parent.name == "token_store"
+            if in_store and folder.name == "write_shard" and file.name != "manifest.json":
+                continue  # not read any more
+            damage(file, file.stat().st_size // 2)
+            with pytest.raises(UserError, match=re.escape(file.stem)):
+                make(path, vocab, folder, **options)
+            shutil.rmtree(folder)
+            shutil.copytree(kept, folder)
+            found += 1
+    assert found == 14
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "slices-train", "slices-train.json"])
+def test_files_that_are_damaged_within_a_run_are_found(tmp_path, vocab, monkeypatch, name):
+    write_shard = shards.write_shard
+
+    def damages(task):
+        work = Path(task["slices"]).parent
+        damage(work / name, len((work / name).read_bytes()) // 2)
+        shards._vocabulary.cache_clear()
+        shards._vocabulary(str(work / "vocab.txt"), task["options"]["vocab_sha256"])
+        return write_shard(task)
+
+    monkeypatch.setattr(shards, "write_shard", damages)
+    with pytest.raises(UserError, match=f"{name} is damaged"):
+        path = write_corpus(tmp_path / "a.txt", documents=40)
+        make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
+
+
+def dies(task):
+    raise KeyboardInterrupt
+
+
+def damage(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)

@@ -10,6 +10,7 @@ import official_bert as ob
 from official_bert import UserError
 from official_bert.checkpoints import model_folder
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* has no checksums")
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 CONFIG = ob.BertConfig(
     vocab_size=10,
@@ -41,6 +42,14 @@ def folder(tmp_path, tokenizer):
     model = ob.BertClassifier(ob.BertEncoder(CONFIG), 3)
     ob.save(tmp_path / "m", model, tokenizer, {"labels": ["x", "y", "z"], "max_seq_length": 8})
     return tmp_path / "m"
+
+
+def forget_checksums(folder):
+    """Makes the folder one of before there were checksums."""
+    path = folder / "model.json"
+    fields = json.loads(path.read_text())
+    fields.pop("checksums")
+    path.write_text(json.dumps(fields))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -78,6 +87,7 @@ def test_an_existing_folder_is_kept_unless_overwritten(folder, tokenizer):
 
 
 def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
+    forget_checksums(folder)
     vocab = folder / "vocab.txt"
     vocab.write_text("\n".join(VOCAB[:-2]) + "\n")
     with pytest.warns(UserWarning, match="2 rows"):
@@ -94,6 +104,9 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
         ("problem", "ranking", r"model.json: problem must be one of"),
         ("num_labels", 0, r"model.json: num_labels must be a positive whole number"),
         ("num_labels", 4, r"labels has 3 entries, num_labels is 4"),
+        ("labels", 5, r"model.json: labels must be a list, not 5"),
+        ("labels", "abc", r"model.json: labels must be a list, not \"abc\""),
+        ("labels", ["a", None, "b"], r"model.json: labels\[1\] must be a text or a whole number"),
         ("do_lower_case", "no", r"model.json: do_lower_case must be true or false"),
     ],
 )
@@ -117,6 +130,7 @@ def test_a_wrong_field_is_named(folder, field, value, message):
     ],
 )
 def test_a_configuration_of_another_model_is_an_error(folder, change, message):
+    forget_checksums(folder)
     path = folder / "bert_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(UserError, match=message):
@@ -127,6 +141,9 @@ def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
     deeper = ob.BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 2})
     ob.save(tmp_path / "d", ob.BertClassifier(ob.BertEncoder(deeper), 3), tokenizer)
     (tmp_path / "d" / "model.weights.h5").replace(folder / "model.weights.h5")
+    with pytest.raises(UserError, match="weights.h5: its checksum is not the one in model.json"):
+        ob.load(folder)
+    forget_checksums(folder)
     with pytest.raises(UserError, match="more than the model has"):
         ob.load(folder)
 
@@ -143,6 +160,7 @@ def test_a_missing_file_is_named(folder, name):
 def test_damaged_files_are_named(folder):
     weights = folder / "model.weights.h5"
     weights.write_bytes(weights.read_bytes()[:2000])
+    forget_checksums(folder)
     with pytest.raises(UserError, match="model.weights.h5: cannot be read"):
         ob.load(folder)
     (folder / "model.json").write_text("{")

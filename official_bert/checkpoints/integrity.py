@@ -1,0 +1,173 @@
+"""Whether the files of a model are what was written, and no more than they claim to be.
+
+A checksum (CRC-32C) finds damage, not malice: who can change the weights can change the checksum,
+too. What a stranger's file could do is checked on its own: an HDF5 file must hold its arrays
+itself, a model must not be larger than its weights, and every weight must be a finite number.
+"""
+
+import json
+import math
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import numpy as np
+
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.files import crc32c_file
+
+CHECKSUMS = "checksums"
+_MOST_OBJECTS = 100_000  # groups and datasets of an HDF5 file
+_MOST_TIMES = 4  # a model may be so many times as large as its weights file
+
+
+def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """`fields` and, under "checksums", the CRC-32C of every other file of the folder and of them.
+
+    Args:
+      folder: the folder, complete but for the JSON file that the fields are for.
+      name: the name of that file.
+      fields: what it holds.
+    """
+    checksums = {path.name: crc32c_file(path) for path in sorted(Path(folder).iterdir())}
+    return {**fields, CHECKSUMS: {**checksums, name: _checksum_of(fields)}}
+
+
+def check_folder(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> None:
+    """Compares a folder with the checksums in its file `name`, whose contents are `fields`.
+
+    Raises:
+      UserError: a file differs; the message names it.
+    """
+    folder = Path(folder)
+    fields = dict(fields)
+    checksums = fields.pop(CHECKSUMS, None)
+    if checksums is None:
+        warnings.warn(
+            f"{folder / name} has no {CHECKSUMS}: damage of this folder would not be noticed; "
+            "load the model and save it again to add them",
+            stacklevel=3,
+        )
+        return
+    if not isinstance(checksums, dict) or checksums.get(name) != _checksum_of(fields):
+        raise _differs(folder / name, name)
+    for other in {*checksums, *(path.name for path in folder.iterdir() if path.is_file())}:
+        path = folder / other
+        if other == name or other.startswith("."):
+            continue
+        if os.sep in other or not path.is_file():
+            raise UserError(f"{path}: missing, but {name} has its checksum")
+        if other in checksums and crc32c_file(path) != checksums[other]:
+            raise _differs(path, name)
+
+
+def check_hdf5(path: str | os.PathLike) -> dict[str, tuple[int, ...]]:
+    """The shape of every array in an HDF5 file, by path; nothing is read from other files.
+
+    Raises:
+      UserError: the file is damaged, has links or arrays that lie in other files, or an array's
+        shape is larger than what is stored of it.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return _arrays(file, path)
+    except UserError:
+        raise
+    except Exception as error:  # h5py turns damage into every kind of exception
+        raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
+
+
+def check_size(
+    config: BertConfig, settings: dict[str, Any], numbers: int, source: str | os.PathLike
+) -> None:
+    """Compares the size of the model that a configuration asks for with that of its weights.
+
+    Called before anything is built: a few bytes of JSON could otherwise ask for all memory.
+
+    Args:
+      config, settings: as in `model_folder.build`.
+      numbers: how many numbers the weights have.
+      source: the weights, for the message.
+
+    Raises:
+      UserError: the model would be several times as large.
+    """
+    needed = encoder_parameters(config)
+    needed += config.hidden_size * int(settings.get("num_labels") or 0)
+    if needed > _MOST_TIMES * numbers + (1 << 20):
+        raise UserError(
+            f"{source}: holds {numbers:,} numbers, but the configuration beside it describes a "
+            f"model of {needed:,}"
+        )
+
+
+def encoder_parameters(config: BertConfig) -> int:
+    """How many numbers a `BertEncoder` of this shape has."""
+    width, inner = config.hidden_size, config.intermediate_size
+    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    return (rows + 2) * width + config.num_hidden_layers * block + width * width + width
+
+
+def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:
+    """
+    Raises:
+      UserError: a number is infinite or none (NaN): such a model answers nothing but NaN.
+    """
+    # The least and the largest number are NaN where any is: no temporary array of truth values.
+    if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
+        raise UserError(f"{source}: {name} holds numbers that are infinite or NaN")
+
+
+def _arrays(file, path) -> dict[str, tuple[int, ...]]:
+    import h5py
+
+    found, seen, groups = {}, set(), [("", file)]
+    while groups:
+        above, group = groups.pop()
+        for key in group:
+            name = f"{above}/{key}"
+            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+                raise UserError(f"{path}: {name} is a link; weights must lie in the file itself")
+            item = group[key]
+            place = h5py.h5o.get_info(item.id).addr
+            if place in seen or len(seen) > _MOST_OBJECTS:
+                raise UserError(f"{path}: {name} is in the file twice, or too many others are")
+            seen.add(place)
+            if isinstance(item, h5py.Group):
+                groups.append((name, item))
+            elif isinstance(item, h5py.Dataset):
+                found[name] = _check_dataset(item, name, path)
+    return found
+
+
+def _check_dataset(dataset, name, path) -> tuple[int, ...]:
+    if dataset.external or dataset.is_virtual:
+        raise UserError(f"{path}: the array {name} lies in another file, which is not read")
+    if dataset.shape is None or dataset.dtype.kind not in "biufV":
+        raise UserError(f"{path}: {name} is no array of numbers")
+    declared = math.prod(dataset.shape) * dataset.dtype.itemsize
+    stored = dataset.id.get_storage_size()
+    if declared != stored:
+        raise UserError(
+            f"{path}: the array {name} should have {declared:,} bytes and has {stored:,}; is the "
+            "file damaged?"
+        )
+    return tuple(dataset.shape)
+
+
+def _checksum_of(fields: dict[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=True)
+    return f"{google_crc32c.value(text.encode()):08x}"
+
+
+def _differs(path: Path, name: str) -> UserError:
+    return UserError(
+        f"{path}: its checksum is not the one in {name}: it is damaged or was changed by hand; "
+        f"take an intact copy or, to keep the change, remove {CHECKSUMS!r} from {name}"
+    )

@@ -1,0 +1,99 @@
+"""One process a work folder: who comes second is told who is there."""
+
+import contextlib
+import errno
+import os
+import shlex
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from official_bert.errors import UserError
+
+LOCK_FILE = ".lock"
+_HELD = (errno.EACCES, errno.EAGAIN)
+
+
+class FolderLock:
+    """A lock that is held; made by `exclusive`."""
+
+    def __init__(self, folder: Path, handle: int):
+        self.folder = folder
+        self._handle = handle
+
+    def check(self) -> None:
+        """Call before results are written: another folder may have come under the name.
+
+        Raises:
+          UserError: the folder was removed or replaced since it was locked.
+        """
+        if not _is_at(self._handle, self.folder / LOCK_FILE):
+            raise UserError(
+                f"{self.folder} was removed or replaced while this command used it; "
+                "its results are lost, run the command again"
+            )
+
+
+@contextlib.contextmanager
+def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
+    """Makes `folder` where it is missing and holds its lock, until the process ends at the latest.
+
+    The file in it says who holds it. Processes forked meanwhile hold it, too, so that a killed
+    command's workers are gone before the next one begins.
+
+    Raises:
+      UserError: another process holds it (the message says which), or the folder cannot be written.
+    """
+    folder = Path(folder)
+    path = folder / LOCK_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = _open(path)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        yield FolderLock(folder, handle)
+    finally:
+        # Removed while it is held: nobody can have locked this very file in between.
+        if _is_at(handle, path):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        os.close(handle)
+
+
+def _open(path: Path) -> int:
+    import fcntl
+
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
+            os.close(handle)
+            if error.errno in _HELD:
+                raise UserError(
+                    f"{path.parent} is in use by {holder or 'another process'}; wait for it to "
+                    "end, or choose another folder"
+                ) from None
+            raise
+        if _is_at(handle, path):  # and not a file that its last holder just removed
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, _myself().encode(), 0)
+            return handle
+        os.close(handle)
+
+
+def _myself() -> str:
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    return f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except OSError:
+        return False
