@@ -15,7 +15,7 @@ import dataclasses
 
 from experiments.configs.scales import HELDOUT_LOSS, get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
-from experiments.tables.claims import Claim, Comparison
+from experiments.tables.claims import Claim, each
 
 # Shares of the pre-training after which a model is fine-tuned.
 SHARES = {
@@ -37,7 +37,9 @@ def get_config(scale: str = "smoke") -> Ablation:
         left_to_right_fraction=chosen.left_to_right_fraction,
     )
     seeds = chosen.pretrain_seeds
-    column = chosen.columns["MNLI-m"]
+    columns = chosen.tasks("MNLI-m")
+
+    labels = [column.label for column in columns]
 
     def rows(variant):
         return [Row(_label(variant, s), variant, snapshot=0 if s == total else s) for s in steps]
@@ -49,20 +51,28 @@ def get_config(scale: str = "smoke") -> Ablation:
         variants=(
             Variant("masked LM", masked, seeds),
             Variant("left-to-right", left_to_right, seeds),
-            Variant("random", masked, random_init=True),
+            Variant("random", masked, seeds, random_init=True),
         ),
-        columns=(column, HELDOUT_LOSS),
+        columns=(*columns, HELDOUT_LOSS),
         rows=(*mlm, *ltr, Row("random initialisation", "random", reference=True)),
-        curves=(
-            Curve("masked LM", tuple(row.label for row in mlm), column.label),
-            Curve("left-to-right", tuple(row.label for row in ltr), column.label),
+        curves=tuple(
+            Curve(rows[0].variant, tuple(row.label for row in rows), column.label)
+            for column in columns
+            for rows in (mlm, ltr)
         ),
         claims=(
             Claim(
                 "steps",
                 "The whole pre-training is better than half of it",
                 "C.1",
-                (Comparison(column.label, mlm[-1].label, _half(mlm, steps)),),
+                each(labels, mlm[-1].label, _half(mlm, steps)),
+            ),
+            Claim(
+                "slower at first",
+                "Masked LM converges more slowly than left-to-right: it is behind at the first "
+                "point",
+                "C.1",
+                each(labels, ltr[0].label, mlm[0].label),
             ),
             Claim(
                 "overtakes",
@@ -70,8 +80,9 @@ def get_config(scale: str = "smoke") -> Ablation:
                 "but the first",
                 "C.1",
                 tuple(
-                    Comparison(column.label, a.label, b.label)
+                    comparison
                     for a, b in zip(mlm[1:], ltr[1:], strict=True)
+                    for comparison in each(labels, a.label, b.label)
                 ),
             ),
         ),

@@ -47,7 +47,10 @@ def get_config(scale: str = "smoke") -> Ablation:
     return Ablation(
         name="table6",
         title="Effect of model size",
-        variants=(*variants, Variant("random", variants[-1].pretrain, random_init=True)),
+        variants=(
+            *variants,
+            Variant("random", variants[-1].pretrain, chosen.pretrain_seeds, random_init=True),
+        ),
         columns=(PERPLEXITY, *columns),
         rows=(
             *(Row(label, label, paper_row=label if scale == "paper" else "") for label in labels),
@@ -59,9 +62,15 @@ def get_config(scale: str = "smoke") -> Ablation:
                 "A larger model has a lower held-out perplexity, at every step in size",
                 "5.2",
                 tuple(
-                    Comparison("LM perplexity", larger, smaller, negligible=0.0)
+                    Comparison("LM perplexity", larger, smaller)
                     for smaller, larger in itertools.pairwise(labels)
                 ),
+            ),
+            Claim(
+                "perplexity, largest",
+                "The largest model has a lower held-out perplexity than the smallest",
+                "5.2",
+                each([PERPLEXITY.label], largest, smallest),
             ),
             Claim(
                 "largest",

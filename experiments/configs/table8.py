@@ -64,7 +64,10 @@ def get_config(scale: str = "smoke") -> Ablation:
     return Ablation(
         name="table8",
         title="Effect of the masking procedure (mask / same / random)",
-        variants=(*variants, Variant("random", variants[0].pretrain, random_init=True)),
+        variants=(
+            *variants,
+            Variant("random", variants[0].pretrain, variants[0].seeds, random_init=True),
+        ),
         columns=(HELDOUT_LOSS, mnli, fine_tuned, feature_based),
         rows=(
             *(Row(name, name, paper_row=name) for name in RATES),

@@ -82,8 +82,8 @@ class Variant:
         `Records`: the plan fills in the files.
       seeds: one pre-training for each; `pretrain.seed` is not used.
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
-      random_init: no training at all: random weights of the shape `pretrain.bert`, drawn anew with
-        every fine-tuning seed.
+      random_init: no training at all: the random weights with which a pre-training of `pretrain`
+        and each of `seeds` begins.
     """
 
     name: str
@@ -102,7 +102,8 @@ class Column:
       finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
         or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
       metric: key of the task's scores, or of the pre-training's held-out results.
-      seeds: fine-tuning restarts of every pre-trained model.
+      seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
+        pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
       search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
         setting with the best mean on dev is shown (paper, section 4.1).
       paper_column: the paper's column to print beside ours; "" for none.

@@ -12,19 +12,21 @@ from typing import Any
 
 from experiments.tables import intervals
 from experiments.tables.ablation import Ablation, Column, Row
-from experiments.tables.claims import Evidence, Verdict, judge
+from experiments.tables.evidence import gather, interval_values, verdict_values
 from experiments.tables.grid import FAILED, FINISHED, Grid, Status
 from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
+from experiments.tables.verdicts import (
+    Evidence,
+    above_baseline,
+    judge,
+)
 from experiments.training import example_scores
 from experiments.training.config import resolve_bert
 from experiments.training.flops import parameters
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax")
-# Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
-# breaks. A model is taken to have left when it is this many nats below them.
-_PLATEAU_DEPTH = 1.0
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
@@ -35,15 +37,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
     """
     statuses = grid.statuses()
     runs, chosen, holes = _collect(ablation, plan, grid, statuses)
-    baselines = _baselines(ablation, plan, statuses)
-    evidence = Evidence(
-        runs,
-        baselines,
-        frozenset(c.label for c in ablation.columns if c.lower_is_better),
-        holes,
-        tuple(r.label for r in ablation.rows if ablation.variant(r.variant).random_init),
-        *_plateau(ablation, plan, statuses),
-    )
+    evidence = gather(ablation, plan, statuses, runs, holes)
     paper = TABLES.get(ablation.name)
     return {
         "name": ablation.name,
@@ -61,12 +55,10 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
             for state in ("finished", "failed", "pending", "running")
         },
         "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
-        "verdicts": [_verdict(judge(claim, evidence)) for claim in ablation.claims],
+        "verdicts": [verdict_values(judge(claim, evidence)) for claim in ablation.claims],
         "columns": [_column(column, plan, statuses) for column in ablation.columns],
-        "rows": [
-            _row(ablation, row, runs, holes, chosen, baselines, evidence) for row in ablation.rows
-        ],
-        "baselines": baselines,
+        "rows": [_row(ablation, row, chosen, evidence) for row in ablation.rows],
+        "baselines": evidence.baselines,
         "paper": {"title": paper.title, "columns": paper.columns, "rows": paper.rows}
         if paper
         else None,
@@ -113,46 +105,12 @@ def _run(column: Column, planned, status, grid) -> Run:
     metric = column.metric or status.result["main_metric"]
     value = (100 if column.percent else 1) * status.result["dev"][metric]
     path = grid.folder(planned.cell) / "run" / "example_scores.npz"
-    measure, statistics = example_scores.load(path, metric) or ("mean", None)
-    return Run(planned.pretrain_seed, planned.finetune_seed, value, statistics, measure)
+    kept = example_scores.load(path, metric)
+    influence = intervals.influence(*kept) if kept else None
+    return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 
 
-def _baselines(ablation, plan, statuses) -> dict[str, float]:
-    found = {}
-    for (_, label), planned in plan.runs.items():
-        column = ablation.column(label)
-        for one in planned:
-            result = statuses[one.cell].result
-            if not result or label in found:
-                continue
-            key = column.metric or result.get("main_metric")
-            if key in result["baseline"]:
-                found[label] = (100 if column.percent else 1) * result["baseline"][key]
-    return found
-
-
-def _plateau(ablation, plan, statuses) -> tuple[dict[str, str], frozenset[str]]:
-    """(rows still on the masked-LM plateau and why, left-to-right rows)."""
-    stuck, left_to_right = {}, set()
-    for row in ablation.rows:
-        variant = ablation.variant(row.variant)
-        if variant.random_init or not variant.pretrain:
-            continue
-        if resolve_bert(variant.pretrain.bert).attention_direction == "left_to_right":
-            left_to_right.add(row.label)
-            continue
-        for (name, _), cell in plan.pretrains.items():
-            result = statuses[cell].result
-            if name != variant.name or not result or not result["heldout"]:
-                continue
-            loss = result["heldout"]["masked_lm_loss"]
-            alone = result["baseline"]["masked_lm_loss"]
-            if loss > alone - _PLATEAU_DEPTH:
-                stuck[row.label] = f"held-out loss {loss:.2f}, word frequencies alone {alone:.2f}"
-    return stuck, frozenset(left_to_right)
-
-
-def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[str, Any]:
+def _row(ablation, row: Row, chosen, evidence: Evidence) -> dict[str, Any]:
     paper = TABLES.get(ablation.name)
     cells = {}
     for column in ablation.columns:
@@ -161,24 +119,22 @@ def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[s
         if paper and column.paper_column and row.paper_row:
             number = paper.number(row.paper_row, column.paper_column)
         cell: dict[str, Any] = {"paper": number}
-        if key in runs:
-            values = _values(runs[key])
-            mean, deviation = mean_and_deviation(values)
+        if key in evidence.runs:
+            runs = evidence.runs[key]
+            mean, deviation = mean_and_deviation(_values(runs))
             cell |= {
                 "mean": mean,
                 "deviation": deviation,
-                "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs[key]],
-                "pretrainings": len({r.pretrain_seed for r in runs[key]}),
-                # With another data set's number there is nothing to subtract.
-                "difference": mean - number
-                if number is not None and column.label == column.paper_column
-                else None,
-                "above_baseline": _above(runs[key], column, baselines),
+                "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs],
+                "pretrainings": len({r.pretrain_seed for r in runs}),
+                "difference": mean - number if key in evidence.paper else None,
+                "above_baseline": above_baseline(*key, evidence),
+                "interval": interval_values(*key, evidence),
             }
         if key in chosen:
             cell["setting"] = chosen[key]
-        if key in holes:
-            cell["hole"] = holes[key]
+        if key in evidence.holes:
+            cell["hole"] = evidence.holes[key]
         cells[column.label] = cell
     return {
         "label": row.label,
@@ -187,15 +143,6 @@ def _row(ablation, row: Row, runs, holes, chosen, baselines, evidence) -> dict[s
         "reference": row.reference,
         "cells": cells,
     }
-
-
-def _above(runs, column, baselines) -> bool | None:
-    if column.label not in baselines:
-        return None
-    effect = intervals.paired_effect(runs, baselines[column.label])
-    low = effect.mean if effect.low is None else effect.low
-    high = effect.mean if effect.high is None else effect.high
-    return high < 0 if column.lower_is_better else low > 0
 
 
 def _column(column: Column, plan, statuses) -> dict[str, Any]:
@@ -225,33 +172,6 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
         "lower_is_better": column.lower_is_better,
         "note": column.note,
         **facts,
-    }
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "name": verdict.claim.name,
-        "text": verdict.claim.text,
-        "section": verdict.claim.section,
-        "verdict": verdict.verdict,
-        "findings": [
-            {
-                "column": f.comparison.column,
-                "better": f.comparison.better,
-                "worse": f.comparison.worse,
-                "kind": f.comparison.kind,
-                "margin": f.comparison.margin,
-                "verdict": f.verdict,
-                "reason": f.reason,
-                "effect": f.effect and f.effect.mean,
-                "low": f.effect and f.effect.low,
-                "high": f.effect and f.effect.high,
-                "pretrain_seeds": f.effect and f.effect.pretrain_seeds,
-                "finetune_seeds": f.effect and f.effect.finetune_seeds,
-                "examples": f.effect and f.effect.examples,
-            }
-            for f in verdict.findings
-        ],
     }
 
 

@@ -236,7 +236,7 @@ class _Planner:
                 for (name, seed), cell in self.pretrains.items()
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
-        seeds = variant.seeds if variant.pretrain and not variant.random_init else (0,)
+        seeds = variant.seeds if variant.pretrain else (0,)
         return [
             PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
             for p in seeds
@@ -245,7 +245,7 @@ class _Planner:
         ]
 
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
-        changes = dict(row.finetune) | {"seed": seed}
+        changes = dict(row.finetune) | {"seed": 1000 * pretrain_seed + seed}
         if column.search:
             changes |= column.search[setting]
         config = dataclasses.replace(column.finetune, **changes)
@@ -266,19 +266,19 @@ class _Planner:
             config = dataclasses.replace(
                 config,
                 bert=variant.pretrain.bert,
+                initial_seed=pretrain_seed,
                 vocab=self.vocab,
                 do_lower_case=self.ablation.corpus.do_lower_case,
             )
-            bert = resolve_bert(variant.pretrain.bert)
         elif variant.pretrain:
             folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
             model = f"@{self.pretrains[variant.name, pretrain_seed]}//{folder}"
             config = dataclasses.replace(config, model=model)
-            bert = resolve_bert(variant.pretrain.bert)
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
-            bert = _checkpoint_config(variant.checkpoint)
             prints["model"] = _checkpoint_digest(variant.checkpoint)
+        shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
+        bert = shape or _checkpoint_config(variant.checkpoint)
         config = dataclasses.replace(config, save_model=exported)
         ignored = [*_ignored(config, keep="save_model"), "data_dir"]
         ignored += ["model"] if variant.checkpoint else []

@@ -115,6 +115,8 @@ class FinetuneConfig:
     bert: BertConfig | str = "base"  # with model="" only
     vocab: str = ""  # with model="" only
     do_lower_case: bool = True  # with model="" only
+    # With model="" only: the seed of the encoder's random weights; -1: `seed`.
+    initial_seed: int = dataclasses.field(default=-1, metadata=_LATER)
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it

@@ -1,8 +1,7 @@
-"""Per-example statistics of a fine-tuned model: what the bootstrap draws from.
+"""Per-example statistics of a fine-tuned model: what the intervals over examples are made of.
 
 Each metric of a task becomes an array [examples, k] whose column sums give the metric
-(`experiments.tables.intervals.MEASURES`), so that any resampling of the examples can be scored at
-once.
+(`experiments.tables.intervals.MEASURES`), so that the metric without an example is known at once.
 """
 
 import numpy as np

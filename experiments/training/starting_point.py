@@ -93,12 +93,19 @@ def of_finetuning(config):
         found = _read_model(config.model, "fine-tuning")
     else:
         tokenizer = BertTokenizer(config.vocab, do_lower_case=config.do_lower_case)
-        found = StartingPoint(config.bert_config, tokenizer)
+        found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
         model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
     if config.dropout < 0:
         return found
     rates = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
     return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
+
+
+def _initial_weights(config):
+    """Those with which a pre-training of the seed `initial_seed` begins; None to draw others."""
+    if config.initial_seed < 0:
+        return None
+    return _arrays(BertEncoder(config.bert_config, seed=config.initial_seed).trainable_variables)
 
 
 def _read_model(path, purpose):

@@ -12,6 +12,7 @@ import tiny_runs
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase, override
 from experiments.training.search import parse
+from experiments.training.starting_point import of_finetuning
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 
@@ -321,6 +322,18 @@ def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, me
     config = override(_finetune_config(texts, pretrained[0] / "model"), fields)
     with pytest.raises(UserError, match=message):
         finetune.run(config, tmp_path, progress=False)
+
+
+def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tmp_path):
+    # At this rate only zeros move, by as little.
+    still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30)
+    pretrain.run(still, tmp_path, progress=False)
+    begun = of_finetuning(_finetune_config(texts, tmp_path / "model")).weights
+    config = _finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
+    weights = of_finetuning(config).weights
+    assert all(np.abs(a - b).max() < 1e-20 for a, b in zip(weights, begun, strict=True))
+    other = of_finetuning(dataclasses.replace(config, initial_seed=4)).weights
+    assert (weights[0] != other[0]).any()
 
 
 def test_evaluate_refuses_a_fine_tuned_model(finetuned, data):

@@ -1,48 +1,51 @@
-"""Verdicts: the bootstrap on data with known answers, and the guards against empty victories."""
+"""Verdicts on claims: what decides them, what does not, and what is said beside them."""
+
+import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from experiments.tables.claims import (
-    AT_MOST,
+from experiments.tables.claims import AT_MOST, SHARE, Claim, Comparison, each
+from experiments.tables.evidence import interval_values, verdict_values
+from experiments.tables.intervals import Run
+from experiments.tables.verdicts import (
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
-    Claim,
-    Comparison,
     Evidence,
-    each,
+    above_baseline,
     judge,
     judge_comparison,
 )
-from experiments.tables.intervals import MEASURES, Run, mean_and_deviation, paired_effect
+
+A_OVER_B = Comparison("task", "a", "b")
 
 
-def runs(rate, pretrain_seeds=2, finetune_seeds=2, examples=2000, spread=0.0, shared=7):
+def runs(rate, pretrain_seeds=2, restarts=2, examples=2000, spread=0.0):
     """Runs that answer a share `rate` of the examples rightly, the easy ones first."""
-    difficulty = np.random.default_rng(shared).random(examples)
+    difficulty = np.random.default_rng(7).random(examples)
     made = []
     for p in range(pretrain_seeds):
-        for s in range(finetune_seeds):
+        for s in range(restarts):
             noise = np.random.default_rng([p, s, int(rate * 1e6)])
             own = rate + spread * noise.standard_normal()
-            right = (difficulty + 0.05 * noise.standard_normal(examples) < own).astype(float)
-            statistics = np.stack([right, np.ones(examples)], axis=1)
-            made.append(Run(p, s, 100 * right.mean(), statistics))
+            right = 100.0 * (difficulty + 0.05 * noise.standard_normal(examples) < own)
+            made.append(Run(p, s, right.mean(), right - right.mean()))
     return made
 
 
-def evidence(**rows):
-    baselines = rows.pop("baselines", {"task": 50.0})
-    return Evidence({(row, "task"): made for row, made in rows.items()}, baselines)
+def values(*numbers):
+    """Runs of one score a pre-training seed, without examples."""
+    return [Run(seed, 0, number) for seed, number in enumerate(numbers)]
+
+
+def evidence(columns=("task",), **rows):
+    fields = {k: rows.pop(k) for k in list(rows) if k in Evidence.__dataclass_fields__}
+    return Evidence({(row, c): made for row, made in rows.items() for c in columns}, **fields)
 
 
 def verdict(comparison, **rows):
     return judge_comparison(comparison, evidence(**rows))
-
-
-A_OVER_B = Comparison("task", "a", "b")
 
 
 def test_clear_differences_are_decided_both_ways():
@@ -50,76 +53,112 @@ def test_clear_differences_are_decided_both_ways():
     assert up.verdict == REPRODUCED
     assert up.effect.low < up.effect.mean < up.effect.high
     assert up.effect.mean == pytest.approx(10, abs=1.5)
+    assert up.p < 0.05 and up.refutation == 1
     down = verdict(A_OVER_B, a=runs(0.70), b=runs(0.80))
     assert down.verdict == NOT_REPRODUCED
+    assert down.refutation < 0.05
 
 
-def test_small_samples_are_not_decided():
+def test_what_the_interval_holds_is_not_decided():
     finding = verdict(A_OVER_B, a=runs(0.71, examples=80), b=runs(0.70, examples=80))
     assert finding.verdict == NOT_DECIDED
-    assert "interval holds 0" in finding.reason
+    assert finding.reason == "the interval holds 0"
+    assert finding.p > 0.05 and finding.refutation > 0.05
+    # What it would have shown is wider than the interval.
+    assert finding.detectable > finding.effect.high - finding.effect.mean
 
 
-def test_no_gain_within_a_narrow_interval_is_not_reproduced():
+def test_a_gain_too_small_for_the_paper_is_not_reproduced():
     same = runs(0.7, examples=20000)
     finding = verdict(A_OVER_B, a=same, b=same)
-    assert finding.verdict == NOT_REPRODUCED
-    assert "below 0.5" in finding.reason
-
-
-def test_a_model_at_the_trivial_baseline_decides_nothing():
-    # The trap of section 5.1: a left-to-right model that only says the majority class.
-    finding = verdict(A_OVER_B, a=runs(0.80), b=runs(0.50), baselines={"task": 50.5})
-    assert finding.effect.mean > 25
+    assert finding.verdict == NOT_REPRODUCED and "below 0.5" in finding.reason
+    rows = {"a": values(70.1, 70.0, 70.2), "b": values(70.0, 70.1, 69.9)}
+    assert verdict(A_OVER_B, **rows).verdict == NOT_DECIDED
+    rows = {"a": values(70.01, 70.0, 70.02), "b": values(70.0, 70.01, 69.99)}
+    assert verdict(A_OVER_B, **rows).verdict == NOT_REPRODUCED
+    # Where the paper's own gain is a tenth of a point, a twentieth is not too small.
+    paper = {("a", "task"): 80.1, ("b", "task"): 80.0}
+    finding = verdict(A_OVER_B, paper=paper, **rows)
+    assert finding.paper_effect == pytest.approx(0.1)
     assert finding.verdict == NOT_DECIDED
-    assert "b does not beat the trivial baseline" in finding.reason
 
 
-def test_pretraining_seeds_must_agree():
-    better = runs(0.8, examples=3000)
-    worse = [r for r in runs(0.6, examples=3000) if r.pretrain_seed == 0]
-    worse += [r for r in runs(0.82, examples=3000) if r.pretrain_seed == 1]
-    finding = verdict(A_OVER_B, a=better, b=worse)
+def test_the_trivial_baseline_is_asked_of_the_row_that_is_ahead():
+    # BERT at 80 against a random model at chance is the clearest case of all.
+    table = {"a": runs(0.80), "b": runs(0.50), "baselines": {"task": 50.5}}
+    assert verdict(A_OVER_B, **table).verdict == REPRODUCED
+    assert verdict(Comparison("task", "b", "a"), **table).verdict == NOT_REPRODUCED
+    # Two models that both fall short of the majority class decide nothing.
+    finding = verdict(A_OVER_B, a=runs(0.60), b=runs(0.50), baselines={"task": 70.0})
+    assert finding.verdict == NOT_DECIDED
+    assert finding.reason.startswith("not even a beats the trivial baseline")
+
+
+def test_above_a_baseline_or_not_only_where_an_interval_says_so():
+    table = evidence(a=runs(0.80), b=runs(0.70, examples=80), baselines={"task": 70.0})
+    assert above_baseline("a", "task", table) is True
+    assert above_baseline("b", "task", table) is None
+    low = evidence(a=runs(0.60), b=runs(0.5), baselines={"task": 70.0})
+    assert above_baseline("a", "task", low) is False
+    assert above_baseline("a", "task", evidence(a=runs(0.8))) is None
+    losses = evidence(
+        a=values(4.0, 4.1, 4.05), baselines={"task": 7.0}, lower_is_better=frozenset({"task"})
+    )
+    assert above_baseline("a", "task", losses) is True
+
+
+def test_pretrainings_that_disagree_decide_nothing():
+    worse = [*runs(0.6, 1), *(Run(1, r.finetune_seed, r.value, r.influence) for r in runs(0.82, 1))]
+    finding = verdict(A_OVER_B, a=runs(0.8), b=worse)
     assert finding.effect.by_pretrain_seed[0] > 15 > 0 > finding.effect.by_pretrain_seed[1]
     assert finding.verdict == NOT_DECIDED
 
 
 def test_one_run_each_without_examples_is_not_decided():
-    a, b = [Run(1, 1, 90.0)], [Run(1, 1, 60.0)]
-    finding = verdict(A_OVER_B, a=a, b=b)
-    assert finding.effect.low is None
-    assert finding.verdict == NOT_DECIDED
+    finding = verdict(A_OVER_B, a=[Run(1, 1, 90.0)], b=[Run(1, 1, 60.0)])
+    assert (finding.effect.mean, finding.effect.low) == (30.0, None)
+    assert finding.verdict == NOT_DECIDED and "one run each" in finding.reason
 
 
 def test_missing_rows_are_named_with_their_reason():
-    made = evidence(a=runs(0.8))
-    made = Evidence(made.runs, made.baselines, holes={("b", "task"): "the loss became NaN"})
-    finding = judge_comparison(A_OVER_B, made)
+    finding = verdict(A_OVER_B, a=runs(0.8), holes={("b", "task"): "the loss became NaN"})
     assert finding.verdict == NOT_DECIDED
     assert finding.reason == "no result for b: the loss became NaN"
+    finding = verdict(A_OVER_B, a=[Run(1, 1, 3.0)], b=[Run(2, 1, 3.0)])
+    assert finding.reason == "the rows share no seeds"
 
 
 def test_at_most():
     near = Comparison("task", "b", "a", AT_MOST, margin=3.0)
     assert verdict(near, a=runs(0.80, 4), b=runs(0.805, 4)).verdict == REPRODUCED
     assert verdict(near, a=runs(0.80, 4), b=runs(0.90, 4)).verdict == NOT_REPRODUCED
-    assert verdict(near, a=runs(0.80, examples=60), b=runs(0.82, examples=60)).verdict == (
-        NOT_DECIDED
-    )
+    small = verdict(near, a=runs(0.80, examples=60), b=runs(0.82, examples=60))
+    assert small.verdict == NOT_DECIDED
 
 
-def test_losses_count_the_other_way():
-    a = [Run(p, 0, 4.0 + 0.01 * p) for p in range(3)]
-    b = [Run(p, 0, 5.0 - 0.01 * p) for p in range(3)]
-    table = Evidence(
-        {("a", "task"): a, ("b", "task"): b}, {"task": 7.0}, lower_is_better=frozenset({"task"})
-    )
-    finding = judge_comparison(A_OVER_B, table)
-    assert finding.verdict == REPRODUCED
+def test_losses_count_the_other_way_and_perplexities_in_nats():
+    a, b = [4.0, 4.01, 4.02], [5.0, 4.99, 4.98]
+    lower = {"lower_is_better": frozenset({"task"})}
+    finding = verdict(A_OVER_B, a=values(*a), b=values(*b), in_nats=frozenset({"task"}), **lower)
+    assert finding.verdict == REPRODUCED and finding.unit == "nats"
     assert finding.effect.mean == pytest.approx(0.98)
-    assert "drawn over seeds only" in finding.reason
-    plateau = Evidence(table.runs, {"task": 4.5}, table.lower_is_better)
-    assert judge_comparison(A_OVER_B, plateau).verdict == NOT_DECIDED
+    assert "about seeds" in finding.footnotes[0]
+    perplexities = evidence(
+        a=values(*map(math.exp, a)),
+        b=values(*map(math.exp, b)),
+        in_logs=frozenset({"task"}),
+        baselines={"task": math.exp(7)},
+        paper={("a", "task"): 4.0, ("b", "task"): 5.0},
+        **lower,
+    )
+    same = judge_comparison(A_OVER_B, perplexities)
+    assert (same.effect.low, same.effect.high, same.unit) == (
+        pytest.approx(finding.effect.low), pytest.approx(finding.effect.high), "nats"
+    )  # fmt: skip
+    assert same.paper_effect == pytest.approx(math.log(5 / 4))
+    shown = interval_values("a", "task", perplexities)
+    assert shown["low"] < math.exp(4.01) < shown["high"]
+    assert shown["effect"] == pytest.approx(math.exp(4.01))
 
 
 def test_a_claim_needs_all_of_its_comparisons():
@@ -131,85 +170,125 @@ def test_a_claim_needs_all_of_its_comparisons():
         ("a", "z"): runs(0.7),
         ("b", "z"): runs(0.8),
     }
-    made = Evidence(table, {})
 
     def on(*columns):
-        return judge(Claim("c", "a is better", "5.1", each(columns, "a", "b")), made).verdict
+        claim = Claim("c", "a is better", "5.1", each(columns, "a", "b"))
+        return judge(claim, Evidence(table))
 
-    assert on("x") == REPRODUCED
-    assert on("x", "y") == NOT_DECIDED
-    assert on("x", "y", "z") == NOT_REPRODUCED
+    assert on("x").verdict == REPRODUCED
+    assert on("x", "y").verdict == NOT_DECIDED
+    assert on("x", "y", "z").verdict == NOT_REPRODUCED
+    assert on("x", "z").mean_effect.mean == pytest.approx(0, abs=1.5)
+    assert on("x", "y").mean_effect.pretrain_seeds == 2
 
 
-def test_models_that_do_not_beat_a_random_one_decide_nothing():
-    random = [Run(0, r.finetune_seed, r.value, r.statistics) for r in runs(0.70, 1)]
-    table = {("a", "task"): runs(0.70), ("b", "task"): runs(0.60), ("none", "task"): random}
-    assert judge_comparison(A_OVER_B, Evidence(table, {})).verdict == REPRODUCED
-    finding = judge_comparison(A_OVER_B, Evidence(table, {}, random_rows=("none",)))
-    assert finding.verdict == NOT_DECIDED and finding.effect.low > 0
-    assert 'neither row clearly beats "none"' in finding.reason
-    table = {**table, ("a", "task"): runs(0.9)}
-    finding = judge_comparison(A_OVER_B, Evidence(table, {}, random_rows=("none",)))
+def test_one_refuted_comparison_of_many_must_pass_holms_correction():
+    rng = np.random.default_rng(0)
+    good = {f"c{i}": rng.normal(2.0, 0.1, 4) for i in range(5)}
+    bad = np.array([-1.5, -0.5, -1.3, -0.1])  # p = .06 with three degrees of freedom
+    bad -= 0.15
+
+    def judged(columns):
+        table = {("b", name): values(0, 0, 0, 0) for name in columns}
+        table |= {("a", name): values(*numbers) for name, numbers in columns.items()}
+        return judge(Claim("c", "", "", each(tuple(columns), "a", "b")), Evidence(table))
+
+    alone = judged({"bad": bad})
+    assert alone.verdict == NOT_REPRODUCED
+    assert alone.findings[0].holm == alone.findings[0].refutation < 0.05
+    among = judged({"bad": bad, **good})
+    assert among.findings[0].verdict == NOT_REPRODUCED
+    assert among.findings[0].holm == pytest.approx(6 * among.findings[0].refutation)
+    assert among.verdict == NOT_DECIDED
+    assert max(f.holm for f in among.findings) == 1
+
+
+def test_mean_effect_needs_the_same_rows_and_units_in_all_columns():
+    table = evidence(("x", "y"), a=runs(0.8), b=runs(0.7), in_nats=frozenset({"y"}))
+    assert judge(Claim("c", "", "", each(("x", "y"), "a", "b")), table).mean_effect is None
+    mixed = (Comparison("x", "a", "b"), Comparison("x", "b", "a"), Comparison("z", "a", "b"))
+    assert judge(Claim("c", "", "", mixed), table).mean_effect is None
+    # From row to row: the mean is the first and the last row's difference, shared out.
+    table = evidence(a=runs(0.9), b=runs(0.7), c=runs(0.6))
+    steps = (Comparison("task", "a", "b"), Comparison("task", "b", "c"))
+    found = judge(Claim("c", "", "", steps), table)
+    expected = sum(f.effect.mean for f in found.findings) / 2
+    assert found.mean_effect.mean == pytest.approx(expected)
+
+
+def test_share_of_the_way():
+    rng = np.random.default_rng(1)
+    low, high = 60 + rng.normal(0, 0.1, 5), 70 + rng.normal(0, 0.1, 5)
+    table = {
+        "worst": values(*low),
+        "best": values(*high),
+        "near": values(*(low + 0.94 * (high - low))),
+    }
+
+    def share(margin, **rows):
+        comparison = Comparison("task", "near", "worst", SHARE, margin, whole="best")
+        paper = {("near", "task"): 96.1, ("best", "task"): 96.4, ("worst", "task"): 91.0}
+        return verdict(comparison, paper=paper, **(table | rows))
+
+    finding = share(80.0)
+    assert finding.effect.mean == pytest.approx(94, abs=0.5) and finding.unit == "percent"
     assert finding.verdict == REPRODUCED
-    # A comparison with the random row itself is about just that.
-    worse = judge_comparison(
-        Comparison("task", "b", "none"), Evidence(table, {}, random_rows=("none",))
-    )
-    assert worse.verdict == NOT_REPRODUCED
+    assert finding.paper_effect == pytest.approx(94.4, abs=0.1)
+    assert share(99.0).verdict == NOT_REPRODUCED
+    noisy = share(80.0, near=values(66, 71, 62, 72, 68))
+    assert noisy.verdict == NOT_DECIDED
+    no_way = share(80.0, best=values(*(low + rng.normal(0, 0.5, 5))))
+    assert no_way.verdict == NOT_DECIDED and "not clearly ahead" in no_way.reason
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 4])
-@pytest.mark.parametrize("spread", [0.001, 0.01, 0.05])
-def test_interval_covers_the_truth_about_as_often_as_it_says(seeds, spread):
+def test_shares_hold_the_truth_as_often_as_they_say():
+    rng = np.random.default_rng(2)
+    comparison = Comparison("task", "near", "worst", SHARE, 80.0, whole="best")
     covered = 0
-    rng = np.random.default_rng(seeds)
-    for trial in range(100):
-        rates = rng.normal([0.75, 0.70], spread, size=(seeds, 2))
-        made = [[], []]
-        difficulty = rng.random(400)
-        for p, pair in enumerate(rates):
-            for model, rate in enumerate(pair):
-                right = (difficulty < rate).astype(float)
-                statistics = np.stack([right, np.ones(400)], axis=1)
-                made[model].append(Run(p, 0, 100 * right.mean(), statistics))
-        effect = paired_effect(*made, draws=400, seed=trial)
-        covered += effect.low <= 5.0 <= effect.high
-    assert covered >= 88  # of 100, where 95 are meant
+    for _ in range(200):
+        means = {"near": 69.4, "worst": 60.0, "best": 70.0}
+        table = {row: values(*(mean + rng.normal(0, 0.5, 4))) for row, mean in means.items()}
+        found = verdict(comparison, **table).effect
+        covered += found.low <= 94 <= found.high
+    assert 0.91 <= covered / 200 <= 0.985
 
 
-def test_interval_of_seeds_alone_is_students():
-    a, b = np.array([3.0, 5.0, 10.0]), np.array([2.0, 2.5, 3.0])
-    effect = paired_effect(*([Run(p, 0, x) for p, x in enumerate(v)] for v in (a, b)))
-    expected = stats.ttest_rel(a, b).confidence_interval(0.95)
-    assert effect.mean == pytest.approx(3.5)
-    assert effect.low == pytest.approx(expected.low, rel=0.1)
-    assert effect.high == pytest.approx(expected.high, rel=0.1)
+def test_what_a_reader_must_know_is_a_footnote():
+    table = {"a": runs(0.8, 1), "b": runs(0.7, 1), "none": runs(0.9, 1), "random_rows": ("none",)}
+    made = evidence(plateau={"a": "held-out loss 5.9"}, **table)
+    found = judge(Claim("c", "", "", (A_OVER_B, A_OVER_B)), made)
+    assert found.verdict == REPRODUCED
+    assert found.footnotes == (
+        "one pre-training a row: the spread between pre-trainings is in no interval",
+        "a is still on the masked-LM plateau (held-out loss 5.9)",
+        "task: a and b are not shown to beat none",
+    )
+    several = evidence(a=runs(0.8), b=runs(0.7), none=runs(0.6), random_rows=("none",))
+    assert judge(Claim("c", "", "", (A_OVER_B,)), several).footnotes == ()
 
 
-def test_measures_agree_with_their_definitions():
-    rng = np.random.default_rng(3)
-    x, y = rng.random(50), rng.random(50)
-    sums = np.stack([np.ones(50), x, y, x * x, y * y, x * y], axis=1).sum(axis=0)
-    assert MEASURES["pearson"](sums) == pytest.approx(100 * np.corrcoef(x, y)[0, 1])
-    assert MEASURES["f1"](np.array([6.0, 2.0, 4.0])) == pytest.approx(100 * 12 / 18)
-    tp, tn, fp, fn = 6.0, 8.0, 2.0, 4.0
-    expected = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-    assert MEASURES["matthews"](np.array([tp, tn, fp, fn])) == pytest.approx(100 * expected)
+def test_random_rows_lend_no_variance_to_others():
+    table = {
+        "a": values(8, 9, 8),
+        "b": values(7, 7, 8),
+        "c": values(6, 6, 5),
+        "none": values(1, 9, 1),
+    }
+    found = verdict(A_OVER_B, random_rows=("none",), **table)
+    assert found.effect.pooled_rows == 3
+    against = verdict(Comparison("task", "a", "none"), random_rows=("none",), **table)
+    assert against.effect.pooled_rows == 4
 
 
-def test_a_masked_model_on_its_plateau_says_nothing_about_left_to_right():
-    table = {("a", "task"): runs(0.7), ("b", "task"): runs(0.8), ("c", "task"): runs(0.6)}
-    made = Evidence(table, {}, plateau={"a": "held-out loss 5.9"}, left_to_right=frozenset({"b"}))
-    finding = judge_comparison(A_OVER_B, made)
-    assert finding.verdict == NOT_DECIDED
-    assert finding.reason == "a is still on the masked-LM plateau (held-out loss 5.9)"
-    # Two masked models can be compared: both are on it, or the task does not need more.
-    assert judge_comparison(Comparison("task", "a", "c"), made).verdict == REPRODUCED
+def test_results_hold_all_that_a_verdict_takes():
+    from scipy import stats
 
-
-def test_unpaired_seeds_give_no_effect_and_constants_do():
-    assert paired_effect([Run(1, 1, 3.0)], [Run(2, 1, 2.0)]) is None
-    effect = paired_effect(runs(0.8), 50.0)
-    assert effect.low > 25
-    assert mean_and_deviation([1.0, 3.0]) == (2.0, pytest.approx(2**0.5))
-    assert mean_and_deviation([4.0]) == (4.0, None)
+    found = judge(Claim("c", "text", "5.1", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
+    made = verdict_values(found)["findings"][0]
+    half = stats.t.ppf(0.975, made["degrees_of_freedom"]) * made["standard_error"]
+    assert made["effect"] - half == pytest.approx(made["low"])
+    assert sum(made["variance"].values()) == pytest.approx(made["standard_error"] ** 2)
+    t = (made["effect"] - made["margin"]) / made["standard_error"]
+    assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
+    empty = verdict_values(judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))))
+    assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None

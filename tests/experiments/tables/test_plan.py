@@ -65,6 +65,20 @@ def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
     assert all(c.needs == (made.pretrains["LTR & No NSP", 1],) for c in bilstm)
 
 
+def test_random_rows_start_where_the_trained_ones_did():
+    ablation = load_config("quickstart:smoke")
+    random = dataclasses.replace(ablation.variant("random"), seeds=(1, 7))
+    variants = [random if v.name == "random" else v for v in ablation.variants]
+    made = plan.plan(dataclasses.replace(ablation, variants=tuple(variants)))
+    runs = made.runs["random initialisation", "SNLI"]
+    configs = {cell.name: cell.config for cell in made.cells}
+    assert [(r.pretrain_seed, r.finetune_seed) for r in runs] == [(1, 1), (7, 1)]
+    assert [configs[r.cell]["initial_seed"] for r in runs] == [1, 7]
+    # Restarts share order and head between rows, not between pre-trainings.
+    assert [configs[r.cell]["seed"] for r in runs] == [1001, 7001]
+    assert configs[made.runs["BERT", "SNLI"][0].cell]["seed"] == 1001
+
+
 def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
     monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
     ablation = load_config("table2:smoke", {"data_dir": str(data_dir)})

@@ -1,0 +1,346 @@
+"""Whether our numbers bear out the paper's claims (`experiments.tables.claims`).
+
+Each comparison of a claim gets an effect with an interval (`experiments.tables.intervals`) and a
+verdict. An interval that leaves both answers open is "not decided at this scale", which is
+not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
+of the two the scale could tell apart.
+
+A claim is reproduced when all of its comparisons are. It is not reproduced when one of them is
+refuted even though several were tried: by Holm's correction of the p values.
+
+One guard keeps a verdict honest. Where even the row that is ahead does not beat the trivial
+baseline, both models have learnt nothing that the comparison could be about. That takes an interval
+which says so: an interval that holds the baseline proves no equality. Whatever else a reader must
+know (one pre-training a row, a model still on the masked-LM plateau) is a footnote.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from experiments.tables.claims import AT_MOST, SHARE, Claim, Comparison
+from experiments.tables.intervals import INTERVAL, Effect, Run, average, effect
+from experiments.tables.power import detectable
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+NOT_DECIDED = "not decided at this scale"
+
+# A gain below half a point, or below half of the paper's own where that is smaller, is not what
+# the paper speaks of: an interval wholly below it refutes "greater".
+NEGLIGIBLE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A comparison's verdict and why.
+
+    Attributes:
+      effect: better minus worse, None where there is none.
+      unit: of the effect: "points", "nats" or "percent".
+      detectable: the effect beyond the margin that this design shows 4 times of 5.
+      paper_effect: the same comparison in the paper, None where it prints no such numbers.
+      p: two-sided p value of "the effect is the margin".
+      refutation: p value of the comparison's being refuted, uncorrected.
+      holm: the same with Holm's correction over the claim's comparisons.
+      footnotes: what a reader must know beside the verdict.
+    """
+
+    comparison: Comparison
+    verdict: str
+    reason: str
+    effect: Effect | None = None
+    unit: str = "points"
+    detectable: float | None = None
+    paper_effect: float | None = None
+    p: float | None = None
+    refutation: float | None = None
+    holm: float | None = None
+    footnotes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim's verdict.
+
+    Attributes:
+      mean_effect: of the comparisons; None where they have different units or where the columns are
+        not compared by the same rows.
+    """
+
+    claim: Claim
+    verdict: str
+    findings: tuple[Finding, ...]
+    mean_effect: Effect | None
+    footnotes: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """Everything that the claims of one table are judged by.
+
+    Attributes:
+      runs: (row, column) -> runs; absent or empty where nothing finished.
+      baselines: column -> score of the trivial baseline, in printed units.
+      lower_is_better: columns that are losses or perplexities.
+      in_logs: columns of perplexities, which are compared by their logarithms, in nats.
+      in_nats: columns of losses.
+      holes: (row, column) -> why there are no runs.
+      random_rows: rows of randomly initialised models. They lend their variance between seeds to no
+        comparison but their own.
+      plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
+      samples: column -> name of its set of evaluation examples, where several columns share one.
+      paper: (row, column) -> the paper's number.
+    """
+
+    runs: Mapping[tuple[str, str], Sequence[Run]]
+    baselines: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lower_is_better: frozenset[str] = frozenset()
+    in_logs: frozenset[str] = frozenset()
+    in_nats: frozenset[str] = frozenset()
+    holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    random_rows: tuple[str, ...] = ()
+    plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
+
+    def column(self, label: str) -> dict[str, list[Run]]:
+        """row -> runs, in the units that are compared."""
+        return {
+            row: [dataclasses.replace(run, value=self.units(label, run.value)) for run in runs]
+            for (row, column), runs in self.runs.items()
+            if column == label and runs
+        }
+
+    def units(self, label: str, value: float) -> float:
+        """A printed value of a column in the units in which the column's rows are compared."""
+        return math.log(value) if label in self.in_logs else value
+
+    def unit(self, label: str) -> str:
+        return "nats" if label in self.in_logs | self.in_nats else "points"
+
+    def sign(self, label: str) -> int:
+        return -1 if label in self.lower_is_better else 1
+
+    @property
+    def pool(self) -> list[str]:
+        rows = dict.fromkeys(row for row, _ in self.runs)
+        return [row for row in rows if row not in self.random_rows]
+
+
+def judge(claim: Claim, evidence: Evidence) -> Verdict:
+    """The verdict on a claim: reproduced if all comparisons are, refuted if one is beyond Holm's
+    correction."""
+    findings = _with_holm([judge_comparison(c, evidence) for c in claim.comparisons])
+    if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in findings):
+        verdict = NOT_REPRODUCED
+    elif findings and all(f.verdict == REPRODUCED for f in findings):
+        verdict = REPRODUCED
+    else:
+        verdict = NOT_DECIDED
+    footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
+    return Verdict(claim, verdict, findings, mean_effect(claim, evidence), tuple(footnotes))
+
+
+def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
+    """The verdict on one comparison, with its effect "better minus worse"."""
+    column = evidence.column(comparison.column)
+    for row in comparison.rows:
+        if row not in column:
+            why = evidence.holes.get((row, comparison.column), "it was not run")
+            return Finding(comparison, NOT_DECIDED, f"no result for {row}: {why}")
+    found = _effect(comparison, evidence)
+    if found is None:
+        return Finding(comparison, NOT_DECIDED, "the rows share no seeds")
+    finding = Finding(
+        comparison,
+        NOT_DECIDED,
+        "one run each: nothing says how much of the effect is chance",
+        found,
+        "percent" if comparison.kind == SHARE else evidence.unit(comparison.column),
+        paper_effect=_paper_effect(comparison, evidence),
+        footnotes=_footnotes(comparison, found, evidence),
+    )
+    if found.low is None:
+        return finding
+    finding = dataclasses.replace(
+        finding, detectable=detectable(found.standard_error, found.degrees_of_freedom)
+    )
+    if comparison.kind == SHARE:
+        way = _difference(comparison.column, comparison.whole, comparison.worse, evidence)
+        if way.low <= 0:
+            reason = f"{comparison.whole} is not clearly ahead of {comparison.worse}"
+            return dataclasses.replace(finding, reason=reason)
+    ahead = max(
+        comparison.rows,
+        key=lambda row: evidence.sign(comparison.column) * _mean(column[row]),
+    )
+    if above_baseline(ahead, comparison.column, evidence) is False:
+        reason = f"not even {ahead} beats the trivial baseline, so the comparison decides nothing"
+        return dataclasses.replace(finding, reason=reason)
+    return _decide(finding)
+
+
+def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:
+    """A row's mean less a constant, in the units that are compared; None where it has no runs."""
+    if not evidence.runs.get((row, column)):
+        return None
+    return effect({row: 1.0}, evidence.column(column), evidence.pool, constant)
+
+
+def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
+    """Whether a row beats the trivial baseline: True or False where its interval says so, None
+    where the interval holds the baseline or there is none."""
+    if column not in evidence.baselines:
+        return None
+    found = row_effect(row, column, evidence, evidence.units(column, evidence.baselines[column]))
+    if found is None or found.low is None:
+        return None
+    low, high = sorted(evidence.sign(column) * bound for bound in (found.low, found.high))
+    return True if low > 0 else False if high <= 0 else None
+
+
+def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
+    """The mean of a claim's effects, over columns and rows, with its interval."""
+    columns = list(dict.fromkeys(c.column for c in claim.comparisons))
+    pairs = [
+        sorted((c.better, c.worse) for c in claim.comparisons if c.column == column)
+        for column in columns
+    ]
+    alike = {(evidence.unit(column), evidence.sign(column)) for column in columns}
+    if not columns or len(alike) > 1 or any(p != pairs[0] for p in pairs):
+        return None
+    if any(c.kind == SHARE for c in claim.comparisons):
+        return None
+    weights: dict[str, float] = {}
+    share = evidence.sign(columns[0]) / len(pairs[0])
+    for better, worse in pairs[0]:
+        weights[better] = weights.get(better, 0.0) + share
+        weights[worse] = weights.get(worse, 0.0) - share
+    weights = {row: weight for row, weight in weights.items() if abs(weight) > 1e-9}
+    tables = [evidence.column(column) for column in columns]
+    if not weights or any(row not in table for row in weights for table in tables):
+        return None
+    if len(columns) == 1:
+        return effect(weights, tables[0], evidence.pool)
+    samples = [evidence.samples.get(column, column) for column in columns]
+    return effect(weights, average(tables, samples), evidence.pool)
+
+
+def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:
+    sign = evidence.sign(column)
+    return effect({better: sign, worse: -sign}, evidence.column(column), evidence.pool)
+
+
+def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
+    part = _difference(comparison.column, comparison.better, comparison.worse, evidence)
+    if comparison.kind != SHARE or part is None:
+        return part
+    whole = _difference(comparison.column, comparison.whole, comparison.worse, evidence)
+    if whole is None or not whole.mean:
+        return None
+    # Delta method: near the share t, part / whole varies like (part - t * whole) / whole.
+    share = part.mean / whole.mean
+    weights = {
+        comparison.better: 1.0,
+        comparison.whole: -share,
+        comparison.worse: share - 1.0,
+    }
+    rest = effect(weights, evidence.column(comparison.column), evidence.pool)
+    return rest.scaled(100 / whole.mean, 100 * share)
+
+
+def _paper_effect(comparison: Comparison, evidence: Evidence) -> float | None:
+    column = comparison.column
+    numbers = [evidence.paper.get((row, column)) for row in comparison.rows]
+    if None in numbers:
+        return None
+    better, worse, *whole = (evidence.units(column, number) for number in numbers)
+    if whole:
+        return 100 * (better - worse) / (whole[0] - worse)
+    return evidence.sign(column) * (better - worse)
+
+
+def _decide(finding: Finding) -> Finding:
+    """Adds the verdict, its reason and the p values to a finding that has an interval."""
+    comparison, found = finding.comparison, finding.effect
+    margin = comparison.margin
+    p = min(_p_above(found, margin), _p_below(found, margin))
+    if comparison.kind == AT_MOST:
+        refutation = _p_above(found, margin)
+        if found.high <= margin:
+            verdict, reason = REPRODUCED, f"the interval lies at or below {margin:g}"
+        elif found.low > margin:
+            verdict, reason = NOT_REPRODUCED, f"the interval lies above {margin:g}"
+        else:
+            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+    else:
+        bound = margin + _negligible(finding)
+        refutation = _p_below(found, bound)
+        if found.low > margin:
+            verdict, reason = REPRODUCED, f"the interval lies above {margin:g}"
+        elif found.high < margin:
+            verdict, reason = NOT_REPRODUCED, f"the interval lies below {margin:g}"
+        elif found.high < bound:
+            verdict, reason = NOT_REPRODUCED, f"whatever effect there is lies below {bound:.2g}"
+        else:
+            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+    return dataclasses.replace(finding, verdict=verdict, reason=reason, p=p, refutation=refutation)
+
+
+def _negligible(finding: Finding) -> float:
+    if finding.unit != "points":
+        return 0.0
+    if finding.paper_effect is None:
+        return NEGLIGIBLE
+    return min(NEGLIGIBLE, max(0.0, (finding.paper_effect - finding.comparison.margin) / 2))
+
+
+def _p_above(found: Effect, value: float) -> float:
+    """Two-sided p value of the effect's lying above `value`; small where it plainly does."""
+    return _p(found.mean - value, found)
+
+
+def _p_below(found: Effect, value: float) -> float:
+    return _p(value - found.mean, found)
+
+
+def _p(distance: float, found: Effect) -> float:
+    from scipy import stats
+
+    if not found.standard_error:
+        return 0.0 if distance > 0 else 1.0
+    one_sided = stats.t.sf(distance / found.standard_error, found.degrees_of_freedom)
+    return float(min(1.0, 2 * one_sided))
+
+
+def _with_holm(findings: list[Finding]) -> tuple[Finding, ...]:
+    """The findings with `holm`: p values in rising order, times the number of those still left."""
+    tested = [i for i, f in enumerate(findings) if f.refutation is not None]
+    adjusted, largest = {}, 0.0
+    for rank, i in enumerate(sorted(tested, key=lambda i: findings[i].refutation)):
+        largest = max(largest, min(1.0, (len(tested) - rank) * findings[i].refutation))
+        adjusted[i] = largest
+    return tuple(dataclasses.replace(f, holm=adjusted.get(i)) for i, f in enumerate(findings))
+
+
+def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, ...]:
+    notes = []
+    if found.pretrain_seeds == 1:
+        notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
+    if not found.examples:
+        notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")
+    for row in comparison.rows:
+        if row in evidence.plateau:
+            notes.append(f"{row} is still on the masked-LM plateau ({evidence.plateau[row]})")
+    for random in evidence.random_rows:
+        if (random, comparison.column) in evidence.runs and random not in comparison.rows:
+            gains = [_difference(comparison.column, r, random, evidence) for r in comparison.rows]
+            if not any(gain and gain.low is not None and gain.low > 0 for gain in gains):
+                rows = " and ".join(comparison.rows)
+                notes.append(f"{comparison.column}: {rows} are not shown to beat {random}")
+    return tuple(notes)
+
+
+def _mean(runs: Sequence[Run]) -> float:
+    return sum(run.value for run in runs) / len(runs)
