@@ -326,7 +326,8 @@ def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, me
 
 def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tmp_path):
     # At this rate only zeros move, by as little.
-    still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30)
+    phases = (Phase(str(data / "short"), 16, 1),)
+    still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30, phases=phases)
     pretrain.run(still, tmp_path, progress=False)
     begun = of_finetuning(_finetune_config(texts, tmp_path / "model")).weights
     config = _finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
