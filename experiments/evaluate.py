@@ -32,6 +32,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
 
     from data_prep.records import open_records
     from experiments.training import evaluation, heldout
+    from experiments.training.pretrain_feed import check_fit
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)
@@ -41,17 +42,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
             f"{model} has no masked-LM head (its head is {loaded.head}); "
             "evaluate needs a pre-trained model before fine-tuning"
         )
-    if opened.max_seq_length > loaded.config.max_position_embeddings:
-        raise UserError(
-            f"{records}: rows of {opened.max_seq_length} tokens, but the model has positions for "
-            f"{loaded.config.max_position_embeddings}"
-        )
-    found = opened.manifest.get("vocab_size")
-    if found is not None and loaded.tokenizer and found != loaded.tokenizer.vocab_size:
-        raise UserError(
-            f"{records}: made with a vocabulary of {found} entries, {model} has "
-            f"{loaded.tokenizer.vocab_size}"
-        )
+    check_fit(opened, records, loaded.config, loaded.tokenizer)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def terms(batch):

@@ -19,7 +19,6 @@ from experiments.training.config import show_in_help
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
-from official_bert.progress_stream import progress_stream
 
 _CHUNK = 1024  # lines that are batched together, by length
 # What a TSV shows of a prediction, by the kind of head and problem.
@@ -46,7 +45,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
     Raises:
       UserError: the model is not fine-tuned, or a line has other fields than the task needs.
     """
-    from tqdm import tqdm
+    from data_prep.jobs.progress import progress_bar
 
     predictor = Predictor(model, batch_size)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
@@ -57,7 +56,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
             writer = _json_line
         else:
             writer = _TsvWriter(predictor.task.head, predictor.labels, output)
-        with tqdm(unit="line", file=progress_stream(), disable=not progress) as bar:
+        with progress_bar(progress, unit="line") as bar:
             while chunk := list(itertools.islice(lines, _CHUNK)):
                 for line in _answers(predictor, chunk, name, is_json, counts):
                     output.write(writer(line) + "\n")

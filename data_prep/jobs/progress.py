@@ -1,10 +1,13 @@
 """The bars that commands show on stderr."""
 
 import sys
+import time
+
+_SECONDS_BETWEEN_LINES = 30
 
 
 def progress_bar(show: bool, **options):
-    """A tqdm bar, as a context; one line a minute where stderr is no terminal.
+    """A tqdm bar, as a context; see `stream`.
 
     Args:
       show: False gives a bar that does nothing.
@@ -14,7 +17,34 @@ def progress_bar(show: bool, **options):
         return _NoBar()
     from tqdm import tqdm
 
-    return tqdm(mininterval=0.1 if sys.stderr.isatty() else 60, **options)
+    return tqdm(file=stream(), **options)
+
+
+def stream():
+    """What tqdm gets as its `file`: stderr where that is a terminal, else one that writes a line of
+    the log now and then."""
+    return sys.stderr if sys.stderr.isatty() else _Lines(sys.stderr)
+
+
+class _Lines:
+    """Turns the refreshes of one bar into lines: one every half minute, and the last one."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._newest = ""
+        self._written = time.monotonic()
+
+    def write(self, text):
+        """Takes what a bar writes: each refresh begins with a carriage return, the end is "\\n"."""
+        shown = text.rpartition("\r")[2].strip()
+        self._newest = shown or self._newest
+        now = time.monotonic()
+        if text == "\n" or (shown and now - self._written >= _SECONDS_BETWEEN_LINES):
+            self._written = now
+            self._stream.write(f"{self._newest}\n")
+
+    def flush(self):
+        self._stream.flush()
 
 
 class _NoBar:

@@ -235,12 +235,6 @@ def result_dict(config):
     return values
 
 
-def config_hash(config):
-    """16 hexadecimal digits that are equal when two configurations give the same result."""
-    text = json.dumps(result_dict(config), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def differences(old, new, prefix=""):
     """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
     lines = []

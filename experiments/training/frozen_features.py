@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 import official_bert
+from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
 from official_bert.features import select_layers
 from official_bert.files import atomic_folder
-from official_bert.progress_stream import progress_stream
 
 _CODE = (
     Path(__file__),
@@ -78,7 +78,6 @@ def open_or_compute(
 def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
     """Writes one file a hidden state, float16 [words, H]."""
     import tensorflow as tf
-    from tqdm import tqdm
 
     first_word = _first_words(examples)
     shape = (int(first_word[-1]), encoder.config.hidden_size)
@@ -93,10 +92,7 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
         return [tf.cast(state, tf.float16) for state in states]
 
     word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
-    with tqdm(
-        total=len(windows), unit="window", desc="hidden states", file=progress_stream(),
-        disable=not progress,
-    ) as bar:  # fmt: skip
+    with progress_bar(progress, total=len(windows), unit="window", desc="hidden states") as bar:
         for rows, batch in eval_batches(windows, batch_size, buckets=8):
             inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
             states = [state.numpy() for state in hidden_states(inputs)]

@@ -129,21 +129,33 @@ def _open(phase, index, bert, tokenizer):
     if not phase.records:
         raise UserError(f"configuration: phases.{index}.records is empty; give a folder of records")
     records = open_records(phase.records, max_seq_length=phase.max_seq_length)
-    if phase.max_seq_length > bert.max_position_embeddings:
+    check_fit(records, phase.records, bert, tokenizer)
+    return records
+
+
+def check_fit(records, source, bert, tokenizer):
+    """Raises UserError unless a model can read the records.
+
+    Args:
+      records: of `open_records`.
+      source: what messages call them.
+      bert, tokenizer: the model's.
+    """
+    if records.max_seq_length > bert.max_position_embeddings:
         raise UserError(
-            f"configuration: phases.{index}.max_seq_length is {phase.max_seq_length}, but the "
-            f"model has positions for {bert.max_position_embeddings} tokens"
+            f"{source}: rows of {records.max_seq_length} tokens, but the model has positions for "
+            f"{bert.max_position_embeddings}"
         )
+    if tokenizer is None:
+        return
     found = records.manifest.get("vocab_size")
     if found is not None and found != tokenizer.vocab_size:
         raise UserError(
-            f"{phase.records}: made with a vocabulary of {found} entries, this one has "
+            f"{source}: made with a vocabulary of {found} entries, the model's has "
             f"{tokenizer.vocab_size}; make the records again with it"
         )
     lower = records.manifest.get("options", {}).get("do_lower_case")
     if lower is not None and lower != tokenizer.do_lower_case:
         raise UserError(
-            f"{phase.records}: made with do_lower_case={lower}, the model has "
-            f"{tokenizer.do_lower_case}"
+            f"{source}: made with do_lower_case={lower}, the model has {tokenizer.do_lower_case}"
         )
-    return records

@@ -6,7 +6,7 @@ import time
 
 from tqdm import tqdm
 
-from official_bert.progress_stream import progress_stream
+from data_prep.jobs import progress
 
 
 class Progress:
@@ -32,7 +32,7 @@ class Progress:
             initial=first_step,
             desc=name,
             unit="step",
-            file=progress_stream(),
+            file=progress.stream(),
             disable=not show,
             dynamic_ncols=True,
             mininterval=0.5,

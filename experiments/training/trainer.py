@@ -114,10 +114,6 @@ class Trainer:
         """The model's weights only: list of numpy arrays."""
         return [variable.numpy() for variable in self.model.variables]
 
-    def set_weights(self, weights):
-        for variable, value in zip(self.model.variables, weights, strict=True):
-            variable.assign(value)
-
     # --- what is done with the model -------------------------------------------------------------
 
     def train_from(self, iterator, steps, without=()):
