@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
+from official_bert.errors import UserError
 from official_bert.layers import Embeddings, TransformerBlock, attention_bias
 from official_bert.randomness import fold_in, next_seed
 
@@ -14,10 +15,12 @@ from official_bert.randomness import fold_in, next_seed
 class BertEncoder(keras.Model):
     """Embeddings, L Transformer blocks, and the pooler.
 
-    Example:
-      encoder = BertEncoder(named_config("tiny"))
-      outputs = encoder({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
-      outputs["pooled_output"]  # [batch, 128]
+    >>> import numpy as np
+    >>> from official_bert import named_config
+    >>> encoder = BertEncoder(named_config("tiny", vocab_size=100))
+    >>> outputs = encoder({"input_ids": np.array([[2, 17, 5, 3], [2, 8, 3, 0]])})
+    >>> tuple(outputs["pooled_output"].shape), tuple(outputs["sequence_output"].shape)
+    ((2, 128), (2, 4, 128))
 
     Args:
       config: sizes and rates.
@@ -52,21 +55,29 @@ class BertEncoder(keras.Model):
             self.pooler.build((None, config.hidden_size))
         self.built = True
 
-    def call(self, inputs, training=False, seed=None):
+    def call(self, inputs, training=False, seed=None, return_attention=False):
         """Encodes a batch of sequences.
 
         Args:
           inputs: {"input_ids", "input_mask", "segment_ids"}, each int32 [B, L]; other entries are
-            ignored.
+            ignored. See `complete_inputs` for what the last two are by default.
           training: whether to apply dropout.
           seed: int32 [2] that determines the dropout masks (see `official_bert.randomness`); None
             draws the next one of the model's own generator.
+          return_attention: whether to return the attention probabilities too.
 
         Returns:
           {"sequence_output": [B, L, H], "pooled_output": [B, H],
            "hidden_states": [num_hidden_layers + 1 tensors of [B, L, H]; the embedding output first,
-           the sequence output last]}
+           the sequence output last],
+           "attention_probabilities" (when asked for): [num_hidden_layers tensors of [B, A, L, L];
+           how much each token, the third axis, takes from each, the last]}
+
+        Raises:
+          UserError: the inputs are named as in another library, or longer than the model's
+            positions.
         """
+        inputs = complete_inputs(inputs, self.config.max_position_embeddings)
         if not training:
             seed = None
         elif seed is None:
@@ -77,14 +88,19 @@ class BertEncoder(keras.Model):
 
         x = self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0))
         bias = attention_bias(input_mask, self.config.attention_direction, x.dtype)
-        hidden_states = [x]
+        hidden_states, attention = [x], []
         for i, block in enumerate(self.blocks):
             # Three numbers a block: its attention, and its two sub-layer outputs.
             run = functools.partial(block, attention_bias=bias, seed=fold_in(seed, 1 + 3 * i))
-            x = keras.remat(run)(x) if self.remat and training else run(x)
+            if return_attention:
+                x, probabilities = run(x, return_attention=True)
+                attention.append(probabilities)
+            else:
+                x = keras.remat(run)(x) if self.remat and training else run(x)
             hidden_states.append(x)
         pooled = self.pooler(self.summary_token(x, input_mask))
-        return {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}
+        outputs = {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}
+        return {**outputs, "attention_probabilities": attention} if return_attention else outputs
 
     def summary_token(self, sequence, input_mask):
         """The token whose vector stands for the whole input: [B, L, H] -> [B, H].
@@ -119,6 +135,42 @@ class BertEncoder(keras.Model):
         for name in frozen:
             encoder.parts[name].trainable = False
         return encoder
+
+
+def complete_inputs(inputs, max_length: int | None = None) -> dict:
+    """A model's inputs with what is left out.
+
+    Args:
+      inputs: a dictionary with "input_ids", int32 [..., L], or these ids alone. "input_mask" is by
+        default 1 where the id is not 0, which is [PAD] in BERT's vocabularies; "segment_ids" are 0.
+      max_length: positions that the model has; None: not checked here.
+
+    Raises:
+      UserError: see `BertEncoder.call`.
+    """
+    if not isinstance(inputs, dict):
+        inputs = {"input_ids": inputs}
+    for theirs, ours in (("attention_mask", "input_mask"), ("token_type_ids", "segment_ids")):
+        if theirs in inputs and ours not in inputs:
+            raise UserError(f"the inputs name {theirs}; here it is {ours}, as in google-research")
+    if "input_ids" not in inputs:
+        names = ", ".join(map(str, inputs)) or "nothing"
+        raise UserError(
+            f"the inputs are {names}; a model reads input_ids, and tokenizer(texts) makes them"
+        )
+    ids = ops.convert_to_tensor(inputs["input_ids"], dtype="int32")
+    length = ids.shape[-1]
+    if max_length is not None and length is not None and length > max_length:
+        raise UserError(
+            f"input_ids has rows of {length} tokens, but the model has {max_length} positions; "
+            f"tokenizer(texts, max_length={max_length}, truncation='head') cuts them"
+        )
+    complete = {**inputs, "input_ids": ids}
+    if "input_mask" not in complete:
+        complete["input_mask"] = ops.cast(ops.not_equal(ids, 0), "int32")
+    if "segment_ids" not in complete:
+        complete["segment_ids"] = ops.zeros_like(ids)
+    return complete
 
 
 def gather_positions(sequence, positions):

@@ -9,8 +9,9 @@ last row between encoder and head.
 import keras
 from keras import ops
 
-from official_bert.encoder import BertEncoder
+from official_bert.encoder import BertEncoder, complete_inputs
 from official_bert.errors import UserError
+from official_bert.fit_arguments import check_classes
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in, next_seed
 
@@ -73,6 +74,7 @@ class _FineTuned(ModelWithLosses):
 
     def _sequence(self, batch, training, seed):
         """Encoder outputs with `sequence_output` [B, L, H] replaced by the BiLSTM's, if any."""
+        batch = complete_inputs(batch)
         encoded = self.encoder(batch, training=training, seed=seed)
         if self.bilstm is None:
             return encoded
@@ -81,6 +83,7 @@ class _FineTuned(ModelWithLosses):
 
     def _summary(self, batch, training, seed):
         """The vector [B, H] that stands for the whole input, after dropout."""
+        batch = complete_inputs(batch)
         encoded = self._sequence(batch, training, seed)
         if self.bilstm is None:
             summary = encoded["pooled_output"]
@@ -114,7 +117,18 @@ class BertClassifier(_FineTuned):
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
       seed: seed of the new weights.
+
+    >>> import numpy as np
+    >>> from official_bert import BertAdamW, named_config
+    >>> model = BertClassifier(BertEncoder(named_config("tiny", vocab_size=100)), num_labels=3)
+    >>> model.compile(BertAdamW(1e-4))
+    >>> ids = np.random.default_rng(0).integers(5, 100, (8, 6))
+    >>> history = model.fit({"input_ids": ids}, np.arange(8) % 3, verbose=0).history
+    >>> sorted(history)
+    ['accuracy', 'label_loss', 'loss']
     """
+
+    label_names = ("label_ids",)
 
     def __init__(self, encoder, num_labels, problem="single_label", bilstm=False, **kwargs):
         if problem not in PROBLEMS:
@@ -147,6 +161,10 @@ class BertClassifier(_FineTuned):
             losses = ops.square(logits[:, 0] - ops.cast(labels, "float32"))
         return {"label_loss": weighted_sum(losses, row_weights(batch, labels))}
 
+    def check_labels(self, name, labels):
+        if self.problem == "single_label" and name == "label_ids":
+            check_classes(name, labels, 1, self.num_labels)
+
     def metric_terms(self, batch, outputs):
         labels = batch["label_ids"]
         if self.problem == "regression":
@@ -165,6 +183,8 @@ class BertClassifier(_FineTuned):
 @keras.saving.register_keras_serializable("official_bert")
 class BertSpan(_FineTuned):
     """Start and end of the answer in a passage (section 4.2, Figure 4 c)."""
+
+    label_names = ("start_positions", "end_positions")
 
     def __init__(self, encoder, bilstm=False, **kwargs):
         super().__init__(encoder, 2, bilstm, **{"name": "span", **kwargs})
@@ -203,13 +223,15 @@ class BertSpan(_FineTuned):
 class BertMultipleChoice(_FineTuned):
     """One score for each of C continuations; a softmax over them chooses (section 4.4)."""
 
+    label_names = ("label_ids",)
+
     def __init__(self, encoder, bilstm=False, **kwargs):
         super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
         self._declare_means("label_loss", "accuracy")
 
     def call(self, batch, training=False, seed=None):
         """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
-        seed = self._seed(training, seed)
+        seed, batch = self._seed(training, seed), complete_inputs(batch)
         rows, choices, length = ops.shape(batch["input_ids"])
         flat = {
             name: ops.reshape(batch[name], (-1, length))
@@ -233,6 +255,8 @@ class BertMultipleChoice(_FineTuned):
 @keras.saving.register_keras_serializable("official_bert")
 class BertTagger(_FineTuned):
     """A label for each token (section 5.3, Figure 4 d); no CRF."""
+
+    label_names = ("label_ids",)
 
     def __init__(self, encoder, num_labels, bilstm=False, **kwargs):
         super().__init__(encoder, num_labels, bilstm, **{"name": "tagger", **kwargs})
@@ -258,11 +282,15 @@ class BertTagger(_FineTuned):
     def get_config(self):
         return {**super().get_config(), "num_labels": self.num_labels}
 
+    def check_labels(self, name, labels):
+        if name == "label_ids":
+            check_classes(name, labels, 2, self.num_labels, least=-1)
+
     @staticmethod
     def _labels(batch):
-        labels = batch["label_ids"]
-        weights = ops.cast(labels >= 0, "float32") * row_weights(batch, labels)[:, None]
-        return ops.maximum(labels, 0), weights
+        labels, weights = batch["label_ids"], row_weights(batch, batch["label_ids"])
+        weights = weights if len(weights.shape) == 2 else weights[:, None]
+        return ops.maximum(labels, 0), ops.cast(labels >= 0, "float32") * weights
 
 
 class BiLSTM(keras.layers.Layer):

@@ -67,18 +67,22 @@ class SelfAttention(keras.layers.Layer):
             self.output_dense = _dense(width, width, initializer, self.dtype_policy, "output")
         self.built = True
 
-    def call(self, x, attention_bias, seed=None):
-        """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H]."""
+    def call(self, x, attention_bias, seed=None, return_attention=False):
+        """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
+
+        With `return_attention` a pair of that and the probabilities, [B, A, L, L].
+        """
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
         key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
         value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key)  # [B, A, L, L]
         probabilities = ops.softmax(scores + attention_bias, axis=-1)
-        probabilities = dropout(probabilities, self.dropout_rate, seed)
-        context = ops.matmul(probabilities, value)  # [B, A, L, D]
+        kept = dropout(probabilities, self.dropout_rate, seed)
+        context = ops.matmul(kept, value)  # [B, A, L, D]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
-        return self.output_dense(context)
+        attended = self.output_dense(context)
+        return (attended, probabilities) if return_attention else attended
 
     def _split_heads(self, x, order):
         batch, length = ops.shape(x)[:2]
@@ -105,12 +109,18 @@ class TransformerBlock(keras.layers.Layer):
             self.output_norm = LayerNorm(config, dtype=policy, name="output_norm")
         self.built = True
 
-    def call(self, x, attention_bias, seed=None):
-        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed."""
-        attended = self.attention(x, attention_bias, seed=fold_in(seed, 0))
+    def call(self, x, attention_bias, seed=None, return_attention=False):
+        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
+
+        With `return_attention` a pair of that and the attention probabilities, [B, A, L, L].
+        """
+        attended, probabilities = self.attention(
+            x, attention_bias, seed=fold_in(seed, 0), return_attention=True
+        )
         x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
-        return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
+        x = self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
+        return (x, probabilities) if return_attention else x
 
 
 class Dense(keras.layers.Dense):

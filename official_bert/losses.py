@@ -9,7 +9,8 @@ micro-batches first and divides once.
 import keras
 from keras import ops
 
-from official_bert import replicas
+from official_bert import fit_arguments, replicas
+from official_bert.errors import UserError
 
 
 def cross_entropy(logits, labels):
@@ -38,7 +39,10 @@ def correct(logits, labels):
 
 
 def row_weights(batch, labels):
-    """float32 [B]: the batch's `example_weights` (0 marks padding rows), or ones."""
+    """float32 [B]: the batch's `example_weights` (0 marks padding rows), or ones.
+
+    A tagger may be given one a token, [B, L].
+    """
     if "example_weights" in batch:
         return ops.cast(batch["example_weights"], "float32")
     return ops.ones(ops.shape(labels)[:1], dtype="float32")
@@ -53,9 +57,13 @@ class ModelWithLosses(keras.Model):
       sum / weight.
     - `metric_terms(batch, outputs)` -> {name: (sum, weight)} of what is reported besides.
 
-    Batches are dictionaries that hold labels and inputs together; `fit` takes a dataset of them.
+    Batches are dictionaries that hold labels and inputs together; `fit` takes a dataset of them, or
+    inputs and labels as arrays: `fit(tokenizer(texts), labels)`. `sample_weight` and `class_weight`
+    weigh rows against each other: losses are divided by the sum of the weights.
     """
 
+    # The fields of a batch that `y` of `fit` stands for.
+    label_names: tuple[str, ...] = ()
     # Added to the weight of a term where it is divided by: once, after everything is summed.
     loss_epsilons = {}
 
@@ -65,9 +73,20 @@ class ModelWithLosses(keras.Model):
     def metric_terms(self, batch, outputs) -> dict:
         return {}
 
+    def check_labels(self, name, labels) -> None:
+        """Raises UserError where the numpy array `labels` cannot be the batch's field `name`."""
+
+    def fit(self, x=None, y=None, *args, **kwargs):
+        fit_arguments.check(self, x, y)
+        return super().fit(x, y, *args, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        fit_arguments.check(self, x, y)
+        return super().evaluate(x, y, *args, **kwargs)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The replica's share of the loss: `fit` adds up the gradients of all replicas."""
-        terms = self.loss_terms(x, y_pred)
+        terms = self.loss_terms(self._batch(x, y, sample_weight), y_pred)
         weights = replicas.summed([ops.stop_gradient(weight) for _, weight in terms.values()])
         losses = []
         for (name, (total, own_weight)), weight in zip(terms.items(), weights, strict=True):
@@ -79,9 +98,30 @@ class ModelWithLosses(keras.Model):
         return sum(losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        for name, (total, weight) in self.metric_terms(x, y_pred).items():
+        batch = self._batch(x, y, sample_weight)
+        for name, (total, weight) in self.metric_terms(batch, y_pred).items():
             self._mean(name).update_state(total / ops.maximum(weight, 1e-9), weight)
         return self.get_metrics_result()
+
+    def _batch(self, x, y, sample_weight) -> dict:
+        """The arguments of `fit` as one batch."""
+        batch = dict(x) if isinstance(x, dict) else {"input_ids": x}
+        if isinstance(y, dict):
+            batch |= y
+        elif isinstance(y, tuple | list) and len(y) == len(self.label_names):
+            batch |= dict(zip(self.label_names, y, strict=True))
+        elif y is not None and len(self.label_names) == 1:
+            batch[self.label_names[0]] = y
+        elif y is not None:
+            names = " and ".join(self.label_names) or "fields of x, as pre-training records have"
+            raise UserError(
+                f"{type(self).__name__} takes as y a dictionary; its labels are {names}"
+            )
+        if missing := [name for name in self.label_names if name not in batch]:
+            raise UserError(f"no labels: give y, or {' and '.join(missing)} among the inputs")
+        if sample_weight is not None:
+            batch["example_weights"] = sample_weight
+        return batch
 
     def _mean(self, name) -> keras.metrics.Mean:
         # Keras wants metrics to exist before the step is traced; subclasses list them in the

@@ -16,12 +16,12 @@ import numpy as np
 from data_prep.tasks import conll_files, metrics, tfds_rows
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import TaggedDocument
-from data_prep.tasks.running_text import word_spans
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.squad_windows import max_context_window, window_starts
 from data_prep.tasks.task import Task, find_file, label_list
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.tokenization.running_text import word_spans
 
 _USUAL_FILES = {
     "train": ("eng.train", "train.txt", "train.conll"),

@@ -8,12 +8,13 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, reading, sequences
+from data_prep.tasks import metrics, reading
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.tokenization import sequences
 
 
 @dataclasses.dataclass(frozen=True)

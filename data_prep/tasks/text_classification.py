@@ -7,11 +7,12 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 import json
 import math
 
-from data_prep.tasks import reading, sequences
+from data_prep.tasks import reading
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
 from official_bert.errors import UserError
+from official_bert.tokenization import sequences
 
 # Column names that say by themselves what the texts are, tried in this order.
 _USUAL_COLUMNS = (

@@ -1,8 +1,8 @@
 """Texts as the encoder reads them, with no padding: the tokens of all rows one after another.
 
 Everything here is TensorFlow and ends up inside the SavedModel, so that a text is packed exactly as
-`data_prep.tasks.sequences` packed it for training. B is the number of rows, N the number of tokens
-of all rows together.
+`official_bert.tokenization.sequences` packs it for training. B is the number of rows, N the number
+of tokens of all rows together.
 """
 
 from typing import NamedTuple

@@ -5,19 +5,30 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from official_bert.tokenization import decoding, fast, offsets, reference, vocabulary
+from official_bert.errors import UserError
+from official_bert.tokenization import decoding, fast, offsets, reference, sequences, vocabulary
+
+PADDINGS = ("longest", "max_length")
 
 
 class BertTokenizer:
     """WordPiece tokenisation with one vocabulary.
 
     All methods give the pieces of the original's `FullTokenizer`; they differ in what else they
-    give and in speed. None adds [CLS] or [SEP].
+    give and in speed. Calling it gives what a model reads; the other methods add no [CLS] or [SEP].
 
-        tokenizer = BertTokenizer("vocab.txt")
-        tokenizer.tokenize("Unaffable!")    # ["una", "##ffa", "##ble", "!"]
-        tokenizer.encode("Unaffable!")      # [14477, 20961, 3468, 999]
-        tokenizer.decode([14477, 20961, 3468, 999])  # "unaffable!"
+    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]
+    >>> tokenizer = BertTokenizer(pieces)
+    >>> tokenizer.tokenize("Unaffable!")
+    ['un', '##aff', '##able', '!']
+    >>> tokenizer.encode("Unaffable!")
+    [5, 6, 7, 8]
+    >>> tokenizer.decode([5, 6, 7, 8])
+    'unaffable!'
+    >>> batch = tokenizer(["Unaffable!", "!"])
+    >>> batch["input_ids"]
+    array([[2, 5, 6, 7, 8, 3],
+           [2, 8, 3, 0, 0, 0]], dtype=int32)
 
     Attributes:
       vocab: list[str], the pieces in the order of their ids.
@@ -49,6 +60,74 @@ class BertTokenizer:
     @property
     def vocab_size(self) -> int:
         return len(self.vocab)
+
+    def __call__(
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        max_length: int = 512,
+        padding: str | int = "longest",
+        truncation: str | None = None,
+    ) -> dict[str, np.ndarray]:
+        """What a model reads of some texts: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+
+        Args:
+          texts: a list of texts; one text is a list of one.
+          pairs: the second text of each row, if rows are pairs.
+          max_length: most tokens of a row; BERT has 512 positions.
+          padding: rows are filled with [PAD] to "longest" (of the rows), to "max_length", or to the
+            next multiple of a number (at most max_length), which saves compiling for every length.
+          truncation: which part of a text too long stays: "head", "tail" or "head+tail" (a quarter
+            and three quarters); None: a text too long is an error.
+
+        Returns:
+          {"input_ids", "input_mask", "segment_ids"}, int32 [texts, length] each.
+
+        Raises:
+          UserError: a text is too long or is none, or texts and pairs differ in number.
+        """
+        texts, pairs = _text_list(texts, "texts"), pairs and _text_list(pairs, "pairs")
+        if pairs is not None and len(pairs) != len(texts):
+            raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
+        if not texts:
+            raise UserError("texts is empty; give one text or more")
+        ids, offsets = self.encode_batch([*texts, *(pairs or ())])
+        pieces = np.split(ids, offsets[1:-1])
+        rows = [
+            self._pack(index, first.tolist(), second, max_length, truncation)
+            for index, (first, second) in enumerate(
+                zip(
+                    pieces[: len(texts)],
+                    pieces[len(texts) :] if pairs else [None] * len(texts),
+                    strict=True,
+                )
+            )
+        ]
+        longest = max(len(row["input_ids"]) for row in rows)
+        return self.pad(rows, _padded_length(longest, max_length, padding))
+
+    def pad(self, rows: Sequence[dict], length: int) -> dict[str, np.ndarray]:
+        """Rows of `sequences.pack` as the three arrays int32 [rows, length]."""
+        shape = (len(rows), length)
+        batch = {name: np.zeros(shape, np.int32) for name in ("input_mask", "segment_ids")}
+        batch = {"input_ids": np.full(shape, self.pad_id, np.int32), **batch}
+        for index, row in enumerate(rows):
+            size = len(row["input_ids"])
+            batch["input_ids"][index, :size] = row["input_ids"]
+            batch["input_mask"][index, :size] = 1
+            batch["segment_ids"][index, :size] = row["segment_ids"]
+        return batch
+
+    def _pack(self, index, first, second, max_length, truncation):
+        second = None if second is None else second.tolist()
+        row = sequences.pack(self, first, second, max_length, truncation or "head")
+        if row["truncated"] and truncation is None:
+            count = len(first) + len(second or ()) + (2 if second is None else 3)
+            raise UserError(
+                f"text {index} has {count} tokens with [CLS] and [SEP], more than "
+                f"max_length={max_length}; truncation='head' keeps its beginning"
+            )
+        return row
 
     def tokenize(self, text: str) -> list[str]:
         """The pieces of a text, by the reference algorithm."""
@@ -105,3 +184,21 @@ class BertTokenizer:
     def __getstate__(self):
         # A worker process builds its own cache of words rather than receiving ours.
         return self.__dict__ | {"_fast": None}
+
+
+def _text_list(texts, name: str) -> list[str]:
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            hint = "; pairs go into the second argument" if isinstance(text, list | tuple) else ""
+            raise UserError(f"{name}[{index}] is {str(text)[:50]!r}, expected a text{hint}")
+    return texts
+
+
+def _padded_length(longest: int, max_length: int, padding: str | int) -> int:
+    if isinstance(padding, int) and not isinstance(padding, bool) and padding > 0:
+        return min(-(-longest // padding) * padding, max_length)
+    if padding not in PADDINGS:
+        names = ", ".join(map(repr, PADDINGS))
+        raise UserError(f"padding={padding!r}; it is {names} or a number, to fill to its multiples")
+    return longest if padding == "longest" else max_length

@@ -1,9 +1,11 @@
 """A model of a few hundred weights and a batch that fits it."""
 
+import string
+
 import numpy as np
 import pytest
 
-from official_bert import BertConfig
+from official_bert import BertConfig, BertTokenizer
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +18,15 @@ def config() -> BertConfig:
         intermediate_size=32,
         max_position_embeddings=32,
     )
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> BertTokenizer:
+    """50 pieces, as many as `config` has rows."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*"a.,!?", "the", "cat", "dog", "sat", "sits", "on", "mat", "big", "red", "in"]
+    words += ["paris", "london", "france", "##ed"]
+    return BertTokenizer([*special, *words, *(f"##{letter}" for letter in string.ascii_lowercase)])
 
 
 @pytest.fixture(scope="session")

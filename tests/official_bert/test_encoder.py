@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf, softmax
 
-from official_bert import BertClassifier, BertEncoder, named_config
+from official_bert import BertClassifier, BertEncoder, UserError, named_config
 
 
 def numpy_encoder(encoder, inputs):
@@ -53,6 +53,53 @@ def numpy_encoder(encoder, inputs):
     if config.attention_direction == "left_to_right":
         summary = x[np.arange(len(x)), inputs["input_mask"].sum(1) - 1]
     return states, np.tanh(dense(summary, encoder.pooler))
+
+
+def test_attention_probabilities_when_asked(config, inputs):
+    encoder = BertEncoder(config, seed=0)
+    outputs = encoder(inputs, return_attention=True)
+    assert "attention_probabilities" not in encoder(inputs)
+    attention = outputs["attention_probabilities"]
+    assert [tuple(layer.shape) for layer in attention] == [(8, 2, 16, 16)] * 2
+    np.testing.assert_allclose(tf.reduce_sum(attention[0], -1), np.ones((8, 2, 16)), atol=1e-5)
+    assert not attention[1][1, :, :, 9:].numpy().any()  # nobody looks at padding
+    # The first block again, from its own weights.
+    x, part = outputs["hidden_states"][0], encoder.blocks[0].attention
+    query, key = (tf.reshape(layer(x), (8, 16, 2, 8)) for layer in (part.query, part.key))
+    scores = tf.einsum("bqhd,bkhd->bhqk", query, key).numpy() / np.sqrt(8)
+    scores = np.where(inputs["input_mask"][:, None, None, :] > 0, scores, -np.inf)
+    np.testing.assert_allclose(attention[0], softmax(scores, axis=-1), atol=1e-6)
+
+
+def test_mask_and_segments_by_default(config, inputs):
+    encoder = BertEncoder(config, seed=0)
+    ids = inputs["input_ids"]
+    full = {**inputs, "segment_ids": 0 * ids}
+    expected = encoder(full)["pooled_output"]
+    np.testing.assert_array_equal(encoder({"input_ids": ids})["pooled_output"], expected)
+    np.testing.assert_array_equal(encoder(ids)["pooled_output"], expected)
+    classifier = BertClassifier(encoder, 2, bilstm=True, seed=0)
+    np.testing.assert_array_equal(classifier(ids)["logits"], classifier(full)["logits"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attention_mask": 1}, "attention_mask; here it is input_mask"),
+        ({"input_mask": 1, "token_type_ids": 1}, "token_type_ids; here it is segment_ids"),
+        ({"input_ids": np.ones((2, 33), "int32")}, "33 tokens, but the model has 32 positions"),
+    ],
+)
+def test_inputs_of_another_library_or_too_long_are_named(config, change, message):
+    ids = np.ones((2, 8), "int32")
+    with pytest.raises(UserError, match=message):
+        BertEncoder(config)(
+            {"input_ids": ids, **{k: ids * v for k, v in change.items()}}
+            if "input_ids" not in change
+            else change
+        )
+    with pytest.raises(UserError, match="a model reads input_ids"):
+        BertEncoder(config)({"ids": ids})
 
 
 def perturb(model):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import official_bert
-from data_prep.tasks import sequences, squad
+from data_prep.tasks import squad
 from official_bert import (
     BertClassifier,
     BertConfig,
@@ -23,6 +23,7 @@ from official_bert import (
 )
 from official_bert.checkpoints.model_folder import LoadedModel, describe
 from official_bert.serving import export, load
+from official_bert.tokenization import sequences
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 VOCAB = [

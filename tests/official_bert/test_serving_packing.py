@@ -6,9 +6,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tasks import sequences, squad_windows
+from data_prep.tasks import squad_windows
 from official_bert.serving import packing
 from official_bert.serving.windows import windows
+from official_bert.tokenization import sequences
 
 CLS, SEP = 101, 102
 

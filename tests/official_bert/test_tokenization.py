@@ -204,3 +204,39 @@ class TestDecode:
         ids = [tokenizer.cls_id, TOY.index("un"), TOY.index("##want"), TOY.index("##ed")]
         ids += [tokenizer.mask_id, TOY.index("!"), tokenizer.sep_id, tokenizer.pad_id]
         assert tokenizer.decode(ids) == "unwanted [MASK]!"
+
+
+BATCH_WORDS = [*SPECIAL_TOKENS, "a", "b", "c", "##d"]
+
+
+def test_called_it_gives_what_a_model_reads():
+    tokenizer = BertTokenizer(BATCH_WORDS)
+    batch = tokenizer(["a b", "c"], ["c", "ad bd"])
+    assert batch["input_ids"].tolist() == [[2, 5, 6, 3, 7, 3, 0, 0], [2, 7, 3, 5, 8, 6, 8, 3]]
+    assert batch["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 0, 1, 1, 1, 1, 1]]
+    assert batch["input_mask"].tolist() == [[1] * 6 + [0, 0], [1] * 8]
+    assert {array.dtype for array in batch.values()} == {np.dtype("int32")}
+    assert tokenizer("a b")["input_ids"].tolist() == [[2, 5, 6, 3]]
+    assert tokenizer("a", padding="max_length", max_length=5)["input_mask"].tolist() == [
+        [1, 1, 1, 0, 0]
+    ]
+    assert tokenizer("a b", padding=8, max_length=30)["input_ids"].shape == (1, 8)
+    cut = tokenizer("a a b c", max_length=4, truncation="tail")
+    assert cut["input_ids"].tolist() == [[2, 6, 7, 3]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((["a", "a b c"],), {"max_length": 4}, "text 1 has 5 tokens .* truncation='head'"),
+        ((["a"], ["b", "c"]), {}, "1 texts, but 2 pairs"),
+        ((["a", 3],), {}, r"texts\[1\] is '3', expected a text"),
+        (([("a", "b")],), {}, "pairs go into the second argument"),
+        (([],), {}, "texts is empty"),
+        ((["a"],), {"padding": "short"}, "padding='short'; it is 'longest'"),
+        ((["a"],), {"truncation": "middle"}, "truncation='middle'"),
+    ],
+)
+def test_what_cannot_be_made_into_a_batch_is_named(arguments, options, message):
+    with pytest.raises(UserError, match=message):
+        BertTokenizer(BATCH_WORDS)(*arguments, **options)

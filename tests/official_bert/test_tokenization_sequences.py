@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import sequences
 from official_bert.errors import UserError
+from official_bert.tokenization import sequences
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 50))
