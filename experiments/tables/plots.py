@@ -4,6 +4,7 @@ import io
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
+PAPER = "#fdfcf9"  # the page's background
 
 
 def figures(results: dict) -> dict[str, tuple[str, str]]:
@@ -31,7 +32,8 @@ def figures(results: dict) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _pyplot():
+def pyplot():
+    """matplotlib.pyplot with the look of the reports."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -57,17 +59,18 @@ def _pyplot():
             "xtick.color": "#6a6a65",
             "ytick.color": "#6a6a65",
             "legend.frameon": False,
-            "figure.facecolor": "none",
-            "axes.facecolor": "none",
+            "figure.facecolor": PAPER,
+            "axes.facecolor": PAPER,
         }
     )
     return pyplot
 
 
-def _svg(figure) -> str:
+def svg(figure) -> str:
+    """The figure as SVG, which is then closed."""
     file = io.StringIO()
     figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-    _pyplot().close(figure)
+    pyplot().close(figure)
     text = file.getvalue()
     return text[text.index("<svg") :]
 
@@ -76,19 +79,10 @@ def _colour(labels: list[str], label: str) -> str:
     return _COLOURS[labels.index(label) % len(_COLOURS)]
 
 
-def _row_labels(results) -> list[str]:
-    """Rows and variants in order: a variant has the colour of the row that is named like it."""
-    labels = [row["label"] for row in results["rows"]]
-    for model in results["scale_facts"]["models"]:
-        if model["name"] not in labels:
-            labels.append(model["name"])
-    return labels
-
-
 def _pretraining(results) -> str:
-    pyplot = _pyplot()
-    labels = _row_labels(results)
-    figure, axes = pyplot.subplots(figsize=(8.2, 3.7), layout="constrained")
+    plt = pyplot()
+    labels = [model["name"] for model in results["scale_facts"]["models"]]
+    figure, axes = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     named = set()
     baselines = {
         m["name"]: m["heldout_baseline"]["masked_lm_loss"]
@@ -108,14 +102,14 @@ def _pretraining(results) -> str:
         axes.axhline(loss, color="#9a9a94", linestyle=(0, (4, 3)), linewidth=1)
     axes.set_xlabel("step")
     axes.set_ylabel("loss, nats a piece")
-    figure.legend(loc="outside lower left", ncols=4)
-    return _svg(figure)
+    figure.legend(loc="outside lower left", ncols=3)
+    return svg(figure)
 
 
 def _figure5(results) -> str:
-    pyplot = _pyplot()
+    plt = pyplot()
     labels = [curve["label"] for curve in results["curves"]]
-    figure, axes = pyplot.subplots(figsize=(8.2, 3.8))
+    figure, axes = plt.subplots(figsize=(5.6, 3.6))
     for curve in results["curves"]:
         points = curve["points"]
         if not points:
@@ -133,8 +127,8 @@ def _figure5(results) -> str:
         )
     axes.set_xlabel("pre-training steps")
     axes.set_ylabel(results["curves"][0]["column"])
-    axes.legend(loc="lower right")
-    return _svg(figure)
+    axes.legend(loc="best")
+    return svg(figure)
 
 
 def _perplexity_against_scores(results) -> str | None:
@@ -146,8 +140,8 @@ def _perplexity_against_scores(results) -> str | None:
     tasks = [c["label"] for c in results["columns"] if not c["heldout"]]
     if results["name"] != "table6" or heldout is None or not tasks:
         return None
-    pyplot = _pyplot()
-    figure, axes = pyplot.subplots(figsize=(8.2, 3.8))
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(5.6, 3.6))
     drawn = False
     for task in tasks:
         points = [
@@ -166,13 +160,13 @@ def _perplexity_against_scores(results) -> str | None:
             for x, y, name in points:
                 axes.annotate(name, (x, y), (4, 5), textcoords="offset points", fontsize=8)
     if not drawn:
-        pyplot.close(figure)
+        plt.close(figure)
         return None
     axes.set_xlabel("held-out perplexity (lower is better)")
     axes.set_ylabel("score on dev")
     axes.invert_xaxis()
     axes.legend(loc="best", ncols=len(tasks))
-    return _svg(figure)
+    return svg(figure)
 
 
 def _smooth(values: list[float], weight: float = 0.6) -> list[float]:

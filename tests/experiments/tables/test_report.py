@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments import report as command
-from experiments.tables import assemble, plots, report
+from experiments.tables import assemble, forest_plots, plots, report, score_tables, wording
 from experiments.tables.grid import Status
 from official_bert.errors import UserError
 
@@ -99,46 +99,116 @@ def lines_of(results):
     return report.text(results).splitlines()
 
 
-def test_ours_stand_above_the_papers_with_the_difference(results):
+def row_of(table, label):
+    return next(row for row in table if row[0].strip() == label)
+
+
+def test_ours_stand_above_the_papers_with_differences_from_the_first_row(results):
     lines = lines_of(results)
-    start = next(i for i, line in enumerate(lines) if line.startswith("BERT"))
-    assert re.split(r"\s{2,}", lines[start]) == [
-        "BERT", "5.00 ± 0.01 (2)", "59.7 ± 0.4 (3)", "16.9 (1)"
-    ]  # fmt: skip
-    assert lines[start + 1].split() == ["the", "paper's", "BERT", "88.4", "88.5"]
-    assert lines[start + 2].split() == ["difference", "−28.7", "−71.6"]
+    start = next(i for i, line in enumerate(lines) if line.startswith("No NSP"))
+    assert re.split(r"\s{2,}", lines[start]) == ["No NSP", "-", "56.1 ± 0.5 (3)", "failed"]
+    assert lines[start + 1].split() == ["the", "paper's", "No", "NSP", "84.9", "87.9"]
+    assert lines[start + 2].split() == ["less", "BERT", "−3.6", "(−3.5)"]
     assert any(line.split() == ["trivial", "baseline", "6.75", "50.9"] for line in lines)
     assert any("(paper) LTR & No NSP" in line and "77.8" in line for line in lines)
+
+
+def test_differences_stand_beside_the_papers(results):
+    header, no_nsp, random = score_tables.differences(results)
+    assert header[1:3] == ["QNLI: ours less BERT", "the paper's less BERT"]
+    assert no_nsp == ["No NSP", "−3.6", "−3.5", "", "−0.6"]
+    assert random == ["random", "−4.7", "", "−4.9", ""]
+    for row in results["rows"]:
+        row["cells"]["QNLI"]["paper"] = row["cells"]["SQuAD"]["paper"] = None
+    assert score_tables.differences(results) == []
 
 
 def test_a_failed_cell_is_a_visible_hole_with_its_reason(results):
     text = report.text(results)
     row = next(line for line in text.splitlines() if line.startswith("No NSP"))
     assert row.split()[-1] == "failed"
-    assert "No NSP, SQuAD: killed (signal 9)." in text
+    assert "No NSP, SQuAD: killed (signal 9)" in text
+    assert "- No NSP, SQuAD: killed (signal 9)" in report.markdown(results, {})
 
 
-def test_verdicts_lead_and_carry_effect_and_interval(results):
+def test_what_was_found_leads_and_says_why_the_rest_is_open(results):
+    assert wording.lead(results) == (
+        "Of 1 claim of the paper 1 is open. **Open**: Removing NSP hurts QNLI. 1 comparison is "
+        "open: 1 because no result for No NSP: killed."
+    )
+    claim = results["verdicts"][0]
+    claim["findings"][1] |= {"reason": "No NSP does not beat 3", "detectable": 4.25,
+                             "paper_effect": 0.6}  # fmt: skip
+    reproduced = dict(claim, verdict="reproduced", text="It helps.",
+                      mean_effect={"effect": 2.0, "low": 1.0, "high": 3.0})  # fmt: skip
+    results["verdicts"].append(reproduced)
+    said = wording.lead(results)
+    assert "1 is reproduced and 1 is open. **Reproduced**: It helps (+2.0 [1.0, 3.0])." in said
+    assert "1 because a row does not beat 3." in said
+    assert "at least 4.2" in said and "that large in none of them" in said
+
+
+def test_verdicts_lead_and_carry_effect_interval_and_the_papers(results):
     made = report.markdown(results, {})
-    assert made.index("not decided at this scale") < made.index("| QNLI")
-    assert "QNLI: BERT over No NSP +3.50 [1.25, 5.75]: the interval lies above 0" in made
-    page = report.html(made, {})
-    assert page.index("What the numbers say") < page.index("<table")
-    assert "+3.50 [1.25, 5.75]" in page
+    assert made.index("**not decided at this scale**") < made.index("| BERT")
+    assert "### 1. Removing NSP hurts QNLI.\n" in made
+    assert "| QNLI: BERT less No NSP | +3.50 [1.25, 5.75] | +3.5 | reproduced: the" in made
+    assert "detectable" not in made and "Holm" not in made
+    drawings = forest_plots.forests(results)
+    page = report.html(made, drawings)
+    assert page.index("paper's claims") < page.index("<table")
+    assert "+3.50 [1.25, 5.75]" in page and drawings["claim1"] in page
     assert '<strong class="open">not decided at this scale</strong>' in page
 
 
-def test_caption_states_the_scale_and_the_substitutions(results):
-    caption = report.caption(results)
-    for part in (
-        "2 layers, 128 wide, 4 heads",
-        "5,000 steps of 32 sequences of 64 (10.2 M tokens), 2 pre-trainings",
-        "54 MB of Wikipedia",
-        "QNLI: training set rebuilt.",
-        "QNLI 14,815 / 5,463",
-        "models of this size are small.",
-    ):
-        assert part in caption
+def test_power_p_and_footnotes_are_shown_where_they_are_known(results):
+    claim = results["verdicts"][0] | {"footnotes": ["One pre-training a row."]}
+    claim["findings"][0] |= {"detectable": 2.25, "p": 0.012, "holm": 0.024, "paper_effect": 3.25}
+    results["verdicts"] = [claim]
+    header, first, second = score_tables.findings(results, claim)
+    assert header[2:] == ["the paper's", "detectable", "p (Holm)", "verdict"]
+    assert first[2:5] == ["+3.2", "2.2", "0.012 (0.024)"] and second[2:5] == ["+0.6", "", ""]
+    assert "- One pre-training a row." in report.markdown(results, {})
+
+
+def test_a_loss_is_compared_in_the_direction_of_the_comparison(results):
+    finding = dict(results["verdicts"][0]["findings"][0], column="held-out loss")
+    for row, paper in zip(results["rows"], (3.0, 3.5), strict=False):
+        row["cells"]["held-out loss"]["paper"] = paper
+    assert score_tables.paper_effect(results, finding) == 0.5
+
+
+def test_a_forest_shows_single_pretrainings_and_the_papers_effect(results):
+    finding = results["verdicts"][0]["findings"][0]
+    assert forest_plots._by_pretraining(results, finding) == []
+    for row, values in zip(results["rows"], ((60.0, 59.0), (57.0, 55.0)), strict=False):
+        row["cells"]["QNLI"]["values"] = [[s, 1, v] for s, v in enumerate(values)]
+    assert forest_plots._by_pretraining(results, finding) == [3.0, 4.0]
+    assert forest_plots._by_pretraining(results, finding | {"worse": "random"}) == [5.0, 4.0]
+    drawing = forest_plots.forests(results)["claim1"]
+    assert "QNLI: BERT less No NSP" in drawing and "points by which" in drawing
+    assert "SQuAD: BERT less No NSP (no result)" in drawing
+
+
+def test_every_run_shows_its_own_score(results):
+    results["rows"][0]["cells"]["QNLI"]["values"] = [[1, 1, 59.5], [1, 2, 60.0], [2, 1, 59.6]]
+    table = score_tables.every_run(results)
+    assert row_of(table, "BERT, 1") == ["BERT, 1", "5.00 5.00", "59.5 60.0", "16.9"]
+    assert row_of(table, "BERT, 2") == ["BERT, 2", "", "59.6", ""]
+
+
+def test_facts_state_the_scale_and_the_substitutions(results):
+    facts = wording.facts(results)
+    assert facts[0].startswith("BERT: 2 layers, 128 wide, 4 heads")
+    assert facts[0].endswith("5,000 steps of 32 sequences of 64 (10.2 M tokens), 2 pre-trainings")
+    assert facts[1] == "Corpus: 54 MB of Wikipedia"
+    assert "QNLI: training set rebuilt; 14,815 training and 5,463 dev examples" in facts
+    assert "models of this size are small" in facts
+
+
+def test_markdown_keeps_bars_in_labels_and_alignment():
+    table = report._table([["a", "b"], ["x|y", "1.5"], ["  the paper's", "2"]])
+    assert table == ["| a | b |", "|---|---:|", "| x\\|y | 1.5 |", "| *the paper's* | *2* |"]
 
 
 def test_page_is_self_contained_and_well_formed(results, tmp_path):
@@ -147,7 +217,7 @@ def test_page_is_self_contained_and_well_formed(results, tmp_path):
     # Nothing is fetched: the only addresses are XML namespaces.
     assert not re.search(r'(src|href)="(?!#)', re.sub(r'(xlink:)?href="#[^"]*"', "", page))
     assert "Effect of &lt;tasks&gt;" in page
-    assert page.count("<svg") == 1
+    assert page.count("<svg") == 2
 
     class Balanced(HTMLParser):
         void = {"meta", "br", "img", "link", "hr", "path", "use", "rect", "circle"}
@@ -171,7 +241,7 @@ def test_page_is_self_contained_and_well_formed(results, tmp_path):
     parser = Balanced()
     parser.feed(page)
     assert parser.open == []
-    assert {p.name for p in (tmp_path / "plots").iterdir()} == {"pretraining.svg"}
+    assert {p.name for p in (tmp_path / "plots").iterdir()} == {"pretraining.svg", "claim1.svg"}
     assert "plots/pretraining.svg" in Path(paths["markdown"]).read_text()
 
 
@@ -222,9 +292,9 @@ def test_broken_results_are_refused(tmp_path, monkeypatch):
 
 def test_numbers_use_real_minus_signs_and_no_negative_zero(results):
     json.dumps(results)  # the fixture is what results.json could hold
-    assert report._format(-0.04, 1) == "0.0"
-    assert report._signed(-2.25, 1) in ("−2.2", "−2.3")
-    assert report._signed(1234.5, 1) == "+1,234.5"
+    assert wording.number(-0.04, 1) == "0.0"
+    assert wording.signed(-2.25, 1) in ("−2.2", "−2.3")
+    assert wording.signed(1234.5, 1) == "+1,234.5"
 
 
 def test_a_checkpoint_goes_by_the_end_of_its_path():

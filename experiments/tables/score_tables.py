@@ -1,0 +1,180 @@
+"""The tables of a report, as rows of text with a header: scores, differences, findings, runs."""
+
+import itertools
+
+from experiments.tables.wording import SHORT, comparison, interval, number, signed
+
+
+def yardstick(results: dict) -> dict:
+    """The row that the others are compared with: the paper prints its tables with it first."""
+    return results["rows"][0]
+
+
+def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
+    """A line of ours for each row, one of the paper's below where it has one.
+
+    Args:
+      with_differences: also a line of differences from the first row, the paper's in brackets.
+    """
+    columns = results["columns"]
+    rows = [["", *(_header(column) for column in columns)]]
+    first = yardstick(results)
+    for row in results["rows"]:
+        cells = [row["cells"][c["label"]] for c in columns]
+        rows.append(
+            [row["label"], *(_ours(cell, c) for cell, c in zip(cells, columns, strict=True))]
+        )
+        if any(cell["paper"] is not None for cell in cells):
+            paper = ["" if cell["paper"] is None else number(cell["paper"]) for cell in cells]
+            rows.append([f"  the paper's {row['paper_row']}", *paper])
+        if with_differences and row is not first:
+            found = [_difference(results, row, column) for column in columns]
+            if any(paper is not None for _, paper in found):
+                rows.append([f"  less {first['label']}", *(_beside(*pair) for pair in found)])
+    baselines = results["baselines"]
+    shown = [number(baselines[c["label"]], _digits(c)) if c["label"] in baselines else ""
+             for c in columns]  # fmt: skip
+    rows.append(["trivial baseline", *shown])
+    used = {row["paper_row"] for row in results["rows"]}
+    for label, numbers in (results["paper"]["rows"] if results["paper"] else {}).items():
+        cells = [numbers.get(c["paper_column"]) for c in columns]
+        if label not in used and any(cell is not None for cell in cells):
+            shown = ["" if cell is None else number(cell) for cell in cells]
+            rows.append([f"(paper) {label}", *shown])
+    return rows
+
+
+def differences(results: dict) -> list[list[str]]:
+    """Each row less the first, ours beside the paper's; empty where the paper has none to show."""
+    first = yardstick(results)
+    columns = [c for c in results["columns"] if first["cells"][c["label"]]["paper"] is not None]
+    others = [row for row in results["rows"] if row is not first]
+    found = [[_difference(results, row, column) for column in columns] for row in others]
+    if not any(paper is not None for line in found for _, paper in line):
+        return []
+    header = [""]
+    for column in columns:
+        header += [f"{_header(column)}: ours less {first['label']}",
+                   f"the paper's less {first['paper_row']}"]  # fmt: skip
+    rows = [header]
+    for row, line in zip(others, found, strict=True):
+        shown = ["" if value is None else signed(value) for pair in line for value in pair]
+        rows.append([row["label"], *shown])
+    return rows
+
+
+def findings(results: dict, verdict: dict) -> list[list[str]]:
+    """The comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
+
+    Columns of which nothing is known are left out.
+    """
+    rows = [["comparison", "ours [95 %]", "the paper's", "detectable", "p (Holm)", "verdict"]]
+    for f in verdict["findings"]:
+        numbers = [
+            interval(f),
+            _optional(paper_effect(results, f), signed),
+            _optional(f.get("detectable"), number),
+            _p_value(f),
+        ]
+        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {f['reason']}"])
+    kept = [any(row[i] for row in rows[1:]) for i in range(len(rows[0]))]
+    return [list(itertools.compress(row, kept)) for row in rows]
+
+
+def paper_effect(results: dict, finding: dict) -> float | None:
+    """The paper's difference for a comparison, in the direction that it names."""
+    if "paper_effect" in finding:
+        return finding["paper_effect"]
+    cells = {row["label"]: row["cells"] for row in results["rows"]}
+    better, worse = (
+        cells[finding[side]][finding["column"]]["paper"] for side in ("better", "worse")
+    )
+    if better is None or worse is None:
+        return None
+    column = next(c for c in results["columns"] if c["label"] == finding["column"])
+    return worse - better if column["lower_is_better"] else better - worse
+
+
+def pretrainings(results: dict) -> list[list[str]]:
+    """Every pre-training: its shape, steps and minutes, and what it reached on held-out text."""
+    rows = [[
+        "", "L / H / A", "steps", "tokens", "minutes", "held-out loss (frequencies alone)",
+        "perplexity", "NSP accuracy (majority)",
+    ]]  # fmt: skip
+    for model in results["scale_facts"]["models"]:
+        if not model.get("heldout_baseline"):
+            continue
+        alone = number(model["heldout_baseline"]["masked_lm_loss"], 2)
+        for seed, heldout in enumerate(model["heldout"], 1):
+            loss = _optional(heldout.get("masked_lm_loss"), lambda x: number(x, 3))
+            accuracy = _optional(heldout.get("next_sentence_accuracy"), lambda x: number(100 * x))
+            majority = number(100 * heldout.get("next_sentence_majority", 0))
+            rows.append([
+                f"{model['name']}, {seed}",
+                f"{model['layers']} / {model['hidden']} / {model['heads']}",
+                f"{model['steps']:,}",
+                f"{model['tokens'] / 1e6:.1f} M",
+                f"{model['minutes'][seed - 1]:.1f}",
+                loss and f"{loss} ({alone})",
+                _optional(heldout.get("masked_lm_perplexity"), number),
+                accuracy and f"{accuracy} ({majority})",
+            ])  # fmt: skip
+    return rows
+
+
+def every_run(results: dict) -> list[list[str]]:
+    """The score of every run: a line a row and pre-training seed, fine-tuning seeds in order."""
+    columns = results["columns"]
+    rows = [["pre-training seed", *(column["label"] for column in columns)]]
+    for row in results["rows"]:
+        runs = {c["label"]: row["cells"][c["label"]].get("values", []) for c in columns}
+        for seed in sorted({pretrain for values in runs.values() for pretrain, _, _ in values}):
+            shown = [
+                " ".join(number(v, _digits(c)) for p, _, v in runs[c["label"]] if p == seed)
+                for c in columns
+            ]
+            rows.append([f"{row['label']}, {seed}", *shown])
+    return rows
+
+
+def _difference(results, row, column) -> tuple[float | None, float | None]:
+    """(ours, the paper's): the row's number less that of the first row."""
+    cell, base = (r["cells"][column["label"]] for r in (row, yardstick(results)))
+    ours = cell["mean"] - base["mean"] if "mean" in cell and "mean" in base else None
+    papers = (cell["paper"], base["paper"])
+    return ours, None if None in papers else papers[0] - papers[1]
+
+
+def _beside(ours, paper) -> str:
+    if ours is None:
+        return ""
+    return signed(ours) + ("" if paper is None else f" ({signed(paper)})")
+
+
+def _header(column) -> str:
+    paper = column["paper_column"]
+    return column["label"] + (f" (paper: {paper})" if paper and paper != column["label"] else "")
+
+
+def _ours(cell, column) -> str:
+    if "mean" not in cell:
+        return "failed" if cell.get("hole", "not finished") != "not finished" else "-"
+    spread = ""
+    if cell["deviation"] is not None:
+        spread = f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], _digits(column))}"
+    return f"{number(cell['mean'], _digits(column))}{spread} ({len(cell['values'])})"
+
+
+def _digits(column) -> int:
+    return 1 if column["percent"] else 2
+
+
+def _optional(value, show) -> str:
+    return "" if value is None else show(value)
+
+
+def _p_value(finding) -> str:
+    p, holm = finding.get("p"), finding.get("holm")
+    if p is None:
+        return ""
+    return f"{p:.3f}" + ("" if holm is None else f" ({holm:.3f})")
