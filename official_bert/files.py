@@ -21,9 +21,9 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     that name is untouched.
 
     Raises:
-      UserError: the disk is full or the folder cannot be written.
+      UserError: the path is remote, the disk is full or the folder cannot be written.
     """
-    path = Path(path)
+    path = _local(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _readable_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,9 +45,9 @@ def atomic_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[
     """Yields a temporary folder beside `path` and renames it to `path` when the block succeeds.
 
     Raises:
-      UserError: `path` exists and `overwrite` is false, or it cannot be written.
+      UserError: `path` is remote, exists and `overwrite` is false, or cannot be written.
     """
-    path = Path(path)
+    path = _local(path)
     if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} exists already; choose another folder or pass --overwrite")
     with _readable_os_errors(path):
@@ -65,6 +65,13 @@ def sha256_file(path: str | os.PathLike) -> str:
     """The SHA-256 of the file's bytes, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _local(path: str | os.PathLike) -> Path:
+    # A Path of "gs://bucket/x" would be the local folder "gs:".
+    if "://" in str(path):
+        raise UserError(f"{path} is a remote path; this is written to local folders only")
+    return Path(path)
 
 
 def _replace_folder(new: Path, path: Path) -> None:
