@@ -46,6 +46,7 @@ class RecordOptions:
       num_shards: number of files; 0 follows from examples_per_shard.
       do_lower_case: of the tokeniser; must suit the vocabulary.
       held_out: share of documents whose records go to the folder `heldout` instead.
+      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
     """
 
     max_seq_length: int = 128
@@ -64,8 +65,10 @@ class RecordOptions:
     num_shards: int = 0
     do_lower_case: bool = True
     held_out: float = 0.0
+    invalid_utf8: str = "error"
 
     def __post_init__(self):
+        from data_prep.corpus.text_files import INVALID_UTF8
         from data_prep.pretraining.masking import MaskingRates
 
         for name, low, high in (
@@ -83,6 +86,10 @@ class RecordOptions:
                 raise UserError(f"{name}={value}: must be from {low} to {high}")
         if self.compression not in ("", "GZIP"):
             raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
+        if self.invalid_utf8 not in INVALID_UTF8:
+            raise UserError(
+                f"invalid_utf8={self.invalid_utf8!r}: must be one of {', '.join(INVALID_UTF8)}"
+            )
         MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
 
 
@@ -95,6 +102,7 @@ def create(
     overwrite: bool = False,
     token_store: str = "",
     keep_work: bool = False,
+    accept_input: bool = False,
     progress: bool = True,
     workers=None,
     **options,
@@ -110,6 +118,7 @@ def create(
       token_store: where the tokenised corpus is kept for other options and lengths; "" keeps it
         in `output` while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
+      accept_input: goes on where the input looks like no corpus (`corpus.input_look`).
       progress: bars on stderr.
       workers: what runs the tasks in place of local processes (see data_prep.jobs.beam).
       **options: fields of `RecordOptions`.
@@ -119,9 +128,10 @@ def create(
       "vocab_size", "vocab_sha256", "dynamic_masking", "compression", "seed", "counts" and "shards".
 
     Raises:
-      UserError: wrong options or input, or an `output` made with other options (the message lists
-        them).
+      UserError: wrong options or input, an input that is no corpus of sentences and documents, or
+        an `output` made with other options (the message lists them).
     """
+    from data_prep.corpus import input_look
     from data_prep.corpus.documents import expand_inputs
     from data_prep.jobs import storage
     from data_prep.jobs.output_folder import claim_folder
@@ -131,13 +141,21 @@ def create(
     inputs = expand_inputs(inputs)
     storage.load_vocab(vocab_path)  # says what is wrong with it before any work
     store_options = token_stores.store_options(
-        inputs, vocab_path, chosen.do_lower_case, chosen.held_out
+        inputs,
+        vocab_path,
+        chosen.do_lower_case,
+        chosen.held_out,
+        invalid_utf8=chosen.invalid_utf8,
     )
-    options = store_options | dataclasses.asdict(chosen)
+    options = {**store_options, **dataclasses.asdict(chosen)}
+    if chosen.invalid_utf8 == "error":
+        del options["invalid_utf8"]  # came later: records made before it are found again
     claim_folder(output, options, overwrite, "set of records")
     manifest_path = os.path.join(output, "manifest.json")
     if storage.exists(manifest_path):
         return storage.read_json(manifest_path)
+    if not accept_input:
+        input_look.check(inputs, chosen.max_seq_length)
 
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
@@ -156,6 +174,12 @@ def create(
             workers,
             overwrite,
         )
+        documents = sum(block["documents"] for block in store.blocks("train"))
+        if documents == 1 and not accept_input:
+            raise UserError(
+                "the input is one document, and random next sentences come from others; put blank "
+                "lines between documents, or pass --accept_input"
+            )
         manifest = None
         for split in ("heldout", "train"):  # the manifest of the training records comes last
             if store.blocks(split):
@@ -195,11 +219,13 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
             "random_next": sum(count["random_next"] for count in counts),
             "tokens": sum(count["tokens"] for count in counts),
             "predictions": sum(count["predictions"] for count in counts),
+            "cut_tokens": sum(count.get("cut_tokens", 0) for count in counts),
         }
         | {
             f"corpus_{name}": sum(block[name] for block in store.blocks(split))
             for name in ("documents", "sentences", "tokens")
-        },
+        }
+        | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {}),
         "shards": files,
     }
     with storage.writing(os.path.join(folder, "vocab.txt")) as file:
@@ -247,6 +273,7 @@ def _define_flags():
         "num_shards": "Number of files; 0: from --examples_per_shard.",
         "do_lower_case": "Lower-case and strip accents, for uncased vocabularies.",
         "held_out": "Share of documents whose records go to OUTPUT/heldout.",
+        "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
     }
     define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
     for name, text in texts.items():
@@ -257,6 +284,7 @@ def _define_flags():
     flags.DEFINE_string(
         "token_store", "", "Keep the tokenised corpus in this folder, for other lengths or options."
     )
+    flags.DEFINE_bool("accept_input", False, "Go on where the input looks like no corpus.")
     flags.DEFINE_string(
         "runner", "", "Run on Apache Beam with this runner: DirectRunner, DataflowRunner, ..."
     )
@@ -278,15 +306,24 @@ def main(_):
         num_workers=values.num_workers,
         overwrite=values.overwrite,
         token_store=values.token_store,
+        accept_input=values.accept_input,
         workers=workers,
         **{field.name: values[field.name].value for field in dataclasses.fields(RecordOptions)},
     )
     counts = manifest["counts"]
+    examples = max(1, counts["examples"])
+    cut = counts.get("cut_tokens", 0)
     print(
-        f"{counts['examples']:,} examples in {len(manifest['shards'])} shards, "
-        f"{sum(shard['bytes'] for shard in manifest['shards']) / 1e6:,.1f} MB, from "
-        f"{counts['corpus_documents']:,} documents; random next sentence in "
-        f"{counts['random_next'] / max(1, counts['examples']):.1%}: {values.output}"
+        f"read: {counts['corpus_documents']:,} documents of "
+        f"{counts['corpus_sentences'] / max(1, counts['corpus_documents']):.1f} sentences of "
+        f"{counts['corpus_tokens'] / max(1, counts['corpus_sentences']):.1f} tokens"
+        + (f"; {counts['invalid_utf8']:,} lines not UTF-8" if "invalid_utf8" in counts else "")
+    )
+    print(
+        f"made: {counts['examples']:,} examples in {len(manifest['shards'])} shards, "
+        f"{sum(shard['bytes'] for shard in manifest['shards']) / 1e6:,.1f} MB; random next "
+        f"sentence in {counts['random_next'] / examples:.1%}, "
+        f"{cut / max(1, cut + counts['tokens']):.1%} of the tokens cut off: {values.output}"
     )
 
 

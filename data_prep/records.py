@@ -113,6 +113,7 @@ def _serialized(records, seed, shuffle, epochs, start):
     import tensorflow as tf
 
     files = tf.constant(records.files)
+    read_file = _file_reader(records)
     first_window, first_offset = divmod(start.offset, _WINDOW)
 
     def read_epoch(epoch):
@@ -130,9 +131,7 @@ def _serialized(records, seed, shuffle, epochs, start):
     def read_shard(epoch, shard, resumed):
         skipped = tf.where(resumed, tf.constant(first_window, tf.int64), 0)
         offset = tf.where(resumed, first_offset, 0)
-        raw = tf.data.TFRecordDataset(
-            files[shard], compression_type=records.compression, buffer_size=1 << 20
-        )
+        raw = read_file(files[shard])
         windows = raw.skip(skipped * _WINDOW).batch(_WINDOW).enumerate()
 
         def arrange(index, window):
@@ -145,6 +144,24 @@ def _serialized(records, seed, shuffle, epochs, start):
 
     last = epochs if epochs is not None else 2**62
     return tf.data.Dataset.range(start.epoch, last).flat_map(read_epoch)
+
+
+def _file_reader(records):
+    """From a path, a tensor, to a dataset of its serialised examples."""
+    import tensorflow as tf
+
+    from data_prep.jobs import storage
+    from data_prep.pretraining.record_files import read_records
+
+    if storage.read_by_tensorflow(records.files[0]):
+        return lambda path: tf.data.TFRecordDataset(
+            path, compression_type=records.compression, buffer_size=1 << 20
+        )
+    return lambda path: tf.data.Dataset.from_generator(
+        lambda name: read_records(name.decode(), records.compression),
+        output_signature=tf.TensorSpec([], tf.string),
+        args=(path,),
+    )
 
 
 def _parser(records):

@@ -1,11 +1,13 @@
 """Text to one sentence a line, a blank line between documents: the corpus format of the paper.
 
-    python -m data_prep.sentences --input='books/*.txt' --output=corpus
-    python -m data_prep.sentences --input='wiki_*.gz' --output=corpus --documents=articles
+    python -m data_prep.sentences --input='books/*.txt' --output=corpus --documents=chapters
+    python -m data_prep.sentences --input=extracted --output=corpus            # WikiExtractor's
+    python -m data_prep.sentences --input='c4/*.json.gz' --output=corpus --text_field=text
     python -m data_prep.sentences --input='zh/*.txt' --output=corpus --documents=files --language=zh
 
-`--documents` says where documents begin (`data_prep.corpus.text_layout`): at chapter headings, at
-blank lines, at every line, or at files. Each input file becomes one output file, plain or gzip.
+`--documents` says where documents begin (`data_prep.corpus.sources`): at chapter headings, at blank
+lines, at every line, or at files. It may be left out where the text shows it: books of numbered
+chapters, WikiExtractor's output, JSON Lines and Parquet. Each input file becomes one output file.
 Corpora of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en
 (`data_prep.corpus.tfds_corpora`).
 """
@@ -16,13 +18,15 @@ import io
 import os
 import re
 import time
+from collections import Counter
 
 from absl import flags
 
-from data_prep.corpus import text_layout, tfds_corpora
+from data_prep.corpus import sources, tfds_corpora
 from data_prep.corpus.documents import expand_inputs
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.sources import LAYOUTS
+from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.processes import Processes, available_cores
@@ -32,27 +36,31 @@ from official_bert.errors import UserError
 
 __all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
-LAYOUTS = ("chapters", "articles", "files", "lines")
-
-# Written without blanks between words: wrapped lines are joined without one.
-_NO_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu")
-
 
 def split_file(
     source: str,
     target: str | os.PathLike,
-    layout: str = "chapters",
+    layout: str,
     language: str = "en",
     title_lines: int = 1,
     section_titles: bool = False,
+    text_field: str = "",
+    invalid_utf8: str = "error",
 ) -> dict[str, int]:
-    """Writes one text file as sentences; gzip where `target` ends in .gz.
+    """Writes one source as sentences; gzip where `target` ends in .gz.
+
+    Args:
+      source, layout, ...: see `data_prep.corpus.sources.documents`.
 
     Returns:
-      {"documents", "sentences", "characters"}, counts of what was written.
+      {"documents", "sentences", "characters"}, counts of what was written, and of what was read:
+      "characters_read", and "invalid_utf8" (lines) where that is no error.
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
-    found = _documents(source, layout, language, title_lines, section_titles)
+    read = Counter()
+    found = sources.documents(
+        source, layout, language, title_lines, section_titles, text_field, invalid_utf8, read
+    )
     with _text_writer(str(target)) as file:
         for document in found:
             sentences = [s for paragraph in document for s in split_sentences(paragraph, language)]
@@ -64,13 +72,14 @@ def split_file(
             counts["documents"] += 1
             counts["sentences"] += len(sentences)
             counts["characters"] += sum(map(len, sentences))
-    return counts
+    counts["characters_read"] = read["characters_read"]
+    return counts if invalid_utf8 == "error" else counts | {"invalid_utf8": read["invalid_utf8"]}
 
 
 def split_files(
     inputs: str | list[str],
     output: str | os.PathLike,
-    layout: str = "chapters",
+    layout: str = "",
     language: str = "en",
     title_lines: int = 1,
     section_titles: bool = False,
@@ -78,6 +87,8 @@ def split_files(
     num_workers: int = 1,
     overwrite: bool = False,
     progress: bool = False,
+    text_field: str = "",
+    invalid_utf8: str = "error",
 ) -> dict[str, dict[str, int]]:
     """Splits every input file into `output`, beside a sentences.json of options and counts.
 
@@ -85,16 +96,18 @@ def split_files(
     since, are skipped: an interrupted call continues. A file's bytes do not depend on
     `num_workers`.
 
+    Args:
+      layout: "" for what the text shows (`sources.find_layout`).
+
     Returns:
       Counts of each output file, as `split_file`, by name.
 
     Raises:
-      UserError: an unknown layout, inputs as `expand_inputs`, `output` made with other options
-        (unless `overwrite`), or nothing in any file.
+      UserError: an unknown layout or none where the text shows none, inputs as `expand_inputs`,
+        `output` made with other options (unless `overwrite`), or nothing in any file.
     """
-    if layout not in LAYOUTS:
-        raise UserError(f"--documents={layout}: choose one of {', '.join(LAYOUTS)}")
     paths = _expand(inputs)
+    layout = sources.find_layout(paths, layout, text_field)
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     options = {
@@ -105,6 +118,9 @@ def split_files(
         "compress": compress,
         "splitter": splitter_version(language),
     }
+    # Options that came later are left out at their defaults: older outputs are found again.
+    options |= {"text_field": text_field} if text_field else {}
+    options |= {"invalid_utf8": invalid_utf8} if invalid_utf8 != "error" else {}
     record = os.path.join(output, "sentences.json")
     before = None if overwrite else earlier(record, options, output, "options")
     done = before["files"] if before else {}
@@ -118,7 +134,7 @@ def split_files(
         else:
             todo[name] = (source, state)
 
-    arguments = (layout, language, title_lines, section_titles)
+    arguments = (layout, language, title_lines, section_titles, text_field, invalid_utf8)
     last_saved = 0.0
     try:
         for name, counts in _run(todo, output, arguments, num_workers, progress, len(entries)):
@@ -144,20 +160,6 @@ def _expand(inputs: str | list[str]) -> list[str]:
     for name in inputs:
         found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
     return found or expand_inputs(inputs)
-
-
-def _documents(source, layout, language, title_lines, section_titles):
-    if tfds_corpora.is_tfds(source):
-        return tfds_corpora.documents(source)
-    lines = text_lines(source)
-    join = "" if language.split("-")[0] in _NO_BLANKS else " "
-    if layout == "chapters":
-        return text_layout.chapters(lines, join)
-    if layout == "articles":
-        return text_layout.articles(lines, title_lines, section_titles)
-    if layout == "files":
-        return text_layout.whole_file(lines, join)
-    return text_layout.each_line(lines)
 
 
 @contextlib.contextmanager
@@ -197,8 +199,8 @@ def _output_names(paths: list[str], compress: bool) -> list[str]:
     """A flat name for each input: its own, or with its folders where two inputs share one."""
 
     def name(path):
-        stem = re.sub(r"\.gz$", "", path)
-        stem = re.sub(r"\.txt$", "", stem)
+        stem = re.sub(r"\.(gz|bz2|xz|zst)$", "", path)
+        stem = re.sub(r"\.(txt|jsonl|parquet)$", "", stem)
         return stem + (".txt.gz" if compress else ".txt")
 
     # "tfds:wiki40b/en@train[20000:40000]" becomes "wiki40b-en-train-000020000".
@@ -237,13 +239,36 @@ def _input_state(path: str) -> dict:
     }
 
 
+def report(files: dict[str, dict[str, int]]) -> list[str]:
+    """What was read and written, a line each; from the result of `split_files`."""
+    total = Counter()
+    for counts in files.values():
+        total.update({name: number for name, number in counts.items() if name != "input"})
+    documents = max(1, total["documents"])
+    kept = total["characters"] / max(1, total["characters_read"])
+    lines = [
+        f"{len(files)} files, {total['documents']:,} documents, {total['sentences']:,} sentences "
+        f"({total['sentences'] / documents:.1f} a document), {total['characters'] / 1e6:.1f} M "
+        f"characters: {kept:.0%} of those read"
+    ]
+    if total["invalid_utf8"]:
+        lines.append(f"{total['invalid_utf8']:,} lines held bytes that are not UTF-8")
+    empty = [name for name, counts in files.items() if not counts["documents"]]
+    if empty:
+        lines.append(
+            f"no document in {len(empty)} files, by the layout that was asked for: "
+            f"{', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}"
+        )
+    return lines
+
+
 def main(argv) -> None:
     del argv
     start = time.monotonic()
     files = split_files(
         FLAGS.input,
         FLAGS.output,
-        layout=FLAGS.documents,
+        layout=FLAGS.documents or "",
         language=FLAGS.language,
         title_lines=FLAGS.title_lines,
         section_titles=FLAGS.section_titles,
@@ -251,16 +276,11 @@ def main(argv) -> None:
         num_workers=FLAGS.num_workers,
         overwrite=FLAGS.overwrite,
         progress=True,
+        text_field=FLAGS.text_field,
+        invalid_utf8=FLAGS.invalid_utf8,
     )
-    total = {
-        key: sum(counts[key] for counts in files.values())
-        for key in ("documents", "sentences", "characters")
-    }
-    print(
-        f"{FLAGS.output}: {len(files)} files, {total['documents']:,} documents, "
-        f"{total['sentences']:,} sentences, {total['characters'] / 1e6:.1f} M characters "
-        f"in {time.monotonic() - start:.1f} s"
-    )
+    first, *others = report(files)
+    print(f"{FLAGS.output}: {first}, in {time.monotonic() - start:.1f} s", *others, sep="\n")
 
 
 FLAGS = flags.FLAGS
@@ -270,18 +290,23 @@ def define_flags() -> None:
     flags.DEFINE_list(
         "input",
         None,
-        "Text files or globs, plain or gzip, or corpora of TensorFlow Datasets "
+        "Files, folders or globs, plain or packed, or corpora of TensorFlow Datasets "
         "(tfds:wikipedia/20230601.en), whose documents need no --documents.",
         required=True,
     )
     flags.DEFINE_string("output", None, "Folder for the sentence files.", required=True)
     flags.DEFINE_enum(
         "documents",
-        "chapters",
+        None,
         LAYOUTS,
         "Where documents begin. chapters: at the headings of a book, whose paragraphs are "
         "separated by blank lines. articles: at blank lines; a line is a paragraph, the first the "
-        "title. files: a file is a document. lines: a line is a document.",
+        "title. files: a file is a document. lines: a line is a document. wikiextractor: its "
+        "blocks. rows: of JSON Lines or Parquet. By default what the text shows.",
+    )
+    flags.DEFINE_string("text_field", "", "Of rows: the field of the text; by default 'text'.")
+    flags.DEFINE_enum(
+        "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
     )
     flags.DEFINE_string("language", "en", "ISO 639 code: en, de, zh, ko, ...")
     flags.DEFINE_integer("title_lines", 1, "Title lines of an article, left out.", lower_bound=0)

@@ -15,21 +15,23 @@ then all other pieces, most used first, as in the released vocabularies.
 
 import functools
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from absl import flags
 
+from data_prep.corpus import input_look
 from data_prep.corpus.documents import expand_inputs
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.tokenization import SPECIAL_TOKENS, write_vocab
+from official_bert.tokenization import SPECIAL_TOKENS
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, basic_tokenize
 
 _LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
@@ -51,6 +53,7 @@ def learn_vocab(
     character_coverage: float | None = None,
     num_workers: int = 1,
     progress: bool = False,
+    invalid_utf8: str = "error",
 ) -> list[str]:
     """Learns a vocabulary from text files.
 
@@ -63,6 +66,7 @@ def learn_vocab(
         pieces; a word with a rarer one is [UNK]. None: 0.99999 from 20,000 entries on, else 0.9999.
       num_workers: processes that count words.
       progress: show a bar on stderr.
+      invalid_utf8: see `text_files.decode_lines`.
 
     Returns:
       The pieces; the position is the id.
@@ -71,7 +75,7 @@ def learn_vocab(
       UserError: inputs as in `expand_inputs`, a vocab_size that is too small for the special tokens
         and characters, or too large for the text.
     """
-    counts = count_words(inputs, do_lower_case, num_workers, progress)
+    counts = count_words(inputs, do_lower_case, num_workers, progress, invalid_utf8)
     return vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
 
 
@@ -80,26 +84,31 @@ def count_words(
     do_lower_case: bool = True,
     num_workers: int = 1,
     progress: bool = False,
+    invalid_utf8: str = "error",
 ) -> dict[str, int]:
     """How often each word of the basic tokeniser occurs in the files.
 
     Where more than 4 million different words turn up, the rarest are forgotten on the way.
 
     Raises:
-      UserError: as `expand_inputs`, or the files hold no word.
+      UserError: as `expand_inputs`, the files are no plain text, or hold no word.
     """
     paths = expand_inputs(inputs)
-    total = Counter()
-    count = functools.partial(_count_file, do_lower_case=do_lower_case)
+    input_look.check(paths)
+    total, invalid = Counter(), 0
+    count = functools.partial(_count_file, do_lower_case=do_lower_case, invalid_utf8=invalid_utf8)
     with (
         Processes(min(num_workers, len(paths))) as processes,
         progress_bar(progress, total=len(paths), unit="file", leave=False) as bar,
     ):
         # In the files' order, so that sums never depend on timing.
-        for counts in processes.map(count, paths):
+        for counts, file_invalid in processes.map(count, paths):
             total.update(counts)
             _forget_rare(total)
+            invalid += file_invalid
             bar.update()
+    if invalid:
+        print(f"{invalid:,} lines held bytes that are not UTF-8", file=sys.stderr)
     if not total:
         raise UserError(f"no word in the input ({len(paths)} files)")
     return dict(total)
@@ -143,16 +152,16 @@ def _reserved(num_unused: int) -> list[str]:
     return [pad, *unused[:before], *others, *unused[before:]]
 
 
-def _count_file(path: str, do_lower_case: bool) -> dict[str, int]:
+def _count_file(path: str, do_lower_case: bool, invalid_utf8: str) -> tuple[dict[str, int], int]:
     # Text repeats its blank-separated chunks, so each is taken apart once for all its occurrences.
-    chunks, words = Counter(), Counter()
-    for line in text_lines(path):
+    chunks, words, lines = Counter(), Counter(), Counter()
+    for line in text_lines(path, invalid_utf8, lines):
         chunks.update(line.split(" "))
         if len(chunks) > _MAX_CHUNKS:
             _count_chunks(chunks, words, do_lower_case)
             _forget_rare(words)
     _count_chunks(chunks, words, do_lower_case)
-    return dict(words)
+    return dict(words), lines["invalid_utf8"]
 
 
 def _count_chunks(chunks: Counter, words: Counter, do_lower_case: bool) -> None:
@@ -190,6 +199,8 @@ def main(argv) -> None:
         "num_unused": FLAGS.num_unused,
         "character_coverage": FLAGS.character_coverage,
     }
+    if FLAGS.invalid_utf8 != "error":  # came later: vocabularies made before it are found again
+        options["invalid_utf8"] = FLAGS.invalid_utf8
     record = f"{FLAGS.output}.json"
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
         if earlier(record, options, FLAGS.output) is None:
@@ -199,9 +210,9 @@ def main(argv) -> None:
             )
         print(f"{FLAGS.output} is finished already")
         return
-    counts = count_words(paths, FLAGS.do_lower_case, FLAGS.num_workers, progress=True)
+    counts = count_words(paths, FLAGS.do_lower_case, FLAGS.num_workers, True, FLAGS.invalid_utf8)
     vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
-    write_vocab(FLAGS.output, vocab)
+    storage.write_vocab(FLAGS.output, vocab)
     storage.write_json(record, options)
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {sum(counts.values()):,} words "
@@ -225,6 +236,9 @@ def define_flags() -> None:
         None,
         "Share of the text whose characters become entries; by default 0.99999 from 20,000 "
         "entries on, else 0.9999. Words with other characters will be [UNK].",
+    )
+    flags.DEFINE_enum(
+        "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
     )
     flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")

@@ -33,9 +33,9 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     that name is untouched. When this returns, the file would survive a loss of power.
 
     Raises:
-      UserError: the disk is full or the folder cannot be written.
+      UserError: the path is remote, the disk is full or the folder cannot be written.
     """
-    path = Path(path)
+    path = _local(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _readable_os_errors(path):
         _make_folders(path.parent)
@@ -61,9 +61,9 @@ def atomic_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[
     returns, the new one would survive a loss of power.
 
     Raises:
-      UserError: `path` exists and `overwrite` is false, or it cannot be written.
+      UserError: `path` is remote, exists and `overwrite` is false, or cannot be written.
     """
-    path = Path(path)
+    path = _local(path)
     recover_folder(path)
     if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} exists already; choose another folder or pass --overwrite")
@@ -149,6 +149,13 @@ def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> P
     if not plain:
         raise UserError(f"{source}: it names the file {name!r}, which is outside of {folder}")
     return path
+
+
+def _local(path: str | os.PathLike) -> Path:
+    # A Path of "gs://bucket/x" would be the local folder "gs:".
+    if "://" in str(path):
+        raise UserError(f"{path} is a remote path; this is written to local folders only")
+    return Path(path)
 
 
 def _make_folders(folder: Path) -> None:

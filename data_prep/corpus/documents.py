@@ -5,11 +5,15 @@ and `data_prep.wikipedia` write.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from official_bert.errors import UserError
+
+# Files of a folder that are no text of its corpus.
+_NO_TEXT = re.compile(r"[._].*|(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
 
 
 def documents(paths: str | Iterable[str]) -> Iterator[list[str]]:
@@ -50,11 +54,12 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
     Args:
       globs: one string (several patterns separated by commas) or a list of such strings. `**`
-        matches folders at any depth. A path that exists is taken as it is, whatever characters it
-        has. Remote patterns ("gs://...") go through tf.io.gfile.
+        matches folders at any depth. A folder stands for the files below it, without hidden ones
+        and those that the commands write beside texts. A path that exists is taken as it is,
+        whatever characters it has. Remote paths ("gs://...") go through `storage`.
 
     Raises:
-      UserError: nothing given, a pattern that matches no file, or a folder.
+      UserError: nothing given, or a pattern that matches no file.
     """
     globs = [globs] if isinstance(globs, str) else list(globs)
     patterns = []
@@ -74,9 +79,8 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
 def _matches(pattern: str) -> list[str]:
     if storage.is_directory(pattern):
-        raise UserError(
-            f"{pattern} is a folder; give its files, for example {os.path.join(pattern, '*')!r}"
-        )
+        below = storage.matches(os.path.join(pattern.rstrip("/"), "**", "*"))
+        return [path for path in below if not _NO_TEXT.fullmatch(os.path.basename(path))]
     return [pattern] if storage.exists(pattern) else storage.matches(pattern)
 
 

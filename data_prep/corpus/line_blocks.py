@@ -7,7 +7,7 @@ once, whole, and each is found without reading the others. Packed files cannot b
 
 from collections.abc import Iterator
 
-from data_prep.corpus.text_files import BYTE_ORDER_MARK, is_packed, open_bytes
+from data_prep.corpus.text_files import BYTE_ORDER_MARK, is_plain, open_bytes
 
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 
@@ -15,7 +15,7 @@ _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor
 def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]:
     """Stretches of about `wanted` bytes of a file of `size` bytes; None stands for its end."""
     number = size // wanted
-    if number < 2 or is_packed(path):
+    if number < 2 or not is_plain(path):
         return [(0, None)]
     edges = [size * index // number for index in range(number)]
     return list(zip(edges, [*edges[1:], None], strict=True))

@@ -1,41 +1,57 @@
 """Text files, wherever they lie and however they are packed: their bytes and their lines.
 
 Corpora, vocabularies and tasks all read text here, so that a file is understood, and refused, in
-one way.
+one way. The first bytes tell gzip, bzip2, xz, Zstandard and UTF-16 (or UTF-32), whatever the name.
 """
 
 import bz2
+import codecs
 import gzip
 import io
+import lzma
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from data_prep.jobs import storage
 from official_bert.errors import UserError
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
 
 
 class DamagedFile(UserError):
     """A packed file cannot be unpacked to its end."""
 
 
-def text_lines(path: str) -> Iterator[str]:
-    """Yields the lines of one UTF-8 file, plain or packed, without their line ends.
+def text_lines(
+    path: str, invalid_utf8: str = "error", counts: Counter | None = None
+) -> Iterator[str]:
+    """Yields the lines of one text file, plain or packed, without their line ends.
 
     Only a newline ends a line (with or without a carriage return), as in the original; other
     Unicode separators stay inside it. A byte order mark at the start of the file is dropped.
+
+    Args:
+      invalid_utf8, counts: see `decode_lines`.
 
     Raises:
       UserError: as `open_bytes`, the file is damaged, or is not UTF-8 (with the line).
     """
     with open_bytes(path) as file:
-        for _, line in decode_lines(file, path):
+        for _, line in decode_lines(file, path, invalid_utf8, counts):
             yield line
 
 
-def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line) of an open binary file or stream; `name` is what errors call it.
+def decode_lines(
+    lines: Iterable[bytes], name: str, invalid_utf8: str = "error", counts: Counter | None = None
+) -> Iterator[tuple[int, str]]:
+    """(line number from 1, line) of an open binary file or stream.
+
+    Args:
+      name: what errors call it.
+      invalid_utf8: of INVALID_UTF8, what becomes of bytes that are no UTF-8: U+FFFD or nothing.
+      counts: gets under "invalid_utf8" how many lines had such bytes.
 
     Raises:
       UserError: a line is not UTF-8.
@@ -46,50 +62,62 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name} line {number}: byte {line[error.start]:#04x} at column {error.start + 1} "
-                f"is not UTF-8; convert the file, for example with: iconv -f LATIN1 -t UTF-8"
-            ) from None
+            if invalid_utf8 == "error":
+                raise UserError(
+                    f"{name} line {number}: byte {line[error.start]:#04x} at column "
+                    f"{error.start + 1} is not UTF-8; convert the file, for example with: iconv "
+                    f"-f LATIN1 -t UTF-8, or where such bytes are few pass --invalid_utf8=replace"
+                ) from None
+            text = line.decode("utf-8", invalid_utf8)
+            if counts is not None:
+                counts["invalid_utf8"] += 1
         yield number, text.rstrip("\r\n")
 
 
 def open_bytes(path: str) -> io.BufferedReader:
-    """Opens a file, local or remote, as its unpacked bytes; gzip and bz2 are told by content.
+    """Opens a file, local or remote, as its content: unpacked, and UTF-8 where it was UTF-16.
 
-    A file that `is_packed` cannot be sought in.
+    Only a file that `is_plain` can be sought in.
 
     Raises:
-      UserError: the file is missing, is a folder or cannot be opened.
+      UserError: the file is missing, is a folder, cannot be opened, or is of a kind that is not
+        read here.
       DamagedFile: when it is read.
     """
-    file = storage.reading(path)
-    kind = _packed_kind(file)
-    if kind is None:
-        return file
-    # The outer buffer makes reading by lines three times as fast.
-    return io.BufferedReader(_Unpacked(path, kind, file), 1 << 20)
+    content = storage.reading(path)
+    try:
+        while kind := _kind(content, path):
+            # The outer buffer makes reading by lines three times as fast.
+            content = io.BufferedReader(_Content(path, kind, content), 1 << 20)
+    except UserError:
+        content.close()
+        raise
+    return content
 
 
-def is_packed(path: str) -> bool:
-    """Whether a file is a gzip or bz2 file."""
+def is_plain(path: str) -> bool:
+    """Whether a file's bytes are its text: neither packed nor UTF-16."""
     with storage.reading(path) as file:
-        return _packed_kind(file) is not None
+        return _kind(file, path) is None
 
 
-# How the files begin, and who reads them.
-_KINDS = {
-    b"\x1f\x8b": ("gzip", lambda file: gzip.GzipFile(fileobj=file)),
-    b"BZh": ("bz2", bz2.BZ2File),  # reads all streams of a multistream file
-}
+def _kind(file: io.BufferedReader, path: str):
+    """(name, function of the file that gives its content) by the first bytes; None for text."""
+    start = file.peek(10)[:10]
+    for magic, name, unpack in _KINDS:
+        if start.startswith(magic) and (name != "bzip2" or start[4:] in _BZIP2_BLOCKS):
+            return name, unpack
+    if start.startswith((b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!")):
+        raise UserError(f"{path} is an archive of files; unpack it first")
+    if len(start) >= 4 and not any(start[1:4:2]) and all(start[0:4:2]):
+        return "UTF-16", lambda file: _Utf8Of(file, "utf-16-le")
+    if len(start) >= 4 and not any(start[0:4:2]) and all(start[1:4:2]):
+        return "UTF-16", lambda file: _Utf8Of(file, "utf-16-be")
+    return None
 
 
-def _packed_kind(file: io.BufferedReader):
-    start = file.peek(8)
-    return next((kind for magic, kind in _KINDS.items() if start.startswith(magic)), None)
-
-
-class _Unpacked(io.RawIOBase):
-    """The content of a packed file; closes the file under it and says when it is damaged."""
+class _Content(io.RawIOBase):
+    """The content of a file that is not plain; closes that file and says when it is damaged."""
 
     def __init__(self, path: str, kind, file):
         self._path, self._file = path, file
@@ -102,13 +130,91 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer):
         try:
             return self._content.readinto(buffer)
-        except (EOFError, OSError, ValueError, zlib.error) as error:
+        except UserError:
+            raise
+        except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             raise DamagedFile(
                 f"{self._path} is a damaged or truncated {self._name} file: {error}"
             ) from None
 
     def close(self):
         if not self.closed:
-            self._content.close()
             self._file.close()
         super().close()
+
+
+class _Pieces(io.RawIOBase):
+    """A stream of the pieces that `_piece` gives: bytes, b"" for none yet, None at the end."""
+
+    _ready = memoryview(b"")
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        while not self._ready:
+            piece = self._piece()
+            if piece is None:
+                return 0
+            self._ready = memoryview(piece)
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
+class _Utf8Of(_Pieces):
+    """UTF-8 of a file in another encoding."""
+
+    def __init__(self, file, encoding):
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)()
+
+    def _piece(self):
+        data = self._file.read(1 << 17)
+        text = self._decoder.decode(data, final=not data)
+        return text.encode("utf-8") if data or text else None
+
+
+class _Zstandard(_Pieces):
+    """The content of a Zstandard file of one or more frames."""
+
+    def __init__(self, file):
+        try:
+            import zstandard
+        except ImportError:
+            raise UserError(
+                f"{getattr(file, 'name', 'the file')} is a Zstandard file: pip install "
+                "'official-bert[zstd]', or unpack it"
+            ) from None
+        self._new_frame = lambda: zstandard.ZstdDecompressor().decompressobj()
+        self._error = zstandard.ZstdError
+        self._file, self._frame, self._rest = file, None, b""
+
+    def _piece(self):
+        data = self._rest or self._file.read(1 << 17)
+        if not data:
+            if self._frame is not None and not self._frame.eof:
+                raise EOFError("it ends within a frame")
+            return None
+        if self._frame is None or self._frame.eof:
+            self._frame = self._new_frame()
+        try:
+            piece = self._frame.decompress(data)
+        except self._error as error:
+            raise ValueError(error) from None
+        self._rest = self._frame.unused_data if self._frame.eof else b""
+        return piece
+
+
+# How files begin, what they are called, and who reads them. UTF-32 begins as UTF-16 does.
+_KINDS = (
+    (b"\x1f\x8b", "gzip", lambda file: gzip.GzipFile(fileobj=file)),
+    (b"BZh", "bzip2", bz2.BZ2File),  # reads all streams of a multistream file
+    (b"\xfd7zXZ\x00", "xz", lzma.LZMAFile),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", _Zstandard),
+    (codecs.BOM_UTF32_LE, "UTF-32", lambda file: _Utf8Of(file, "utf-32")),
+    (codecs.BOM_UTF16_LE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
+    (codecs.BOM_UTF16_BE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
+)
+# What follows "BZh" and a digit: a block, or the end of an empty file.
+_BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")

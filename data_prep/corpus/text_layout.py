@@ -164,6 +164,13 @@ _VERB = re.compile(
 )
 
 
+def numbered_headings(lines: Iterable[str]) -> int:
+    """How many lines head a chapter by its number ("CHAPTER IV", "XII.", "第三回")."""
+    kinds = (_NUMBERED, _ROMAN_HEADING, _CHINESE_HEADING)
+    headings = filter(_is_heading, (line.strip() for line in lines))
+    return sum(any(kind.match(line) for kind in kinds) for line in headings)
+
+
 def _is_heading(line: str) -> bool:
     if not line or len(line) > 90:
         return False

@@ -1,13 +1,15 @@
-"""Arrays and JSON files of the data pipeline, on a local disk or any file system of tf.io.gfile.
+"""Files, arrays and JSON of the data pipeline, on a local disk or any remote file system of fsspec.
 
-A path with "://" ("gs://bucket/records") goes through TensorFlow's file systems, so that cluster
-workers can share a folder; local paths never import TensorFlow. Files appear whole or not at all:
-locally by renaming a temporary file, remotely because object stores publish a file when it closes.
+Every path of every command of `data_prep` goes through here. One with "://" ("gs://bucket/records",
+"s3://...", "hdfs://...") is remote and needs the extra that reaches it: pip install
+'official-bert[gcs]', [s3], [azure] or [hdfs]. Local paths import nothing. Files appear whole or not
+at all: under a temporary name first, locally renamed, remotely uploaded in one piece.
 """
 
 import contextlib
 import glob
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -22,22 +24,28 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_write, sha256_file
 from official_bert.json_files import parse_json
 
+# What to install for a kind of remote path.
+_EXTRAS = {
+    "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
+    "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure", "hdfs": "hdfs",
+}  # fmt: skip
+
 
 def is_remote(path: str) -> bool:
     return "://" in str(path)
 
 
 def exists(path: str) -> bool:
-    return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+    return _remote(path, "exists") if is_remote(path) else os.path.exists(path)
 
 
 def is_directory(path: str) -> bool:
-    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+    return _remote(path, "isdir") if is_remote(path) else os.path.isdir(path)
 
 
 def size(path: str) -> int:
     if is_remote(path):
-        return _gfile().stat(path).length
+        return _remote(path, "size")
     try:
         return os.path.getsize(path)
     except OSError as error:
@@ -46,7 +54,9 @@ def size(path: str) -> int:
 
 def modified(path: str) -> int:
     """When a file was last written, in nanoseconds."""
-    return _gfile().stat(path).mtime_nsec if is_remote(path) else os.stat(path).st_mtime_ns
+    if is_remote(path):
+        return int(_remote(path, "modified").timestamp() * 1e9)
+    return os.stat(path).st_mtime_ns
 
 
 def absolute(path: str) -> str:
@@ -57,7 +67,10 @@ def absolute(path: str) -> str:
 def matches(pattern: str) -> list[str]:
     """Files that a glob pattern names, sorted; `**` stands for folders at any depth."""
     if is_remote(pattern):
-        return sorted(_gfile().glob(pattern))
+        files, inner = _file_system(pattern)
+        prefix = pattern.removesuffix(inner)
+        found = files.glob(inner, detail=True).items()
+        return sorted(prefix + path for path, info in found if info["type"] == "file")
     return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
 
 
@@ -65,19 +78,22 @@ def list_folder(path: str) -> list[str]:
     """Names in a folder, sorted; none where the folder does not exist."""
     if not exists(path):
         return []
-    names = _gfile().listdir(path) if is_remote(path) else os.listdir(path)
-    return sorted(name.rstrip("/") for name in names)
+    names = _remote(path, "ls", detail=False) if is_remote(path) else os.listdir(path)
+    return sorted(name.rstrip("/").rpartition("/")[2] for name in names)
 
 
 def make_folder(path: str) -> None:
-    _gfile().makedirs(path) if is_remote(path) else os.makedirs(path, exist_ok=True)
+    if is_remote(path):
+        _remote(path, "makedirs", exist_ok=True)
+    else:
+        os.makedirs(path, exist_ok=True)
 
 
 def remove(path: str) -> None:
     """Removes a file or a whole folder, if it is there."""
     if is_remote(path):
         if exists(path):
-            (_gfile().rmtree if _gfile().isdir(path) else _gfile().remove)(path)
+            _remote(path, "rm", recursive=True)
     elif os.path.isdir(path):
         shutil.rmtree(path)
     else:
@@ -88,12 +104,17 @@ def remove(path: str) -> None:
 @contextlib.contextmanager
 def writing(path: str):
     """A binary file that appears under `path` when the block succeeds."""
-    if is_remote(path):
-        with _gfile().GFile(path, "wb") as file:
-            yield file
-    else:
+    if not is_remote(path):
         with atomic_write(path, "wb") as file:
             yield file
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "upload")
+        with open(copy, "wb") as file:
+            yield file
+        files, inner = _file_system(path)
+        files.makedirs(inner.rpartition("/")[0], exist_ok=True)
+        files.put_file(copy, inner)
 
 
 def reading(path: str) -> io.BufferedReader:
@@ -102,11 +123,9 @@ def reading(path: str) -> io.BufferedReader:
     Raises:
       UserError: it is missing, is a folder or cannot be opened.
     """
-    if is_remote(path):
-        if not exists(path):
-            raise UserError(f"{path} does not exist")
-        return io.BufferedReader(_RemoteFile(_gfile().GFile(path, "rb")), 1 << 20)
     try:
+        if is_remote(path):
+            return io.BufferedReader(_remote(path, "open", "rb"), 1 << 20)
         return open(path, "rb")
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
@@ -117,9 +136,19 @@ def reading(path: str) -> io.BufferedReader:
 
 
 def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:
+    """Some bytes of a file, or all from `offset` on."""
+    if is_remote(path):
+        end = None if count is None else offset + count
+        return _remote(path, "cat_file", start=offset, end=end)
     with reading(path) as file:
         file.seek(offset)
         return file.read() if count is None else file.read(count)
+
+
+def sha256(path: str) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
@@ -130,8 +159,8 @@ def local_copy(path: str):
         return
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, path.rsplit("/", 1)[1])
-        with open(copy, "wb") as file:
-            file.write(read_bytes(path))
+        with open(copy, "wb") as file, reading(path) as source:
+            shutil.copyfileobj(source, file, 1 << 20)
         yield copy
 
 
@@ -157,6 +186,21 @@ def load_vocab(path: str, sha256: str = "") -> list[str]:
         if sha256 and sha256_file(local) != sha256:
             raise damaged(path)
         return tokenization.load_vocab(local)
+
+
+def write_vocab(path: str, vocab: list[str]) -> None:
+    """Writes a vocabulary file.
+
+    Raises:
+      UserError: it could not be read back as it is.
+    """
+    from official_bert import tokenization
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "vocab.txt")
+        tokenization.write_vocab(copy, vocab)
+        with writing(path) as file:
+            file.write(read_bytes(copy))
 
 
 def write_json(path: str, content: dict) -> None:
@@ -191,7 +235,7 @@ def write_array(path: str, array: np.ndarray) -> int:
     """Writes the array's raw bytes, little-endian; returns their CRC-32."""
     data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).view(np.uint8).data
     with writing(path) as file:
-        file.write(data if not is_remote(path) else bytes(data))
+        file.write(data)
     return zlib.crc32(data)
 
 
@@ -231,37 +275,35 @@ def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
     return np.frombuffer(content, dtype)
 
 
-class _RemoteFile(io.RawIOBase):
-    """What io.BufferedReader asks of a raw file, on a tf.io.gfile.GFile."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def seekable(self):
-        return True
-
-    def seek(self, offset, whence=io.SEEK_SET):
-        self._file.seek(offset, whence=whence)
-        return self._file.tell()
-
-    def tell(self):
-        return self._file.tell()
-
-    def readinto(self, buffer):
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self):
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-def _gfile():
+def read_by_tensorflow(path: str) -> bool:
+    """Whether TensorFlow itself can open a path; s3:// and others are known to fsspec alone."""
     import tensorflow as tf
 
-    return tf.io.gfile
+    scheme = str(path).partition("://")[0]
+    return not is_remote(path) or scheme in tf.io.gfile.get_registered_schemes()
+
+
+def _remote(path: str, method: str, *arguments, **options):
+    """Calls a method of the path's file system."""
+    files, inner = _file_system(path)
+    return getattr(files, method)(inner, *arguments, **options)
+
+
+def _file_system(path: str):
+    """The fsspec file system of a remote path, and the path as that system calls it."""
+    scheme = str(path).partition("://")[0]
+    try:
+        import fsspec
+
+        # Other processes write files too: a remembered listing would be old.
+        return fsspec.core.url_to_fs(str(path), use_listings_cache=False)
+    except ImportError:
+        extra = _EXTRAS.get(scheme, "s3")
+        raise UserError(f"{path} needs: pip install 'official-bert[{extra}]'") from None
+    except ValueError:
+        raise UserError(
+            f"{path}: {scheme}:// is no kind of path that is known here; there are "
+            f"{', '.join(_EXTRAS)}, and local paths"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be reached: {str(error).splitlines()[0]}") from None

@@ -34,6 +34,7 @@ class SegmentPairs:
       document: int64; index of the document that A comes from.
       random_document: int64; index of the document that B comes from.
       duplication: int64; index of the stream that drew the pair. Pairs are ordered by it.
+      cut: int64; how many tokens were taken off to make the pair fit.
     """
 
     a_start: np.ndarray
@@ -44,6 +45,7 @@ class SegmentPairs:
     document: np.ndarray
     random_document: np.ndarray
     duplication: np.ndarray
+    cut: np.ndarray
 
     def __len__(self):
         return len(self.a_start)
@@ -132,6 +134,7 @@ def _chunks(offsets, documents, max_tokens, short_seq_prob, streams) -> SegmentP
                 document=document,
                 random_document=b_document,
                 duplication=duplication,
+                cut=np.zeros(len(document), np.int64),
             )
         )
         sentence = np.where(is_random, a_end, end)  # a random B puts the chunk's rest back
@@ -139,7 +142,7 @@ def _chunks(offsets, documents, max_tokens, short_seq_prob, streams) -> SegmentP
         duplication, document = duplication[more], document[more]
         sentence, target = sentence[more], target[more]
     if not steps:
-        return SegmentPairs(*(np.zeros(0, bool if i == 4 else np.int64) for i in range(8)))
+        return SegmentPairs(*(np.zeros(0, bool if i == 4 else np.int64) for i in range(9)))
     return SegmentPairs(
         **{name: np.concatenate([getattr(s, name) for s in steps]) for name in vars(steps[0])}
     )
@@ -181,6 +184,7 @@ def _truncate(pairs, rows, max_tokens, stream):
     b_kept = np.where(long, max_tokens - a_kept, b_length)
     pairs.a_start[rows] += _heads(a_length - a_kept, stream)
     pairs.b_start[rows] += _heads(b_length - b_kept, stream)
+    pairs.cut[rows] = a_length - a_kept + b_length - b_kept
     pairs.a_length[rows] = a_kept
     pairs.b_length[rows] = b_kept
 

@@ -50,8 +50,9 @@ def make_rows(task: dict) -> dict:
     Writes OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), both sorted by key.
 
     Returns:
-      Counts: {"rows", "random_next", "tokens", "predictions"}; tokens with [CLS] and [SEP]; and
-      the checksum of the keys' file, "keys_crc32".
+      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}; tokens with [CLS] and
+      [SEP], those that were cut off are not among them; and the checksum of the keys' file,
+      "keys_crc32".
     """
     options = task["options"]
     store = TokenStore(task["store"])
@@ -77,7 +78,8 @@ def make_rows(task: dict) -> dict:
     masks = stream(purpose=random_streams.MASKS)
     vocabulary = _vocabulary(task["vocab"], options["vocab_sha256"])
     counts = {"rows": len(pairs), "random_next": int(pairs.is_random.sum())}
-    counts |= {"tokens": 0, "predictions": 0, "keys_crc32": keys_crc32}
+    counts |= {"tokens": 0, "predictions": 0, "cut_tokens": int(pairs.cut.sum())}
+    counts["keys_crc32"] = keys_crc32
     with storage.writing(task["output"] + ".rows") as file:
         for start in range(0, len(pairs), _ROWS_AT_ONCE):
             chosen = order[start : start + _ROWS_AT_ONCE]

@@ -5,12 +5,13 @@ See `data_prep.pretraining.token_store` for what chunks and blocks are.
 
 import functools
 import hashlib
+from collections import Counter
 
 import google_crc32c
 import numpy as np
 
 from data_prep.corpus.line_blocks import line_blocks
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
 
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
@@ -24,19 +25,27 @@ def tokenise(task: dict) -> dict:
     """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
     tokenizer = _tokenizer(task["vocab"], task["do_lower_case"], task["vocab_sha256"])
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
+    counts = Counter()
     for path, start, stop in task["stretches"]:
         for lines in line_blocks(path, start, stop):
             try:
                 ids, offsets = tokenizer.encode_lines(lines)
             except UnicodeDecodeError:
-                for _ in text_lines(path):
-                    pass  # raises an error that names the line
-                raise
+                if task["invalid_utf8"] == "error":
+                    for _ in text_lines(path):
+                        pass  # raises an error that names the line
+                    raise
+                lines = _repaired(lines, task["invalid_utf8"], counts)
+                ids, offsets = tokenizer.encode_lines(lines)
             lengths = np.diff(offsets)
             writer.add(ids, lengths, _blank(lines, lengths))
         writer.end_document()
     writer.flush()
-    return {"vocab_size": tokenizer.vocab_size, "parts": writer.parts}
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "parts": writer.parts,
+        "invalid_utf8": counts["invalid_utf8"],
+    }
 
 
 def assemble(task: dict) -> dict:
@@ -63,6 +72,12 @@ def assemble(task: dict) -> dict:
             "documents": storage.write_array(base + ".documents", document_offsets),
         },
     }
+
+
+def _repaired(lines, invalid_utf8, counts):
+    """Whole lines as UTF-8, those that were not changed and counted."""
+    repaired = decode_lines(lines.split(b"\n")[:-1], "", invalid_utf8, counts)
+    return b"".join(f"{line}\n".encode() for _, line in repaired)
 
 
 def _blank(lines, lengths):

@@ -23,7 +23,6 @@ from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining.store_tasks import DOCUMENT, assemble, offsets_of, token_dtype, tokenise
 from official_bert.errors import UserError
-from official_bert.files import sha256_file
 
 BLOCK_TOKENS = 1 << 21
 _TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes
@@ -44,7 +43,7 @@ class TokenStore:
 
     Attributes:
       manifest: {"options", "vocab_size", "splits": {"train": [blocks], "heldout": [blocks]}}; a
-        block has its name, counts and checksums.
+        block has its name, counts and checksums. With repaired text "invalid_utf8", its lines.
     """
 
     def __init__(self, folder: str):
@@ -77,18 +76,21 @@ def store_options(
     do_lower_case: bool,
     held_out: float = 0.0,
     block_tokens: int = BLOCK_TOKENS,
+    invalid_utf8: str = "error",
 ) -> dict:
     """All that decides a store's content: two stores of equal options are equal.
 
     Input files count by content and name, without their folder: a moved corpus is the same one.
     """
-    return {
+    options = {
         "inputs": [_fingerprint(path) for path in inputs],
-        "vocab_sha256": sha256_file(vocab_path),
+        "vocab_sha256": storage.sha256(vocab_path),
         "do_lower_case": do_lower_case,
         "held_out": held_out,
         "block_tokens": block_tokens,
     }
+    # An option that came later is left out at its default, so that older stores are found again.
+    return options if invalid_utf8 == "error" else options | {"invalid_utf8": invalid_utf8}
 
 
 def build(
@@ -126,6 +128,8 @@ def build(
             for split in ("train", "heldout")
         },
     }
+    if "invalid_utf8" in options:
+        manifest["invalid_utf8"] = sum(chunk["invalid_utf8"] for chunk in chunks)
     storage.write_json(_manifest_path(folder), manifest)
     for name in storage.list_folder(folder):
         if name.startswith("chunk-") or name.endswith(".summary"):
@@ -150,6 +154,7 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
             "vocab": vocab_path,
             "vocab_sha256": options["vocab_sha256"],
             "do_lower_case": options["do_lower_case"],
+            "invalid_utf8": options.get("invalid_utf8", "error"),
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
         }
@@ -223,7 +228,7 @@ def _cuts(tokens, block_tokens, first):
 
 def _fingerprint(path):
     known = {"file": os.path.basename(path), "bytes": storage.size(path)}
-    return known if storage.is_remote(path) else known | {"sha256": sha256_file(path)}
+    return known if storage.is_remote(path) else known | {"sha256": storage.sha256(path)}
 
 
 def _manifest_path(folder):

@@ -32,6 +32,8 @@ class Task:
 
     def __init__(self, data_dir: str = ""):
         self.data_dir = os.fspath(data_dir)
+        if "://" in self.data_dir:
+            raise UserError(f"data_dir={data_dir}: tasks read local folders; copy the files to one")
         self.notes: dict[str, dict[str, int]] = {}
 
     @property

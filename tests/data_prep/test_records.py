@@ -9,7 +9,9 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep import records
 from data_prep.create_pretraining_data import create
+from data_prep.jobs import storage
 from data_prep.records import Position, open_records, pretraining_dataset
+from data_prep.show_records import show, statistics, statistics_text
 from official_bert.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
@@ -267,21 +269,26 @@ def test_records_of_other_options_than_the_configuration(made, name, value):
 
 
 def test_a_remote_folder_holds_the_same_records(made, tmp_path):
-    # TensorFlow's file system in memory stands for an object store.
+    # fsspec's file system in memory, which TensorFlow does not know, stands for an object store.
     vocab = write_vocabulary(tmp_path / "vocab.txt")
     path = write_corpus(tmp_path / "a.txt", documents=80)
     options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "num_shards": 4}
     options |= {"dupe_factor": 3, "num_workers": 1, "progress": False}
-    manifest = create(path, vocab, "ram://bucket/records", **options)
+    for name, source in (("corpus/a.txt", path), ("vocab.txt", vocab)):
+        with storage.writing(f"memory://bucket/{name}") as file:
+            file.write(storage.read_bytes(source))
+    inputs = ("memory://bucket/corpus/*.txt", "memory://bucket/vocab.txt")
+    manifest = create(*inputs, "memory://bucket/records", **options)
     local = open_records(made["static"])
     assert manifest["shards"] == local.manifest["shards"]
-    assert create(path, vocab, "ram://bucket/records", **options) == manifest
-    remote = open_records("ram://bucket/records")
+    assert create(*inputs, "memory://bucket/records", **options) == manifest
+    remote = open_records("memory://bucket/records")
     assert_equal(batches(remote, seed=1), batches(local, seed=1))
-    for kind in ("dynamic", "words"):
-        tf.io.gfile.makedirs(f"ram://{kind}")
-        for name in [*open_records(made[kind]).files, f"{made[kind]}/manifest.json"]:
-            tf.io.gfile.copy(name, f"ram://{kind}/{name.rsplit('/', 1)[1]}")
-        tf.io.gfile.copy(f"{made[kind]}/vocab.txt", f"ram://{kind}/vocab.txt")
-        assert_equal(batches(f"ram://{kind}"), batches(made[kind]))
-    assert "work" not in tf.io.gfile.listdir("ram://bucket/records")
+    for kind in ("gzip", "words"):
+        for name in [*open_records(made[kind]).files, f"{made[kind]}/manifest.json", vocab]:
+            with storage.writing(f"memory://{kind}/{name.rsplit('/', 1)[1]}") as file:
+                file.write(storage.read_bytes(name))
+        assert_equal(batches(f"memory://{kind}"), batches(made[kind]))
+    assert "work" not in storage.list_folder("memory://bucket/records")
+    assert "examples of length 64" in statistics_text(statistics("memory://bucket/records", 50))
+    assert show("memory://bucket/records", examples=1) == show(made["static"], examples=1)

@@ -178,7 +178,7 @@ def test_errors(tmp_path):
     counts = split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out", layout="lines")
     assert list(counts) == ["a-x.txt.gz", "b-x.txt.gz"]
     with pytest.raises(UserError, match="no sentence found in 2 files with --documents=chapters"):
-        split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out2")
+        split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out2", layout="chapters")
     with pytest.raises(UserError, match="choose one of chapters, articles, files, lines"):
         split_files(str(tmp_path / "a" / "x.txt"), tmp_path / "out3", layout="pages")
     (tmp_path / "a" / "x.txt").write_bytes(b"fine\n\xff\n")
@@ -195,7 +195,7 @@ def test_the_command(books, tmp_path):
         capture_output=True, text=True, cwd=root,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "4 files, 12 documents, 480 sentences" in done.stdout
+    assert "4 files, 12 documents, 480 sentences (40.0 a document)" in done.stdout
     missing = subprocess.run(
         [*command, f"--input={books}/*.html"], capture_output=True, text=True, cwd=root
     )

@@ -52,7 +52,7 @@ def test_reading_streams(tmp_path):
         list(documents(str(path)))
 
 
-def test_remote_paths_are_read_through_tensorflow(tmp_path):
+def test_remote_paths(tmp_path):
     (tmp_path / "a.txt").write_text("One.\n\nTwo.\n")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Three.\n"))
     paths = expand_inputs(f"file://{tmp_path}/*")
@@ -94,15 +94,19 @@ def test_missing_empty_and_folder_inputs(tmp_path):
 def test_expand_inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("deep/er").mkdir(parents=True)
+    Path("empty").mkdir()
     for name in ["b.txt", "a.txt", "odd,[1].txt", "deep/er/c.txt"]:
         Path(name).write_text("x\n")
     assert expand_inputs("b.txt,*.txt") == ["b.txt", "a.txt", "odd,[1].txt"]
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
+    for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
+        (Path("deep") / name).write_text("x\n")
+    assert expand_inputs("deep") == expand_inputs("deep/") == ["deep/er/c.txt", "deep/wiki_00"]
     for wrong, message in [
         ("*.gz", r"no file matches '\*\.gz'"),
         ("a.txt,none.txt", r"no file matches 'none\.txt'"),
-        ("deep", "is a folder"),
+        ("empty", "no file matches 'empty'"),
         ("", "no input files"),
         ([], "no input files"),
     ]:

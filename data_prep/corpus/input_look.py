@@ -1,0 +1,138 @@
+"""What an input looks like, before hours go into it: is it a corpus of sentences and documents?
+
+Anything can be read as one sentence a line and a blank line between documents. Of a text laid out
+otherwise the records are worthless, without a word: of JSON Lines the names of the fields are
+learned, of a document a line all next sentences are random, of a book on a line a few rows remain.
+"""
+
+import re
+from dataclasses import dataclass
+
+from data_prep.corpus.text_files import BYTE_ORDER_MARK, open_bytes
+from official_bert.errors import UserError
+
+_FILES = 20  # of the input, evenly spread
+_BYTES = 1 << 18  # from the start of each
+_MOST = 0.5  # share from which a fault is that of the whole input
+
+_SHORTEST_ROW = 128  # whole sentences are longer than the rows of small experiments
+
+# At most as many as the tokeniser finds: words, and single ideographs.
+_TOKEN = re.compile(r"[^\W\u3400-\u9fff]+|[\u3400-\u9fff]")
+
+
+@dataclass
+class InputLook:
+    """The lines of a sample of the input.
+
+    Attributes:
+      lines: all lines; blank ones separate documents.
+      whole: the sample is all there is.
+      carriage_returns: a file has them as its only line ends.
+    """
+
+    lines: list[str]
+    whole: bool
+    carriage_returns: bool
+
+    @property
+    def documents(self) -> list[list[str]]:
+        found = [[]]
+        for line in self.lines:
+            if line:
+                found[-1].append(line)
+            elif found[-1]:
+                found.append([])
+        return [document for document in found if document]
+
+    def __str__(self) -> str:
+        sentences = [line for line in self.lines if line]
+        documents = max(1, len(self.documents))
+        words = sum(len(line.split()) for line in sentences)
+        return (
+            f"{'' if self.whole else 'in a sample '}{documents} documents of "
+            f"{len(sentences) / documents:.1f} sentences of {words / max(1, len(sentences)):.0f} "
+            f"words; the first: {sentences[0][:60] if sentences else ''!r}"
+        )
+
+
+def look(paths: list[str]) -> InputLook:
+    """Reads the beginnings of some of the files."""
+    chosen = paths[:: max(1, -(-len(paths) // _FILES))]
+    lines, whole, carriage_returns = [], len(chosen) == len(paths), False
+    for path in chosen:
+        with open_bytes(path) as file:
+            data = file.read(_BYTES).removeprefix(BYTE_ORDER_MARK)
+        if len(data) == _BYTES:
+            whole = False
+            data = data[: data.rfind(b"\n") + 1] or data
+        carriage_returns |= data.count(b"\r") > 1 and b"\n" not in data
+        lines += [line.strip() for line in data.decode("utf-8", "replace").split("\n")] + [""]
+    return InputLook(lines, whole, carriage_returns)
+
+
+def other_format(found: InputLook) -> str:
+    """What the files are if no plain text; "" where they are."""
+    sentences = [line for line in found.lines if line]
+    if found.carriage_returns:
+        return "its lines end with carriage returns alone (tr '\\r' '\\n' makes them lines)"
+    if _share(line.startswith('{"') for line in sentences) > _MOST:
+        return (
+            "its lines are JSON, which would be learned as it stands (data_prep.sentences reads "
+            "JSON Lines with --text_field)"
+        )
+    if any(line.startswith("<doc id=") for line in sentences):
+        return "it is WikiExtractor's output (data_prep.sentences makes sentences of it)"
+    return ""
+
+
+def fault(found: InputLook, max_tokens: int) -> str:
+    """What keeps plain text from being a corpus of sentences; "" where nothing does.
+
+    Args:
+      max_tokens: of a row; longer sentences are cut.
+    """
+    sentences = [line for line in found.lines if line]
+    tokens = max(max_tokens, _SHORTEST_ROW)
+    long = (line for line in sentences if len(line) > tokens)  # spares most of the counting
+    long = sum(len(line) for line in long if len(_TOKEN.findall(line)) > tokens)
+    if long > _MOST * sum(map(len, sentences)):
+        return (
+            f"most of it is in lines of more than {tokens} words, and a line should be a sentence "
+            "(data_prep.sentences splits text)"
+        )
+    documents = found.documents
+    if found.whole and len(documents) == 1:
+        return "it is one document, and random next sentences come from others"
+    if _share(len(document) == 1 for document in documents) > _MOST:
+        return (
+            "most documents are a single sentence, which has no next one (is a line a document? "
+            "data_prep.sentences --documents=lines splits it)"
+        )
+    return ""
+
+
+def check(paths: list[str], max_tokens: int = 0) -> None:
+    """Looks at an input before it is read.
+
+    Args:
+      max_tokens: of a row; 0 where any plain text will do.
+
+    Raises:
+      UserError: it is no plain text, or no corpus of sentences; with what it looks like.
+    """
+    found = look(paths)
+    reason = other_format(found)
+    if reason and not max_tokens:
+        raise UserError(f"the input is no plain text: {reason}. It has {found}")
+    reason = reason or (max_tokens and fault(found, max_tokens))
+    if reason:
+        raise UserError(
+            f"the input is no corpus of one sentence a line and a blank line between documents: "
+            f"{reason}. It has {found}. Pass --accept_input to go on all the same"
+        )
+
+
+def _share(values) -> float:
+    values = list(values)
+    return sum(values) / max(1, len(values))

@@ -1,0 +1,240 @@
+"""The documents of one source: which layout its text has, and its paragraphs read accordingly.
+
+A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts are
+
+    chapters       a book: blank lines between paragraphs, a heading where a document begins
+    articles       a blank line between articles, a line a paragraph, the first the title
+    files          a file is a document, blank lines between its paragraphs
+    lines          a line is a document
+    wikiextractor  the output of WikiExtractor: <doc ...> blocks, or its --json
+    rows           JSON Lines or Parquet: a row is a document, its text in one field
+
+and only the last two, and books with numbered chapters, can be told from the text itself.
+"""
+
+import html
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from data_prep.corpus import text_layout, tfds_corpora
+from data_prep.corpus.input_look import look
+from data_prep.corpus.text_files import text_lines
+from data_prep.jobs import storage
+from official_bert.errors import UserError
+
+LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
+
+# Written without blanks between words: wrapped lines are joined without one.
+_NO_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu")
+_PARQUET = b"PAR1"
+_DOC = re.compile(r'<doc id=.*?(?:title="(.*)")?>$')
+_USUAL_FIELD = "text"
+
+
+def documents(
+    source: str,
+    layout: str,
+    language: str = "en",
+    title_lines: int = 1,
+    section_titles: bool = False,
+    text_field: str = "",
+    invalid_utf8: str = "error",
+    counts: Counter | None = None,
+) -> Iterator[list[str]]:
+    """Yields the documents of a source, each as its paragraphs.
+
+    Args:
+      layout: of LAYOUTS.
+      language: says whether wrapped lines are joined with a blank.
+      title_lines, section_titles: see `text_layout.articles`.
+      text_field: of rows, the field with the text; "" for "text".
+      invalid_utf8: see `text_files.decode_lines`.
+      counts: gets "characters_read", without blanks at the ends of lines, and "invalid_utf8".
+    """
+    counts = Counter() if counts is None else counts
+    if tfds_corpora.is_tfds(source):
+        for document in tfds_corpora.documents(source):
+            counts["characters_read"] += sum(map(len, document))
+            yield document
+        return
+    if layout == "rows" and _is_parquet(source):
+        texts = _parquet_texts(source, text_field or _USUAL_FIELD)
+        yield from _paragraphs_of(texts, section_titles, counts)
+        return
+    lines = _counted(text_lines(source, invalid_utf8, counts), counts)
+    join = "" if language.split("-")[0] in _NO_BLANKS else " "
+    if layout == "chapters":
+        yield from text_layout.chapters(lines, join)
+    elif layout == "articles":
+        yield from text_layout.articles(lines, title_lines, section_titles)
+    elif layout == "files":
+        yield from text_layout.whole_file(lines, join)
+    elif layout == "lines":
+        yield from text_layout.each_line(lines)
+    elif layout == "wikiextractor":
+        yield from _wikiextractor(lines, section_titles, source)
+    else:
+        texts = _json_texts(lines, text_field or _USUAL_FIELD, source)
+        yield from _paragraphs_of(texts, section_titles, Counter())
+
+
+def find_layout(sources: list[str], wanted: str = "", text_field: str = "") -> str:
+    """The layout of some sources: the wanted one, if it can be theirs, or what their text shows.
+
+    Raises:
+      UserError: an unknown layout, one that cannot be theirs, or nothing is wanted and the text
+        does not show where documents begin.
+    """
+    if wanted and wanted not in LAYOUTS:
+        raise UserError(f"--documents={wanted}: choose one of {', '.join(LAYOUTS)}")
+    files = [source for source in sources if not tfds_corpora.is_tfds(source)]
+    shown = {_shown(path, text_field): path for path in files[:: max(1, len(files) // 20)]}
+    if not shown:
+        return wanted or "rows"  # which TensorFlow Datasets are
+    if len(shown) > 1 and not wanted:
+        listed = ", ".join(f"{path} as {name or 'unclear'}" for name, path in shown.items())
+        raise UserError(f"the files are laid out differently ({listed}); pass --documents")
+    ((name, path),) = list(shown.items())[:1]
+    for machine in ("wikiextractor", "rows"):
+        if machine in shown and wanted not in ("", machine):
+            if machine == "wikiextractor" and wanted == "articles":
+                return machine  # the articles that it is
+            raise UserError(
+                f"{shown[machine]} is {_KIND_OF[machine]}; pass --documents={machine}, not {wanted}"
+            )
+    if not wanted and not name:
+        raise UserError(
+            f"where do documents begin? {path} does not show it ({look([path])}). Pass "
+            f"--documents=chapters (at a book's headings), articles (at blank lines), files or "
+            f"lines"
+        )
+    return wanted or name
+
+
+_KIND_OF = {"wikiextractor": "WikiExtractor's output", "rows": "a file of JSON Lines or Parquet"}
+
+
+def _shown(path: str, text_field: str) -> str:
+    """The layout that a file's beginning shows; "" where it shows none."""
+    if _is_parquet(path):
+        return "rows"
+    found = look([path])
+    if found.carriage_returns:
+        raise UserError(
+            f"{path}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
+        )
+    first = next(filter(None, found.lines), "")
+    if _DOC.match(first):
+        return "wikiextractor"
+    row = _row(first)
+    if row is not None:
+        extracted = not text_field and {"id", "url", "title", "text"} <= set(row)
+        return "wikiextractor" if extracted else "rows"
+    return "chapters" if text_layout.numbered_headings(found.lines) >= 3 else ""
+
+
+def _row(line: str) -> dict | None:
+    try:
+        row = json.loads(line) if line.startswith("{") else None
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _is_parquet(path: str) -> bool:
+    with storage.reading(path) as file:
+        return file.peek(4)[:4] == _PARQUET
+
+
+def _counted(lines: Iterable[str], counts: Counter) -> Iterator[str]:
+    for line in lines:
+        counts["characters_read"] += len(line.strip())
+        yield line
+
+
+def _wikiextractor(lines, section_titles, source) -> Iterator[list[str]]:
+    """<doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line."""
+    title, document = None, []
+    for number, line in enumerate(lines, 1):
+        start = _DOC.match(line)
+        if start or line.strip() == "</doc>":
+            if document:
+                yield document
+            title, document = html.unescape(start.group(1) or "") if start else None, []
+        elif line.startswith("{"):
+            row = _row(line)
+            if row is None or not isinstance(row.get("text"), str):
+                raise UserError(f"{source} line {number}: no JSON of WikiExtractor")
+            text = html.unescape(row["text"]).split("\n")
+            title = row.get("title")
+            document = [part for part in map(_plain, text) if _kept(part, title, section_titles)]
+            if document:
+                yield document
+            document = []
+        elif line.strip():
+            if title is None:
+                raise UserError(f"{source} line {number}: text outside of <doc ...> and </doc>")
+            paragraph = _plain(html.unescape(line))
+            if _kept(paragraph, None if document else title, section_titles):
+                document.append(paragraph)
+    if document:
+        yield document
+
+
+def _kept(paragraph: str, title: str | None, section_titles: bool) -> bool:
+    if not paragraph or paragraph == title:
+        return False
+    return section_titles or not text_layout.is_section_title(paragraph)
+
+
+def _json_texts(lines, field: str, source: str) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        row = _row(line.strip())
+        if row is None:
+            raise UserError(f"{source} line {number}: not a JSON object")
+        if not isinstance(row.get(field), str):
+            raise UserError(
+                f"{source} line {number}: no text in the field {field!r}; the fields are "
+                f"{', '.join(row)} (--text_field)"
+            )
+        yield row[field]
+
+
+def _parquet_texts(path: str, field: str) -> Iterator[str]:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise UserError(f"{path} is a Parquet file: pip install 'official-bert[parquet]'") from None
+    with storage.reading(path) as file:
+        try:
+            table = pyarrow.parquet.ParquetFile(file)
+            names = table.schema_arrow.names
+            if field not in names:
+                raise UserError(
+                    f"{path} has no field {field!r}; it has {', '.join(names)} (--text_field)"
+                )
+            for batch in table.iter_batches(batch_size=256, columns=[field]):
+                for text in batch.column(0).to_pylist():
+                    if not isinstance(text, str | None):
+                        raise UserError(f"{path}: the field {field!r} holds no text")
+                    yield text or ""
+        except pyarrow.ArrowException as error:
+            raise UserError(f"{path} is a damaged Parquet file: {error}") from None
+
+
+def _paragraphs_of(texts, section_titles, counts) -> Iterator[list[str]]:
+    """Whole texts whose lines are paragraphs."""
+    for text in texts:
+        counts["characters_read"] += len(text)
+        parts = map(_plain, text.split("\n"))
+        document = [part for part in parts if _kept(part, None, section_titles)]
+        if document:
+            yield document
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())

@@ -1,0 +1,63 @@
+"""Inputs that are no corpus of sentences are refused before work, with what they look like."""
+
+import pytest
+from corpora import write_corpus, write_vocabulary
+
+from data_prep.create_pretraining_data import create
+from data_prep.vocab import learn_vocab
+from official_bert.errors import UserError
+
+SENTENCE = "worda wordb wordc wordd"
+OPTIONS = {"max_seq_length": 64, "dupe_factor": 1, "num_workers": 1, "progress": False}
+
+
+@pytest.fixture
+def make(tmp_path):
+    """make(text, **options): records of a text."""
+    vocab = write_vocabulary(tmp_path / "vocab.txt")
+
+    def make_records(text, **options):
+        (tmp_path / "a.txt").write_bytes(text.encode())
+        output = str(tmp_path / "records")
+        return create(str(tmp_path / "a.txt"), vocab, output, **OPTIONS, **options)
+
+    return make_records
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'{{"text": "{SENTENCE}"}}\n' * 9, "its lines are JSON"),
+        (f"<doc id=1 url=x>\n{SENTENCE}\n</doc>\n" * 9, "WikiExtractor's output"),
+        (f"{SENTENCE}\r\r{SENTENCE}\r" * 9, "carriage returns alone"),
+        (f"{SENTENCE}\n" * 9, "it is one document.*It has 1 documents of 9.0 sentences of 4 words"),
+        (f"{SENTENCE}\n\n" * 9, "most documents are a single sentence"),
+        (f"{SENTENCE} " * 99 + f"\n\n{SENTENCE}\n", "lines of more than 128 words"),
+        ("\u4e2d\u6587" * 99 + f"\n\n{SENTENCE}\n{SENTENCE}\n", "lines of more than 128 words"),
+    ],
+)
+def test_what_cannot_be_a_corpus_is_refused_unless_told_otherwise(make, text, message):
+    with pytest.raises(UserError, match=f"(?s){message}.*--accept_input"):
+        make(text)
+    assert make(text, accept_input=True)["counts"]["examples"] > 0
+
+
+def test_one_document_too_long_for_the_sample_is_found_all_the_same(make):
+    with pytest.raises(UserError, match="the input is one document"):
+        make(f"{SENTENCE}\n" * 20_000)
+
+
+def test_a_corpus_is_no_such_thing_and_its_cut_tokens_are_counted(make, tmp_path):
+    with open(write_corpus(tmp_path / "b.txt", documents=40)) as file:
+        counts = make(file.read())["counts"]
+    assert 0 < counts["cut_tokens"] < counts["tokens"]
+    # Half of a text in lines that are no sentences: most of it is cut off.
+    counts = make(f"{SENTENCE} " * 900 + f"\n\n{SENTENCE}\n", accept_input=True, overwrite=True)
+    assert counts["counts"]["cut_tokens"] > 5 * counts["counts"]["tokens"]
+
+
+@pytest.mark.parametrize("start", ['{"text": "a"}', "<doc id=1 url=x>"])
+def test_vocabularies_are_not_learned_from_marks(tmp_path, start):
+    (tmp_path / "a.txt").write_text(f"{start}\n" * 9)
+    with pytest.raises(UserError, match="the input is no plain text"):
+        learn_vocab(str(tmp_path / "a.txt"), 30)

@@ -1,0 +1,132 @@
+"""Layouts of raw text: WikiExtractor's output, rows, and what the text itself shows."""
+
+import gzip
+import json
+
+import pytest
+
+from data_prep.corpus.documents import documents
+from data_prep.sentences import report, split_files
+from official_bert.errors import UserError
+
+LEAD = "Anarchism is a philosophy & a <movement>. It calls for change."
+BODY = "The word is old. It comes from Greek."
+BLOCKS = f"""<doc id="12" url="https://en.wikipedia.org/wiki?curid=12" title="Anarchism">
+Anarchism
+
+{LEAD.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+
+Etymology.
+{BODY}
+
+</doc>
+<doc id="13" url="https://en.wikipedia.org/wiki?curid=13" title="Say &quot;A&quot;">
+Say "A"
+
+A is a letter. It is the first.
+</doc>
+"""
+JSON = "".join(
+    json.dumps({"id": str(i), "revid": "1", "url": "u", "title": title, "text": text}) + "\n"
+    for i, (title, text) in enumerate(
+        [
+            ("Anarchism", f"{LEAD}\nEtymology.\n{BODY}"),
+            ('Say "A"', "A is a letter. It is the first."),
+        ]
+    )
+)
+EXPECTED = [
+    ["Anarchism is a philosophy & a <movement>.", "It calls for change.", "The word is old.",
+     "It comes from Greek."],
+    ["A is a letter.", "It is the first."],
+]  # fmt: skip
+
+
+def split(tmp_path, content, name="a.txt", **options):
+    (tmp_path / "in").mkdir(exist_ok=True)
+    content = content.encode() if isinstance(content, str) else content
+    (tmp_path / "in" / name).write_bytes(content)
+    counts = split_files(str(tmp_path / "in" / name), tmp_path / "out", compress=False, **options)
+    (path,) = (tmp_path / "out").glob("*.txt")
+    return list(documents(str(path))), counts
+
+
+@pytest.mark.parametrize("content", [BLOCKS, JSON], ids=["text", "json"])
+@pytest.mark.parametrize("layout", ["", "articles", "wikiextractor"])
+def test_wikiextractors_output_is_read_as_what_it_is(tmp_path, content, layout):
+    found, _ = split(tmp_path, content, "wiki_00", layout=layout)
+    assert found == EXPECTED
+
+
+def test_a_folder_of_wikiextractors(tmp_path):
+    for folder in ("AA", "AB"):
+        (tmp_path / "extracted" / folder).mkdir(parents=True)
+        (tmp_path / "extracted" / folder / "wiki_00.bz2").write_text(BLOCKS)
+    counts = split_files(str(tmp_path / "extracted"), tmp_path / "out")
+    assert {name: entry["documents"] for name, entry in counts.items()} == {
+        "AA-wiki_00.txt.gz": 2, "AB-wiki_00.txt.gz": 2
+    }  # fmt: skip
+
+
+def test_wikiextractors_output_is_not_taken_for_something_else(tmp_path):
+    with pytest.raises(UserError, match="is WikiExtractor's output; pass --documents=wikiex"):
+        split(tmp_path, BLOCKS, layout="chapters")
+    with pytest.raises(UserError, match="line 1: text outside of <doc"):
+        split(tmp_path, LEAD, layout="wikiextractor")
+
+
+ROWS = [{"body": "One is here. Two is.\n\nThree is here.", "n": 1}, {"body": "Four is.", "n": 2}]
+ROWS_EXPECTED = [["One is here.", "Two is.", "Three is here."], ["Four is."]]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_json_lines(tmp_path, packed):
+    content = "\n".join(map(json.dumps, ROWS)).encode()
+    content = gzip.compress(content) if packed else content
+    found, counts = split(tmp_path, content, "c4.json", text_field="body", section_titles=True)
+    assert found == ROWS_EXPECTED
+    with pytest.raises(UserError, match="line 1: no text in the field 'text'; the fields are body"):
+        split_files(str(tmp_path / "in" / "c4.json"), tmp_path / "out2")
+    with pytest.raises(UserError, match="is a file of JSON Lines or Parquet; pass --documents=ro"):
+        split_files(str(tmp_path / "in" / "c4.json"), tmp_path / "out2", layout="lines")
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist([*ROWS, {"body": None}]), path)
+    counts = split_files(str(path), tmp_path / "out", text_field="body", section_titles=True)
+    assert list(documents(str(tmp_path / "out" / "a.txt.gz"))) == ROWS_EXPECTED
+    assert counts["a.txt.gz"]["documents"] == 2
+    with pytest.raises(UserError, match="has no field 'text'; it has body, n"):
+        split_files(str(path), tmp_path / "out2")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(UserError, match="damaged Parquet file"):
+        split_files(str(path), tmp_path / "out2", text_field="body")
+
+
+def test_no_layout_is_guessed(tmp_path):
+    plain = "The town lies in the north. It has a river.\n\n" * 9
+    with pytest.raises(UserError, match="where do documents begin.*9 documents of 1.0 sentences"):
+        split(tmp_path, plain)
+    book = "".join(f"CHAPTER {n}\n\n{plain}" for n in ("I", "II", "III"))
+    assert len(split(tmp_path, book)[0]) == 3
+    (tmp_path / "in" / "b.txt").write_text(plain)
+    with pytest.raises(UserError, match="laid out differently.*b.txt as unclear.*--documents"):
+        split_files(str(tmp_path / "in" / "*.txt"), tmp_path / "out2")
+
+
+def test_what_was_read_is_said(tmp_path):
+    (tmp_path / "book.txt").write_text("CHAPTER I\n\n" + "He came home. He left.\n\n" * 20)
+    (tmp_path / "note.txt").write_text("He came home.\n")
+    counts = split_files(str(tmp_path / "*.txt"), tmp_path / "out", layout="chapters")
+    first, second = report(counts)
+    assert first.startswith("2 files, 1 documents, 40 sentences (40.0 a document)")
+    assert first.endswith("91% of those read")
+    assert second.endswith("in 1 files, by the layout that was asked for: note.txt.gz")
+
+
+def test_old_macs_line_ends_are_refused(tmp_path):
+    with pytest.raises(UserError, match="carriage returns alone"):
+        split(tmp_path, "One is here.\rTwo is here.\r", layout="lines")

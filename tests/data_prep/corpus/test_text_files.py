@@ -1,0 +1,105 @@
+"""Packed and UTF-16 files by their first bytes, and bytes that are not UTF-8."""
+
+import bz2
+import gzip
+import lzma
+from collections import Counter
+
+import pytest
+from corpora import write_vocabulary
+
+from data_prep.corpus.line_blocks import line_blocks, stretches
+from data_prep.corpus.text_files import text_lines
+from data_prep.create_pretraining_data import create
+from data_prep.sentences import report, split_files
+from data_prep.tasks.reading import read_table
+from data_prep.vocab import count_words
+from official_bert.errors import UserError
+
+TEXT = "Caf\u00e9 und M\u00fcller\n\nzwei\n" * 2000
+
+
+def zstandard(data):
+    return pytest.importorskip("zstandard").ZstdCompressor().compress(data)
+
+
+KINDS = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "Zstandard": zstandard,
+    "two frames": lambda data: zstandard(data[:9000]) + zstandard(data[9000:]),
+    "UTF-16": lambda data: data.decode().encode("utf-16"),
+    "UTF-16 without mark": lambda data: data.decode().encode("utf-16-le"),
+    "UTF-16 big-endian": lambda data: data.decode().encode("utf-16-be"),
+    "UTF-32": lambda data: data.decode().encode("utf-32"),
+    "UTF-16 packed": lambda data: gzip.compress(data.decode().encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_plain_is_read_as_its_text(tmp_path, kind):
+    path = tmp_path / "text.txt"  # the name says nothing
+    path.write_bytes(KINDS[kind](TEXT.encode()))
+    assert list(text_lines(str(path))) == TEXT.split("\n")[:-1]
+    assert stretches(str(path), 1 << 30, 1 << 20) == [(0, None)]
+    assert b"".join(line_blocks(str(path))) == TEXT.encode()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "Zstandard"])
+def test_half_a_packed_file_is_an_error(tmp_path, kind):
+    packed = KINDS[kind](bytes(range(256)) * 4000)
+    for name, content in (("half", packed[: len(packed) // 2]), ("odd", packed[:16] + b"x" * 99)):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"{name} is a damaged or truncated {kind} file"):
+            list(text_lines(str(path)))
+
+
+def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):
+    (tmp_path / "a.txt").write_text("BZh 1 is a word\n")
+    assert list(text_lines(str(tmp_path / "a.txt"))) == ["BZh 1 is a word"]
+    (tmp_path / "b.zip").write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(UserError, match=r"b\.zip is an archive of files; unpack it"):
+        list(text_lines(str(tmp_path / "b.zip")))
+
+
+def test_tasks_read_them_too(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_bytes("text\tlabel\nCaf\u00e9\tyes\n".encode("utf-16"))
+    assert list(read_table(str(path))) == [(2, {"text": "Caf\u00e9", "label": "yes"})]
+
+
+DAMAGED = b"worda wordb.\nwordc \xff\xfe wordd.\nworde\xe9.\n\n" * 30
+
+
+def test_bytes_that_are_not_utf8(tmp_path):
+    path = str(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(DAMAGED)
+    with pytest.raises(UserError, match="line 2: byte 0xff at column 7 is not UTF-8.*--inval"):
+        list(text_lines(path))
+    counts = Counter()
+    assert list(text_lines(path, "ignore", counts))[1:3] == ["wordc  wordd.", "worde."]
+    assert counts == {"invalid_utf8": 60}
+    assert list(text_lines(path, "replace"))[2] == "worde\ufffd."
+
+
+def test_every_command_counts_and_reports_them(tmp_path, capsys):
+    path = str(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(DAMAGED)
+    counts = split_files(path, tmp_path / "out", layout="articles", invalid_utf8="ignore")
+    assert counts["a.txt.gz"]["invalid_utf8"] == 60
+    assert "60 lines held bytes that are not UTF-8" in report(counts)
+    words = count_words(path, invalid_utf8="ignore")
+    assert words["wordd"] == 30 and "60 lines held bytes" in capsys.readouterr().err
+    vocab = write_vocabulary(tmp_path / "vocab.txt")
+    options = {"max_seq_length": 16, "progress": False, "dynamic_masking": True}
+    manifests = {
+        how: create(path, vocab, str(tmp_path / how), invalid_utf8=how, **options)
+        for how in ("replace", "ignore")
+    }
+    assert all(manifest["counts"]["invalid_utf8"] == 60 for manifest in manifests.values())
+    # Either way the tokeniser sees the words around them: U+FFFD is removed from texts.
+    assert manifests["replace"]["shards"] == manifests["ignore"]["shards"]
+    with pytest.raises(UserError, match="line 2: byte 0xff"):
+        create(path, vocab, str(tmp_path / "error"), **options)
