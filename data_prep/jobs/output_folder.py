@@ -1,6 +1,5 @@
 """Outputs that remember the options they were made with."""
 
-import json
 import os
 
 from data_prep.jobs import storage
@@ -29,10 +28,10 @@ def earlier(
     try:
         content = storage.read_json(path)
         differences = list(_differences(content[field] if field else content, options))
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (UserError, KeyError, TypeError) as error:
         if overwrite:
             return None
-        raise UserError(f"{path} is damaged; delete it, or choose another output") from None
+        raise UserError(f"{path} is damaged; delete it, or choose another output") from error
     if differences and not overwrite:
         raise UserError(
             f"{what} was made with other options: {'; '.join(differences[:8])}. "
