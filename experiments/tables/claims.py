@@ -7,6 +7,10 @@ which direction. `experiments.tables.verdicts` says whether our numbers bear it 
 import dataclasses
 from collections.abc import Sequence
 
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+NOT_DECIDED = "not decided at this scale"
+
 GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
 
 

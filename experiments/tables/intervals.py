@@ -27,7 +27,8 @@ What the rows share (P[s], X[e]) cancels: that is pairing. Left is
       between = sum of w^2 * sum of (m[r,s] - m[r,.] - m[.,s] + m[.,.])^2 / ((R - 1) (S - 1))
 
   with (R - 1) (S - 1) degrees of freedom. Where the compared rows vary clearly more than the others
-  (F test, see _CLEARLY), their own variance with S - 1 degrees of freedom stands in its place.
+  (F test, see _CLEARLY; from S = 3), their own variance with S - 1 degrees of freedom stands in its
+  place.
 - *examples* is the variance of the examples' own differences X[r,e], from the S x E table of
   w-weighted scores d[s,e]: the mean square of examples less that of the interaction Z, which is in
   *between* already and must not be counted twice:
@@ -252,7 +253,7 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
     if abs(total) > 1e-9:  # no difference of rows: what they share does not cancel
         shared = total**2 * np.square(common).sum(axis=(-2, -1)) / seeds / replicates
         return pooled + shared, _satterthwaite((pooled, max(degrees, 1)), (shared, seeds))
-    if rows == 2:
+    if rows == 2 or seeds == 1:  # two replicates do not tell whose variance is larger
         return pooled, np.full_like(pooled, degrees)
     own = (weight @ table).var(axis=-1, ddof=1) / replicates
     others = (degrees * pooled - seeds * own) / (degrees - seeds)

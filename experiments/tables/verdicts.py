@@ -8,23 +8,31 @@ of the two the scale could tell apart.
 A claim is reproduced when all of its comparisons are. It is not reproduced when one of them is
 refuted even though several were tried: by Holm's correction of the p values.
 
-One guard keeps a verdict honest. Where even the row that is ahead does not beat the trivial
-baseline, both models have learnt nothing that the comparison could be about. That takes an interval
-which says so: an interval that holds the baseline proves no equality. Whatever else a reader must
-know (one pre-training a row, a model still on the masked-LM plateau) is a footnote.
+One guard keeps a verdict honest: the trivial baseline, asked of the row that is ahead. Where its
+interval says that even that row does not beat the baseline, both models have learnt nothing that
+the comparison could be about. An interval that holds the baseline does not say so, and a difference
+counts; but that two rows are *alike* counts only where the row ahead is shown to beat the baseline,
+since two models that both say the majority class are alike too.
+
+Whatever else a reader must know (one pre-training a row, a model still on the masked-LM plateau) is
+a footnote.
 """
 
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
-from experiments.tables.claims import AT_MOST, SHARE, Claim, Comparison
+from experiments.tables.claims import (
+    AT_MOST,
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    SHARE,
+    Claim,
+    Comparison,
+)
 from experiments.tables.intervals import INTERVAL, Effect, Run, average, effect
 from experiments.tables.power import detectable
-
-REPRODUCED = "reproduced"
-NOT_REPRODUCED = "not reproduced"
-NOT_DECIDED = "not decided at this scale"
 
 # A gain below half a point, or below half of the paper's own where that is smaller, is not what
 # the paper speaks of: an interval wholly below it refutes "greater".
@@ -175,10 +183,16 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         comparison.rows,
         key=lambda row: evidence.sign(comparison.column) * _mean(column[row]),
     )
-    if above_baseline(ahead, comparison.column, evidence) is False:
+    above = above_baseline(ahead, comparison.column, evidence)
+    if above is False:
         reason = f"not even {ahead} beats the trivial baseline, so the comparison decides nothing"
         return dataclasses.replace(finding, reason=reason)
-    return _decide(finding)
+    decided = _decide(finding)
+    alike = decided.verdict != NOT_DECIDED and found.low <= 0 <= found.high
+    if alike and comparison.column in evidence.baselines and not above:
+        reason = f"the rows are alike, but not even {ahead} is shown to beat the trivial baseline"
+        return dataclasses.replace(finding, reason=reason)
+    return decided
 
 
 def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:

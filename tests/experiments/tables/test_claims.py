@@ -5,13 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from experiments.tables.claims import AT_MOST, SHARE, Claim, Comparison, each
-from experiments.tables.evidence import interval_values, verdict_values
-from experiments.tables.intervals import Run
-from experiments.tables.verdicts import (
+from experiments.tables.claims import (
+    AT_MOST,
     NOT_DECIDED,
     NOT_REPRODUCED,
     REPRODUCED,
+    SHARE,
+    Claim,
+    Comparison,
+    each,
+)
+from experiments.tables.evidence import interval_values, verdict_values
+from experiments.tables.intervals import Run
+from experiments.tables.verdicts import (
     Evidence,
     above_baseline,
     judge,
@@ -92,6 +98,17 @@ def test_the_trivial_baseline_is_asked_of_the_row_that_is_ahead():
     finding = verdict(A_OVER_B, a=runs(0.60), b=runs(0.50), baselines={"task": 70.0})
     assert finding.verdict == NOT_DECIDED
     assert finding.reason.startswith("not even a beats the trivial baseline")
+
+
+def test_rows_are_alike_only_where_they_have_learnt_something():
+    # Both say the majority class, which is 70 of 100 examples.
+    majority = runs(0.7, examples=100)
+    finding = verdict(A_OVER_B, a=majority, b=majority, baselines={"task": majority[0].value})
+    assert finding.verdict == NOT_DECIDED and finding.reason.startswith("the rows are alike")
+    near = Comparison("task", "a", "b", AT_MOST, margin=1.0)
+    table = {"a": majority, "b": majority}
+    assert verdict(near, baselines={"task": 70.0}, **table).verdict == NOT_DECIDED
+    assert verdict(near, baselines={"task": 30.0}, **table).verdict == REPRODUCED
 
 
 def test_above_a_baseline_or_not_only_where_an_interval_says_so():
