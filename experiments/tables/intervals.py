@@ -68,6 +68,8 @@ class Effect:
 MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     # k = 2: score, 1
     "mean": lambda s: 100 * s[..., 0] / s[..., 1],
+    # k = 2: loss, number of predictions; in nats
+    "nats": lambda s: s[..., 0] / s[..., 1],
     # k = 3: true positives, false positives, false negatives
     "f1": lambda s: 200 * s[..., 0] / np.maximum(2 * s[..., 0] + s[..., 1] + s[..., 2], 1e-12),
     # k = 4: true positives, true negatives, false positives, false negatives
