@@ -94,13 +94,30 @@ class Variant:
 
 
 @dataclasses.dataclass(frozen=True)
+class Cloze:
+    """Held-out masked pieces that pre-trained models are asked for as they are.
+
+    Attributes:
+      records: name of one of the ablation's `Records`, whose held-out part is used.
+      max_examples: records to use, rounded up to whole batches; 0: all.
+    """
+
+    records: str
+    max_examples: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Column:
-    """One column of the table: a task to fine-tune on, or the held-out text of pre-training.
+    """One column of the table: a task to fine-tune on, the held-out text of pre-training, or a
+    cloze test.
 
     Attributes:
       label: as printed; the paper's name where data and metric are the paper's.
       finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
         or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
+      cloze: in place of `finetune`: masked and left-to-right models asked for the same pieces; the
+        metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
+        "cloze_accuracy". Rows that fine-tune in another way than their variant have no score.
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
         pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
@@ -121,6 +138,7 @@ class Column:
     percent: bool = True
     lower_is_better: bool = False
     note: str = ""
+    cloze: Cloze | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,6 +219,10 @@ class Ablation:
         _check_known("export", self.exports, "row", rows)
         _check_known("export", self.exports, "column", columns)
         _check_known("curve", self.curves, "column", columns)
+        for column in self.columns:
+            if column.cloze:
+                known = {r.name for r in self.records}
+                _known(f"column {column.label}", column.cloze.records, known)
         for claim in self.claims:
             for comparison in claim.comparisons:
                 _known("claim " + claim.name, comparison.better, rows)

@@ -98,12 +98,9 @@ def _collect(ablation, plan, grid, statuses):
 
 
 def _run(column: Column, planned, status, grid) -> Run:
-    if column.finetune is None:
-        value = status.result["heldout"].get(column.metric, float("nan"))
-        factor = 100 if column.percent else 1
-        return Run(planned.pretrain_seed, planned.finetune_seed, factor * value)
+    scores = status.result["heldout" if column.finetune is None else "dev"]
     metric = column.metric or status.result["main_metric"]
-    value = (100 if column.percent else 1) * status.result["dev"][metric]
+    value = (100 if column.percent else 1) * scores.get(metric, float("nan"))
     path = grid.folder(planned.cell) / "run" / "example_scores.npz"
     kept = example_scores.load(path, metric)
     influence = intervals.influence(*kept) if kept else None

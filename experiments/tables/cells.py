@@ -92,6 +92,27 @@ def finetune(config: dict, folder: Path) -> dict:
     return {name: results[name] for name in (*names, "seconds")}
 
 
+def cloze(config: dict, folder: Path) -> dict:
+    """Scores a pre-trained model on held-out masked pieces (`experiments.training.cloze`)."""
+    from experiments.training import cloze, example_scores
+
+    found = cloze.score(config["model"], f"{config['records']}/heldout", config["max_examples"])
+    (folder / "run").mkdir(exist_ok=True)
+    example_scores.write(folder / "run" / "example_scores.npz", cloze.statistics(found))
+    size = config["vocab_size"]
+    known = np.ones(size) + _piece_counts(config["records"], size, every_token=False)
+    loss, accuracy = _frequency_scores(known, np.bincount(found["piece"], minlength=size))
+    return {
+        "heldout": {
+            "cloze_loss": float(found["loss"].mean()),
+            "cloze_accuracy": float(found["correct"].mean()),
+        },
+        "baseline": {"cloze_loss": loss, "cloze_accuracy": accuracy},
+        "examples": found["examples"],
+        "pieces": len(found["piece"]),
+    }
+
+
 def export_model(config: dict, folder: Path) -> dict:
     """Exports a SavedModel and asks it about the examples."""
     from experiments.training.export_model import answer, export
@@ -116,6 +137,7 @@ KINDS = {
     "nli": mix_nli,
     "pretrain": pretrain,
     "finetune": finetune,
+    "cloze": cloze,
     "export": export_model,
 }
 
@@ -154,15 +176,19 @@ def unigram_baseline(records: str, heldout: str, vocab_size: int, every_token: b
       every_token: of all tokens (left-to-right models) rather than of the masked ones.
     """
     counts = np.ones(vocab_size) + _piece_counts(records, vocab_size, every_token)
-    seen = _piece_counts(heldout, vocab_size, every_token)
-    log_frequencies = np.log(counts / counts.sum())
-    loss = -float(seen @ log_frequencies / max(1.0, seen.sum()))
-    best = int(np.argmax(counts))
+    loss, accuracy = _frequency_scores(counts, _piece_counts(heldout, vocab_size, every_token))
     return {
         "masked_lm_loss": loss,
         "masked_lm_perplexity": float(np.exp(loss)),
-        "masked_lm_accuracy": float(seen[best] / max(1.0, seen.sum())),
+        "masked_lm_accuracy": accuracy,
     }
+
+
+def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
+    """(loss in nats, accuracy) of predicting the pieces counted in `seen` by how often they are
+    in `known`, both float [vocab_size]."""
+    loss = -float(seen @ np.log(known / known.sum()) / max(1.0, seen.sum()))
+    return loss, float(seen[np.argmax(known)] / max(1.0, seen.sum()))
 
 
 def _piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):

@@ -1,26 +1,24 @@
 """From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
 
     sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
-        -> finetune/COLUMN/ROW/SEEDS -> export
+        -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED
 
 Rows that fine-tune the same variant share its pre-training; an empty reference, such as a
 vocabulary file that is given, leaves its cell out.
 """
 
 import dataclasses
-import functools
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from experiments.tables import cost
-from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
+from experiments.tables.digests import checkpoint_digest, files_digest, task_digest
 from experiments.tables.grid import Cell
 from experiments.training.config import resolve_bert, to_dict
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.errors import UserError
-from official_bert.files import sha256_file
 
 # Where a run takes place and how it is watched does not change its result.
 _DEVICES = ("distribute",)
@@ -107,7 +105,7 @@ class _Planner:
         for index, text in enumerate(corpus.texts):
             files = self._text_files(text.files)
             split = "heldout" if text.heldout else "train"
-            digest = _files_digest(tuple(files))
+            digest = files_digest(tuple(files))
             digests[split].append(digest)
             if text.layout == "sentences":
                 inputs[split] += files
@@ -126,7 +124,7 @@ class _Planner:
         prints = {split: " ".join(found) for split, found in digests.items() if found}
         if corpus.vocab:
             path = str(_inside(self.ablation.data_dir, corpus.vocab))
-            vocab_print = {"vocab": _files_digest((path,))}
+            vocab_print = {"vocab": files_digest((path,))}
             self.vocab = path
         else:
             vocab_print = {}
@@ -187,7 +185,7 @@ class _Planner:
                 "nli",
                 {"mnli_dev": paths[0], "others": paths[1:]},
                 ignored=("mnli_dev", "others"),
-                fingerprints={"files": _files_digest(tuple(paths))},
+                fingerprints={"files": files_digest(tuple(paths))},
                 cost=2,
             )
         )
@@ -230,6 +228,8 @@ class _Planner:
 
     def _runs(self, row: Row, column: Column) -> list[PlannedRun]:
         variant = self.ablation.variant(row.variant)
+        if column.cloze:
+            return self._cloze_runs(row, column.cloze, variant)
         if column.finetune is None:
             return [
                 PlannedRun(cell, seed, 0)
@@ -244,6 +244,24 @@ class _Planner:
             for i in range(max(1, len(column.search)))
         ]
 
+    def _cloze_runs(self, row: Row, cloze: Cloze, variant: Variant) -> list[PlannedRun]:
+        if row.finetune:
+            return []
+        runs = []
+        for (name, seed), pretrained in self.pretrains.items():
+            if name == variant.name:
+                config = {
+                    "model": _model(pretrained, row),
+                    "records": f"@records/{cloze.records}//records",
+                    "vocab_size": resolve_bert(variant.pretrain.bert).vocab_size,
+                    "max_examples": cloze.max_examples,
+                }
+                parts = ["cloze", cloze.records, name, str(seed)]
+                parts += [str(number) for number in (row.snapshot, cloze.max_examples) if number]
+                cell = Cell("/".join(parts), "cloze", config, cost=15)
+                runs.append(PlannedRun(self._add(cell), seed, 0))
+        return runs
+
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
         changes = dict(row.finetune) | {"seed": 1000 * pretrain_seed + seed}
         if column.search:
@@ -253,8 +271,7 @@ class _Planner:
         if config.data_dir.startswith("@"):
             digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
         else:
-            options = tuple(sorted(map(_frozen, config.task_options.items())))
-            digest, train, dev = task_digest(config.task, config.data_dir, options)
+            digest, train, dev = task_digest(config)
         train = min(train, config.max_train_examples or train)
         dev = min(dev, config.max_dev_examples or dev)
         self.data[column.label] = train, dev
@@ -271,12 +288,11 @@ class _Planner:
                 do_lower_case=self.ablation.corpus.do_lower_case,
             )
         elif variant.pretrain:
-            folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
-            model = f"@{self.pretrains[variant.name, pretrain_seed]}//{folder}"
+            model = _model(self.pretrains[variant.name, pretrain_seed], row)
             config = dataclasses.replace(config, model=model)
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
-            prints["model"] = _checkpoint_digest(variant.checkpoint)
+            prints["model"] = checkpoint_digest(variant.checkpoint)
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or _checkpoint_config(variant.checkpoint)
         config = dataclasses.replace(config, save_model=exported)
@@ -327,20 +343,10 @@ class _Planner:
         )
 
 
-@functools.cache
-def task_digest(name: str, data_dir: str, options: tuple) -> tuple[str, int, int]:
-    """(digest of the training and dev examples, their numbers): what a result depends on."""
-    from data_prep.tasks import get_task
-
-    task = get_task(name, data_dir, **{k: _thawed(v) for k, v in options})
-    digest = hashlib.sha256()
-    sizes = []
-    for split in ("train", "dev"):
-        examples = task.examples(split)
-        sizes.append(len(examples))
-        for example in examples:
-            digest.update(repr(example).encode())
-    return digest.hexdigest()[:16], sizes[0], sizes[1]
+def _model(pretrained: str, row: Row) -> str:
+    """Reference to the model folder of a pre-training's cell."""
+    folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
+    return f"@{pretrained}//{folder}"
 
 
 def _inside(data_dir: str, path: str) -> Path:
@@ -352,22 +358,6 @@ def _inside(data_dir: str, path: str) -> Path:
             "--config.data_dir"
         )
     return Path(data_dir).resolve() / path
-
-
-@functools.cache
-def _files_digest(paths: tuple[str, ...]) -> str:
-    """Of names and contents, not of places."""
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(f"{Path(path).name} {sha256_file(path)}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def _checkpoint_digest(checkpoint: str) -> str:
-    folder = Path(checkpoint)
-    if not folder.is_dir():
-        return checkpoint
-    return _files_digest(tuple(sorted(str(p) for p in folder.iterdir() if p.is_file())))
 
 
 def _checkpoint_config(checkpoint: str):
@@ -387,12 +377,3 @@ def _ignored(config: Any, keep: str) -> tuple[str, ...]:
     if getattr(config, keep):
         bookkeeping.remove(keep)
     return (*bookkeeping, *_DEVICES)
-
-
-def _frozen(item):
-    key, value = item
-    return key, tuple(value) if isinstance(value, list) else value
-
-
-def _thawed(value):
-    return list(value) if isinstance(value, tuple) else value

@@ -29,10 +29,15 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
 
 
 def save(path, task, examples: list, predictions: list[dict]) -> None:
-    """Writes `statistics` as one .npz file; arrays are named "METRIC:MEASURE"."""
+    """Writes the `statistics` of predictions."""
+    write(path, statistics(task, examples, predictions))
+
+
+def write(path, found: dict[str, tuple[str, np.ndarray]]) -> None:
+    """Writes metric -> (measure, [examples, k]) as one .npz file of arrays "METRIC:MEASURE"."""
     arrays = {
         f"{metric}:{measure}": array.astype(np.float32)
-        for metric, (measure, array) in statistics(task, examples, predictions).items()
+        for metric, (measure, array) in found.items()
     }
     with atomic_write(path, "wb") as file:
         np.savez_compressed(file, **arrays)

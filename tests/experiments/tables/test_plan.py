@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from experiments import ablate
-from experiments.tables import cost, plan
-from experiments.tables.grid import Grid
+from experiments.tables import ablation as ablation_parts
+from experiments.tables import assemble, cost, plan
+from experiments.tables.grid import Cell, Grid, Status
 from experiments.tables.nli_mixture import mix
 from experiments.training import example_scores, flops
 from experiments.training.config import FinetuneConfig, load_config
@@ -78,6 +79,39 @@ def test_random_rows_start_where_the_trained_ones_did():
     # Restarts share order and head between rows, not between pre-trainings.
     assert [configs[r.cell]["seed"] for r in runs] == [1001, 7001]
     assert configs[made.runs["BERT", "SNLI"][0].cell]["seed"] == 1001
+
+
+def test_a_cloze_column_asks_every_pretrained_model_once():
+    ablation = load_config("table5:smoke")
+    asked = ablation_parts.Cloze("length 64")
+    columns = [
+        ablation_parts.Column(metric, None, metric, cloze=asked)
+        for metric in ("cloze_loss", "cloze_accuracy")
+    ]
+    made = plan.plan(dataclasses.replace(ablation, columns=tuple(columns), claims=(), exports=()))
+    found = [cell for cell in made.cells if cell.kind == "cloze"]
+    assert {cell.name for cell in found} == {
+        f"cloze/length 64/{name}/1" for name in ("BERT", "No NSP", "LTR & No NSP")
+    }
+    for cell in found:
+        pretrained = cell.name.replace("cloze/length 64", "pretrain")
+        assert set(cell.needs) == {pretrained, "records/length 64"}
+    # Neither random weights nor a model with a layer that pre-training did not have.
+    assert len(made.runs) == 2 * 3
+    assert made.runs["BERT", "cloze_loss"] == made.runs["BERT", "cloze_accuracy"]
+    with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
+        unknown = dataclasses.replace(columns[0], cloze=ablation_parts.Cloze("length 8"))
+        dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
+
+
+def test_a_cloze_score_is_read_from_its_cell(tmp_path):
+    cell = Cell("cloze/x/BERT/1", "cloze", {})
+    column = ablation_parts.Column(
+        "cloze", None, "cloze_loss", percent=False, cloze=ablation_parts.Cloze("x")
+    )
+    status = Status("finished", result={"heldout": {"cloze_loss": 3.0}})
+    planned = plan.PlannedRun(cell.name, 1, 0)
+    assert assemble._run(column, planned, status, Grid((cell,), tmp_path)).value == 3.0
 
 
 def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):

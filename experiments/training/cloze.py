@@ -1,0 +1,110 @@
+"""The cloze test: one measure for masked and left-to-right models, without fine-tuning.
+
+The held-out losses of the two do not compare: a masked model predicts the hidden 15 % of the
+pieces, a left-to-right model all of them. Here both are asked for the same pieces: those that the
+held-out records show as [MASK]. (The tenth that stays as it is and the tenth that becomes another
+piece are left out: a left-to-right model does not see them, a masked model does.) The masked model
+reads the record as it is, with the text on both sides and every other mask; the left-to-right model
+reads the text as it was, to the left.
+"""
+
+import math
+
+import numpy as np
+
+from data_prep.records import explained, open_records, pretraining_dataset
+from official_bert.checkpoints import model_folder
+from official_bert.errors import UserError
+
+
+def score(model, records, max_examples=0, batch_size=64):
+    """Scores a pre-trained model on the masked pieces of records.
+
+    Args:
+      model: model folder of a pre-training; its attention's direction says how it is asked.
+      records: folder or glob of held-out records, made with the model's vocabulary.
+      max_examples: how many to use, rounded up to whole batches; 0: all.
+      batch_size: examples of a batch; does not change the result.
+
+    Returns: arrays with one entry a masked piece, in the order of the records: "example" (index of
+      its record) and "piece" (the hidden one) int64, "loss" (nats) float64, "correct" bool; and
+      "examples", the number of records.
+    Raises:
+      UserError: the model has no pre-training head, or the records do not fit it.
+    """
+    import tensorflow as tf
+
+    loaded = model_folder.load(model)
+    if loaded.head != "pretraining":
+        raise UserError(f'{model} has the head "{loaded.head}"; the cloze test needs "pretraining"')
+    source = open_records(records, vocab_size=len(loaded.tokenizer.vocab))
+    if source.max_seq_length > loaded.config.max_position_embeddings:
+        raise UserError(
+            f"{records} has {source.max_seq_length} tokens a record, but {model} has positions for "
+            f"{loaded.config.max_position_embeddings}"
+        )
+    dataset = pretraining_dataset(source, batch_size, shuffle=False, drop_remainder=False)
+    if max_examples:
+        dataset = dataset.take(math.ceil(max_examples / batch_size))
+    ask = tf.function(
+        lambda batch: answers(loaded.model, batch), reduce_retracing=True, autograph=False
+    )
+    found = {"example": [], "piece": [], "loss": [], "correct": []}
+    examples = 0
+    with explained(source):
+        for batch in dataset:
+            loss, correct = (x.numpy() for x in ask(batch))
+            batch = {name: x.numpy() for name, x in batch.items()}
+            shown = np.take_along_axis(batch["input_ids"], batch["masked_lm_positions"], axis=1)
+            hidden = (batch["masked_lm_weights"] > 0) & (shown == loaded.tokenizer.mask_id)
+            found["example"].append(examples + np.nonzero(hidden)[0])
+            found["piece"].append(batch["masked_lm_ids"][hidden].astype(np.int64))
+            found["loss"].append(loss[hidden].astype(np.float64))
+            found["correct"].append(correct[hidden] > 0)
+            examples += len(hidden)
+    return {name: np.concatenate(parts) for name, parts in found.items()} | {"examples": examples}
+
+
+def answers(model, batch):
+    """What a model says of the pieces at `masked_lm_positions`.
+
+    Args:
+      model: BertPretrainer.
+      batch: of pre-training records.
+
+    Returns: (loss in nats, 1.0 where the likeliest piece is the right one), float32 [B, P] each;
+      meaningless where `masked_lm_weights` is 0.
+    """
+    from keras import ops
+
+    from official_bert.encoder import gather_positions
+    from official_bert.losses import correct, cross_entropy
+    from official_bert.pretraining import restore_masked_tokens
+
+    positions = batch["masked_lm_positions"]
+    if model.encoder.config.attention_direction == "left_to_right":
+        # The piece at a position is predicted from the one before it; padding points at 0.
+        batch, positions = restore_masked_tokens(batch), ops.maximum(positions - 1, 0)
+    sequence = model.encoder(batch, training=False)["sequence_output"]
+    vectors = gather_positions(sequence, positions)
+    logits = model.masked_lm(vectors, model.encoder.embeddings.word_embeddings)
+    ids = batch["masked_lm_ids"]
+    return cross_entropy(logits, ids), correct(logits, ids)
+
+
+def statistics(found):
+    """The sums of each record, as `example_scores` keeps them: metric -> (measure, [examples, 2]).
+
+    Args:
+      found: of `score`.
+    """
+    count, examples = found["examples"], found["example"]
+
+    def sums(values=None):
+        return np.bincount(examples, values, count).astype(np.float64)
+
+    pieces = sums()
+    return {
+        "cloze_loss": ("nats", np.stack([sums(found["loss"]), pieces], axis=1)),
+        "cloze_accuracy": ("mean", np.stack([sums(found["correct"]), pieces], axis=1)),
+    }
