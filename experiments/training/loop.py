@@ -58,16 +58,7 @@ class State:
 
 
 def train(
-    trainer,
-    feed,
-    plan,
-    checkpoints,
-    progress,
-    state,
-    *,
-    write=True,
-    evaluate=None,
-    when_reached=None,
+    trainer, feed, plan, checkpoints, progress, state, *, write=True, evaluate=None, when_reached=()
 ):
     """Trains from `state.step` to `plan.last_step`.
 
@@ -110,7 +101,7 @@ def train(
         if evaluate and due and state.evaluated_step < state.step:
             with stop.interruptible():
                 _evaluate(evaluate, state, progress)
-        if when_reached and state.step in when_reached and not stop.requested:
+        if state.step in when_reached and not stop.requested:
             when_reached[state.step]()
         is_best = state.best_step == state.step > 0
         if stop.requested or is_best or _due(state.step, plan.save_every, plan.last_step):

@@ -37,31 +37,19 @@ def make_trainer(config, key, build, strategy, train_metrics=False):
     return get_trainer(key, build, strategy, options, config.precision, config.seed)
 
 
-def train(
-    trainer,
-    feed,
-    plan,
-    config,
-    folder,
-    *,
-    name,
-    show,
-    inputs,
-    evaluate=None,
-    when_reached=None,
-    began=None,
-):
+def train(trainer, feed, plan, config, folder, *, name, show, inputs, began=None, **events):
     """Trains to the end of the plan, from the run's newest checkpoint if it has one.
 
     Args:
       trainer: of `make_trainer`, its schedule set.
-      feed, plan, evaluate, when_reached: of `loop.train`.
+      feed, plan: of `loop.train`.
       config: PretrainConfig or FinetuneConfig.
       folder: RunFolder.
       name: what stands at the left of the progress line.
       show: whether to show it.
       inputs: fingerprint of the data.
       began: `started` of `Progress`.
+      **events: evaluate and when_reached of `loop.train`.
 
     Returns: (State at the end, seconds that earlier processes worked on the run).
     Raises:
@@ -76,15 +64,6 @@ def train(
     seconds_before = state.seconds
     show = show and folder.write
     with Progress(folder, state.step, plan.last_step, show, name, began) as progress:
-        loop.train(
-            trainer,
-            feed,
-            plan,
-            checkpoints,
-            progress,
-            state,
-            write=folder.write,
-            evaluate=evaluate,
-            when_reached=when_reached,
-        )
+        write = folder.write
+        loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
     return state, seconds_before

@@ -130,9 +130,25 @@ def test_the_encoder_runs_once_for_all_rows(conll, tmp_path, cache, monkeypatch)
     assert len(calls) == 2  # train and dev
     assert len(list((cache / "hidden_states").iterdir())) == 2
     assert min(scores.values()) > 0.7, scores
-    other = _config(conll, "last", seed=5, num_train_epochs=1.0)  # other random weights
-    finetune.run(other, tmp_path / "other", progress=False)
-    assert len(calls) == 4
+
+
+def test_vectors_are_kept_by_all_that_decides_them(tmp_path):
+    bert = tiny_runs.bert()
+
+    def folder(bert=bert, weights=None, precision="float32", seed=1, data="data"):
+        return frozen_features.cache_folder(tmp_path, "ner", data, bert, weights, precision, seed)
+
+    quiet = dataclasses.replace(bert, hidden_dropout_prob=0.0)
+    assert folder() == folder(bert=quiet)
+    others = [
+        folder(seed=5),  # other random weights
+        folder(weights=[np.ones(3)]),
+        folder(weights=[np.zeros(3)]),
+        folder(bert=tiny_runs.bert(num_hidden_layers=2)),
+        folder(precision="mixed_bfloat16"),
+        folder(data="other"),
+    ]
+    assert len({folder(), *others}) == 7
 
 
 def test_every_row_of_the_table_has_its_layers():
