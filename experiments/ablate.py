@@ -31,7 +31,8 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     Args:
       ablation: experiments.tables.ablation.Ablation.
       workdir: folder of the report, and of the cells.
-      workers: cells side by side; 0 for the configuration's number, or one a core.
+      workers: cells side by side; 0 for the configuration's number, or one a GPU, or one a core
+        without GPUs.
       cells: folder of the cells, where several tables share them.
       retry_failed: try cells again that failed in an earlier call.
       quiet: no progress on stderr.
@@ -43,7 +44,8 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     """
     from experiments.tables import assemble, report
     from experiments.tables import plan as planning
-    from experiments.tables.grid import Grid, available_cores
+    from experiments.tables.devices import default_workers
+    from experiments.tables.grid import Grid
 
     workdir = Path(workdir)
     _check_config(workdir, ablation)
@@ -55,7 +57,7 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     shown.begin(ablation)
     try:
         grid.run(
-            workers or ablation.workers or available_cores(),
+            workers or ablation.workers or default_workers(),
             retry_failed=retry_failed,
             on_event=shown,
         )
@@ -70,7 +72,8 @@ def dry_run(ablation, workdir, *, cells="", measure=True):
     """The cells with estimated work, time and disk, as text."""
     from experiments.tables import cost
     from experiments.tables import plan as planning
-    from experiments.tables.grid import FINISHED, Grid, available_cores
+    from experiments.tables.devices import default_workers
+    from experiments.tables.grid import FINISHED, Grid
 
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, cells or Path(workdir) / "cells")
@@ -86,7 +89,7 @@ def dry_run(ablation, workdir, *, cells="", measure=True):
         )
         if state != FINISHED:
             total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
-    workers = ablation.workers or available_cores()
+    workers = ablation.workers or default_workers()
     lines += [
         "",
         f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
@@ -214,7 +217,7 @@ def _define_flags():
 
     define_flags(overwrite=False)
     flags.DEFINE_bool("dry_run", False, "print the cells with their estimated cost and stop")
-    flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a core")
+    flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
     flags.DEFINE_string("cells", "", "folder of the cells, to share runs between tables")
     flags.DEFINE_bool("retry_failed", True, "try failed cells again")
     show_in_help("dry_run", "workers", "cells", "retry_failed")

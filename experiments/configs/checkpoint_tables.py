@@ -172,7 +172,6 @@ def _gpu(name, title, columns, notes):
         rows=(Row(BASE, BASE, paper_row=BASE),),
         notes=notes,
         data_dir=DATA_DIR,
-        workers=1,
     )
 
 

@@ -233,7 +233,6 @@ def _gpu() -> Scale:
         columns=columns,
         notes=GPU_NOTES,
         nli_mixture=NLI_MIXTURE,
-        workers=1,
     )
 
 

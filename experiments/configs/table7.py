@@ -126,8 +126,8 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
             # restarts cannot tell from none.
             Claim(
                 "concatenation",
-                "and covers most of the way (over four fifths) from the embeddings to the "
-                "fine-tuned model",
+                "Concatenating the last four layers covers over four fifths of the way from the "
+                "embeddings to the fine-tuned model",
                 "5.3",
                 (Comparison("dev F1", CONCAT, "Embeddings", SHARE, 80.0, whole=FINE_TUNED),),
             ),

@@ -190,7 +190,7 @@ class Ablation:
       data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
       nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `nli_mixture`
         makes training and dev data; a column uses it with data_dir="@nli//data".
-      workers: cells side by side on this machine; 0: one a core.
+      workers: cells side by side on this machine; 0: one a GPU, or one a core without GPUs.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """A claim's effects as a forest plot: our intervals, the paper's effects, single pre-trainings."""
 
-from experiments.tables.claims import GREATER, NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.claims import GREATER
 from experiments.tables.plots import PAPER, pyplot, svg
 from experiments.tables.score_tables import paper_effect
+from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.wording import comparison
 
 _COLOURS = {REPRODUCED: "#1a7f4e", NOT_REPRODUCED: "#b3401f", NOT_DECIDED: "#7a6a2b"}

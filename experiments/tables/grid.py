@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from experiments.tables.devices import available_gpus, worker_environment
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -179,10 +179,6 @@ class Grid:
             _Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
 
-    def remove(self, name: str) -> None:
-        """Discards a cell's work and result."""
-        shutil.rmtree(self.folder(name), ignore_errors=True)
-
     def ranks(self) -> dict[str, float]:
         """Estimated seconds from the start of a cell to the end of all that waits for it."""
         waiting = {name: [] for name in self.cells}
@@ -209,6 +205,7 @@ class _Pool:
         self.size, self.poll_seconds = max(1, workers), poll_seconds
         self.workers: list[_Worker] = []
         self.ranks = grid.ranks()
+        self.gpus = available_gpus()
 
     def run(self):
         status = self.grid.statuses()
@@ -265,8 +262,7 @@ class _Pool:
             if not idle:
                 if len(self.workers) >= self.size:
                     return
-                idle.append(_Worker(self.runner, self.size))
-                self.workers.append(idle[-1])
+                idle.append(self._new_worker())
             worker = idle.pop()
             same = [n for n in ready if self.grid.cells[n].affinity == worker.affinity]
             name = same[0] if worker.affinity and same else ready[0]
@@ -274,23 +270,22 @@ class _Pool:
             worker.start(name, self.grid)
             self.on_event("started", name, Status(RUNNING))
 
+    def _new_worker(self):
+        slot = min(set(range(self.size)) - {worker.slot for worker in self.workers})
+        environment = worker_environment(slot, self.size, self.gpus)
+        self.workers.append(_Worker(self.runner, slot, environment))
+        return self.workers[-1]
+
 
 class _Worker:
     """A worker process: one line of JSON to it starts a cell, its exit or a result file ends it."""
 
-    def __init__(self, runner, side_by_side):
-        threads = str(max(1, available_cores() // side_by_side))
-        environment = {
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            "TF_NUM_INTRAOP_THREADS": threads,
-            "TF_NUM_INTEROP_THREADS": threads,
-            "OMP_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-        }
+    def __init__(self, runner, slot, environment):
+        self.slot = slot
         self.process = subprocess.Popen(
             [sys.executable, "-m", "experiments.tables.worker", runner],
             stdin=subprocess.PIPE,
-            env={**environment, **os.environ},  # what the user set wins
+            env=environment,
             cwd=Path(__file__).parents[2],
             text=True,
             start_new_session=True,  # Ctrl-C reaches the parent, which stops the workers in order
@@ -330,13 +325,6 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def available_cores() -> int:
-    """Cores that this process may use (a container's or taskset's share of the machine)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _death(code: int) -> str:

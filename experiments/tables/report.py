@@ -10,7 +10,7 @@ from pathlib import Path
 
 from experiments.tables import score_tables as tables
 from experiments.tables import wording
-from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from official_bert.files import atomic_write
 
 TEMPLATE = Path(__file__).with_name("report_template.html")

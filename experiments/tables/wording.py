@@ -3,7 +3,7 @@
 import collections
 import re
 
-from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 
 MINUS = "\N{MINUS SIGN}"
 SHORT = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not reproduced", NOT_DECIDED: "open"}

@@ -36,4 +36,7 @@ def run_cell(kind: str, config: dict, folder: Path) -> dict:
         progress.write_text(str(step + 1))
     print("printed by the cell")
     (folder / "value.txt").write_text(str(total))
-    return {"value": total, "pid": os.getpid()}
+    result = {"value": total, "pid": os.getpid()}
+    if "environment" in config:
+        result["environment"] = os.environ.get(config["environment"])
+    return result

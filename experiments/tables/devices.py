@@ -1,0 +1,53 @@
+"""The GPUs of a machine, and the share of its GPUs and cores that each worker gets."""
+
+import os
+import subprocess
+
+from data_prep.jobs.processes import available_cores
+
+
+def available_gpus() -> list[str]:
+    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
+
+    Asked of the driver's tool: TensorFlow would take hold of them in the process that asks.
+    """
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    found = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None or not found:
+        return [str(index) for index in range(len(found))]
+    return [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+
+
+def default_workers() -> int:
+    """Workers side by side: one a GPU where there are any, else one a core."""
+    return len(available_gpus()) or available_cores()
+
+
+def worker_environment(slot: int, workers: int, gpus: list[str]) -> dict[str, str]:
+    """The environment of one of several workers: its threads and its GPUs.
+
+    Args:
+      slot: which worker, from 0.
+      workers: how many run side by side.
+      gpus: of the machine. They are dealt out in turn; where workers outnumber them, some share
+        one, which works since each takes memory as it needs it.
+    """
+    threads = str(max(1, available_cores() // workers))
+    environment = {
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TF_NUM_INTRAOP_THREADS": threads,
+        "TF_NUM_INTEROP_THREADS": threads,
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        **os.environ,  # what the user set wins, but for the choice among the GPUs
+    }
+    if gpus:
+        mine = gpus[slot::workers] or [gpus[slot % len(gpus)]]
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(mine)
+    return environment
