@@ -111,7 +111,7 @@ def _initial_weights(config):
 def _read_model(path, purpose):
     key = path, _changed(path)
     if key not in _read:
-        loaded = resolve.load_any(path)
+        loaded = resolve.load(path)
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
         heads = _heads_of(loaded.model) if loaded.head == "pretraining" else None
