@@ -62,7 +62,7 @@ def curve(head: str, model: str, data_dir: Path, steps: int):
     from tests.parity import finetuning
 
     task_name, folder, options, length, rows = CURVES[head]
-    loaded = resolve.load_any(model)
+    loaded = resolve.load(model)
     encoder = BertEncoder(finetuning.without_dropout(loaded.config))
     weights = [np.asarray(v.value) for v in loaded.encoder.trainable_variables]
     for variable, value in zip(encoder.trainable_variables, weights, strict=True):

@@ -36,7 +36,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)
-    loaded = resolve.load_any(model, dtype=precision)
+    loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":
         raise UserError(
             f"{model} has no masked-LM head (its head is {loaded.head}); "

@@ -21,7 +21,7 @@ _HOME_OF = {
     "BertAdamW": "optimization",
     "WarmupLinearDecay": "optimization",
     "BertTokenizer": "tokenization",
-    "load": "checkpoints.model_folder",
+    "load": "checkpoints.resolve",
     "save": "checkpoints.model_folder",
     "UserError": "errors",
 }

@@ -1,6 +1,7 @@
 """`BertEncoder`: the bidirectional Transformer encoder of section 3, with its pooler."""
 
 import functools
+import re
 
 import keras
 from keras import ops
@@ -117,6 +118,34 @@ class BertEncoder(keras.Model):
     def parts(self) -> dict[str, keras.layers.Layer]:
         """The layers that can be frozen one by one: embeddings, layer_0, ..., pooler."""
         return {part.name: part for part in (self.embeddings, *self.blocks, self.pooler)}
+
+    def freeze(self, what: str) -> None:
+        """Excludes parts from training; a `.keras` file keeps that.
+
+        Args:
+          what: parts with commas between: "embeddings", "blocks:3", "blocks:0-5", "blocks",
+            "pooler".
+
+        Raises:
+          UserError: there is no such part.
+        """
+        for name in (part.strip() for part in what.split(",")):
+            for part in self._named_parts(name):
+                part.trainable = False
+
+    def _named_parts(self, name):
+        if name in ("embeddings", "pooler"):
+            return [self.parts[name]]
+        found = re.fullmatch(r"blocks(?::(\d+)(?:-(\d+))?)?", name)
+        if found:
+            first = int(found[1] or 0)
+            last = int(found[2] or found[1] or len(self.blocks) - 1)
+            if first <= last < len(self.blocks):
+                return self.blocks[first : last + 1]
+        raise UserError(
+            f"freeze: {name!r} is no part; parts are embeddings, blocks:0-{len(self.blocks) - 1} "
+            "(or fewer), pooler"
+        )
 
     def get_config(self):
         return {

@@ -12,6 +12,8 @@ google-research/bert leaves out Adam's bias correction, so the first step is 3.1
 corrected Adam's; the warm-up is what keeps that harmless.
 """
 
+import re
+
 import keras
 from keras import ops
 
@@ -66,6 +68,8 @@ class BertAdamW(keras.optimizers.Optimizer):
       weight_decay: applied to all weights but those named in `NOT_DECAYED`.
       beta_1, beta_2, epsilon: of Adam.
       clip_norm: largest global norm of the gradient; None for no clipping.
+      layer_decay: the rate of each block is so many times that of the block above it, as ELECTRA
+        fine-tunes; what is above the blocks has the full rate, the embeddings the lowest.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         beta_2=0.999,
         epsilon=1e-6,
         clip_norm=1.0,
+        layer_decay=1.0,
         name="bert_adamw",
         **kwargs,
     ):
@@ -86,6 +91,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.weight_decay_rate = weight_decay
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.clip_norm = clip_norm
+        self.layer_decay = layer_decay
 
     def build(self, variables):
         if self.built:
@@ -93,6 +99,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         super().build(variables)
         self.first_moments = [self._slot(variable, "m") for variable in variables]
         self.second_moments = [self._slot(variable, "v") for variable in variables]
+        self.rate_factors = rate_factors([v.path for v in variables], self.layer_decay)
         self.decays = [0.0 if v.name in NOT_DECAYED else self.weight_decay_rate for v in variables]
 
     def apply(self, grads, trainable_variables=None):
@@ -112,6 +119,8 @@ class BertAdamW(keras.optimizers.Optimizer):
         m, v = self.first_moments[index], self.second_moments[index]
         decay = self.decays[index]
         learning_rate = ops.cast(learning_rate, variable.dtype)
+        if self.layer_decay != 1.0:
+            learning_rate = learning_rate * self.rate_factors[index]
         if keras.backend.backend() == "tensorflow":
             from official_bert.tensorflow_kernels import adamw
 
@@ -165,10 +174,28 @@ class BertAdamW(keras.optimizers.Optimizer):
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
             "clip_norm": self.clip_norm,
+            "layer_decay": self.layer_decay,
         }
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
+
+
+def rate_factors(paths: list[str], layer_decay: float) -> list[float]:
+    """What the learning rate of each variable is multiplied by, from the variables' paths.
+
+    For L blocks: 1 for the pooler and heads, layer_decay^(L - i) for block i, counted from 0, and
+    layer_decay^(L + 1) for the embeddings.
+    """
+    found = [re.search(r"(?:^|/)(?:layer_(\d+)|(embeddings))/", path) for path in paths]
+    blocks = 1 + max((int(m[1]) for m in found if m and m[1]), default=-1)
+
+    def depth_below_the_top(match):
+        if match is None:
+            return 0
+        return blocks + 1 if match[2] else blocks - int(match[1])
+
+    return [layer_decay ** depth_below_the_top(match) for match in found]
 
 
 def _dense(gradient):

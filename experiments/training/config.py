@@ -135,6 +135,14 @@ class FinetuneConfig:
     clip_norm: float = 1.0
     gradient_accumulation: int = 1
     eval_every: int = 0  # steps; 0: at the end only
+    # Evaluations in a row without a new best before training stops (0: never); keeps the best.
+    patience: int = dataclasses.field(default=0, metadata=_LATER)
+    # Parts of the encoder that are not trained, as "embeddings,blocks:0-5".
+    freeze: str = dataclasses.field(default="", metadata=_LATER)
+    # The rate of a block is so many times that of the block above it; the head's is the highest.
+    layer_decay: float = dataclasses.field(default=1.0, metadata=_LATER)
+    # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
+    class_weights: str = dataclasses.field(default="", metadata=_LATER)
     keep_best: bool = False  # the final weights are those of the best evaluation, not the last
     length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
     distribute: str = "one_device"
@@ -153,7 +161,7 @@ class FinetuneConfig:
         _check_choice(self, "distribute", DISTRIBUTE)
         _check_choice(self, "precision", PRECISION)
         _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
-        _check_positive(self, "max_seq_length", "gradient_accumulation")
+        _check_positive(self, "max_seq_length", "gradient_accumulation", "layer_decay")
         if not 0 <= self.warmup_proportion <= 1:
             raise UserError(
                 f"configuration: warmup_proportion is {self.warmup_proportion}; "

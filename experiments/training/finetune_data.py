@@ -71,10 +71,12 @@ class Feed:
       config: FinetuneConfig.
       bert: BertConfig.
       split: Split to train on.
+      class_weights: float32 [classes], or None.
     """
 
-    def __init__(self, config, bert, split):
+    def __init__(self, config, bert, split, class_weights=None):
         self._config, self._bert, self._split = config, bert, split
+        self._class_weights = class_weights
         self.batches = TrainBatches(
             split.features, config.train_batch_size, config.seed, *padding(config)
         )
@@ -82,8 +84,10 @@ class Feed:
     def take(self, trainer, step, count):
         tables, examples, tokens, flops = [], 0, 0, 0
         for batch in self.batches.from_step(step, step + count):
-            tables.append(trainer.train_on(self._split.complete(batch)))
             examples += int(batch["example_weights"].sum())
+            if self._class_weights is not None:
+                batch["example_weights"] *= self._class_weights[batch["label_ids"]]
+            tables.append(trainer.train_on(self._split.complete(batch)))
             ids = batch["input_ids"]
             tokens += ids.size
             flops += self._flops(ids.size // ids.shape[-1], ids.shape[-1])

@@ -5,14 +5,17 @@ predictions, score.
 """
 
 import math
+import sys
 import time
 
 from data_prep.tasks import get_task
 from experiments.training import (
+    class_weights,
     distribution,
     example_scores,
     finetune_data,
     finetune_report,
+    kept_head,
     loop,
     session,
     starting_point,
@@ -34,6 +37,11 @@ def run(config, folder, progress):
     start = starting_point.of_finetuning(config)
     task = get_task(config.task, config.data_dir, **config.task_options)
     _check(config, start, task)
+    head = kept_head.sentence(
+        config.model, kept_head.difference(start.head, task.head, config.bilstm)
+    )
+    if progress:
+        print(head, file=sys.stderr, flush=True)
     train, dev = (finetune_data.Split(task, name, start, config) for name in ("train", "dev"))
     # Read before the training, so that a broken file is not found after it.
     others, missing = finetune_data.other_splits(task, start, config) if folder.write else ({}, {})
@@ -47,7 +55,8 @@ def run(config, folder, progress):
         lambda seed: build_model(config, start, task.head, seed),
         strategy,
     )
-    feed = finetune_data.Feed(config, start.bert, train)
+    weights = class_weights.of(config, task, train.features)
+    feed = finetune_data.Feed(config, start.bert, train, weights)
     num_steps = max(1, math.ceil(feed.batches.steps_per_epoch * config.num_train_epochs))
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
 
@@ -65,6 +74,7 @@ def run(config, folder, progress):
             num_steps,
             eval_at=(num_steps,) if config.eval_every else (),
             steps_per_call=1 if config.distribute == "multi_worker" else 0,
+            patience=config.patience,
         ),
         config,
         folder,
@@ -73,7 +83,7 @@ def run(config, folder, progress):
         inputs=train.key,
         evaluate=evaluator if config.eval_every else None,
     )
-    if config.keep_best and state.best_step not in (-1, trainer.step):
+    if (config.keep_best or config.patience) and state.best_step not in (-1, trainer.step):
         arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
         trainer.load_arrays(arrays)
     # Thresholds are chosen on dev; the settings in the model folder carry them on.
@@ -87,7 +97,9 @@ def run(config, folder, progress):
         **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
         "main_metric": task.metrics[0],
         "baseline": task.baseline(train.examples, dev.examples),
+        "head": head,
         "steps": num_steps,
+        **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
         "train_examples": len(train.examples),
         "dev_examples": len(dev.examples),
@@ -131,13 +143,18 @@ def build_model(config, start, head, seed):
         return FeatureTagger(
             start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
         )
-    return build_head(start.encoder(config, seed), head, bilstm=config.bilstm, seed=seed)
+    encoder = start.encoder(config, seed)
+    model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
+    start.keep_head(model, head, config.bilstm)
+    if config.freeze:
+        encoder.freeze(config.freeze)
+    return model
 
 
 def _key(config, start, task):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem"))
-    model = config.bilstm, config.features, config.feature_width, config.remat
+    model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
     return "finetune", start.bert, head, model
 
 

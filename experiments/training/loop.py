@@ -33,6 +33,7 @@ class Plan:
     stops: tuple[int, ...] = ()  # steps at which a call has to end: phases, snapshots
     eval_at: tuple[int, ...] = ()
     steps_per_call: int = 0  # 0: about a second
+    patience: int = 0  # stop after so many evaluations in a row without a new best; 0: never
 
     @classmethod
     def of(cls, config, last_step, **more):
@@ -53,6 +54,7 @@ class State:
     best_step: int = -1
     best_score: float = -math.inf
     best_metrics: dict = dataclasses.field(default_factory=dict)
+    since_best: int = 0  # evaluations after the best one
     position: dict = dataclasses.field(default_factory=dict)
     inputs: str = ""  # fingerprint of the data; a run goes on with the data it began with
 
@@ -111,7 +113,7 @@ def train(
 
     with _Stop() as stop:
         events()
-        while state.step < plan.last_step:
+        while state.step < plan.last_step and not _gave_up(plan, state):
             count = min(per_call, _next_event(plan, state.step) - state.step)
             before = time.perf_counter()
             metrics, examples, tokens, flops = feed.take(trainer, state.step, count)
@@ -162,10 +164,19 @@ def _evaluate(evaluate, state, progress):
     if not metrics:  # a phase without held-out records
         return
     progress.log(state.step, {f"dev/{name}": value for name, value in metrics.items()})
-    if score is not None and score > state.best_score:
+    if score is None:
+        pass
+    elif score <= state.best_score:
+        state.since_best += 1
+    else:
+        state.since_best = 0
         state.best_score, state.best_step, state.best_metrics = score, state.step, metrics
     summary = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     progress.say(f"step {state.step}: {summary}")
+
+
+def _gave_up(plan, state):
+    return 0 < plan.patience <= state.since_best
 
 
 def _next_event(plan, step):

@@ -87,3 +87,5 @@ def _check_finetune(config):
         )
     if config.keep_best and not config.eval_every:
         raise UserError("configuration: keep_best needs eval_every, the steps between evaluations")
+    if config.patience and not config.eval_every:
+        raise UserError("configuration: patience needs eval_every, the steps between evaluations")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from experiments.training import kept_head
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
@@ -36,12 +37,14 @@ class StartingPoint:
       bert: BertConfig.
       tokenizer: BertTokenizer.
       weights: the encoder's arrays; None for random ones.
-      head_weights: the arrays of the pre-training heads, where a checkpoint has them.
+      head: what kind of head `head_weights` are of: the settings of its `model.json`.
+      head_weights: the arrays of the model's own head or pre-training heads, where it has them.
     """
 
     bert: BertConfig
     tokenizer: Any
     weights: list | None = None
+    head: dict | None = None
     head_weights: list | None = None
 
     def encoder(self, config, seed, **options):
@@ -59,8 +62,13 @@ class StartingPoint:
 
     def copy_heads_to(self, model):
         """Gives a BertPretrainer the weights of the checkpoint's heads, if it had any."""
-        if self.head_weights is not None:
+        if self.head_weights is not None and self.head["head"] == "pretraining":
             _assign(_heads_of(model), self.head_weights)
+
+    def keep_head(self, model, head, bilstm):
+        """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
+        if not kept_head.difference(self.head, head, bilstm):
+            _assign(_heads_of(model), kept_head.arrays(self.head, head, self.head_weights))
 
 
 def of_pretraining(config):
@@ -111,14 +119,15 @@ def _initial_weights(config):
 def _read_model(path, purpose):
     key = path, _changed(path)
     if key not in _read:
-        loaded = resolve.load_any(path)
+        loaded = resolve.load(path)
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
-        heads = _heads_of(loaded.model) if loaded.head == "pretraining" else None
+        heads = None if loaded.head == "none" else _heads_of(loaded.model)
         _read[key] = StartingPoint(
             loaded.config,
             loaded.tokenizer,
             _arrays(loaded.encoder.trainable_variables),
+            loaded.settings,
             heads and _arrays(heads),
         )
         while len(_read) > _KEPT:

@@ -60,6 +60,7 @@ class Trainer:
                 beta_2=options.beta_2,
                 epsilon=options.epsilon,
                 clip_norm=options.clip_norm or None,
+                layer_decay=options.layer_decay,
             )
             self.optimizer.build(self.model.trainable_variables)
         self._train_step = TrainStep(self.model, self.optimizer, strategy, options)

@@ -167,9 +167,14 @@ def is_preset_name(name: str) -> bool:
     """Whether KerasHub lists a BERT preset of this name, or it names one of Kaggle's or a hub's."""
     if "://" in name:
         return name.startswith(("kaggle://", "hf://", "gs://"))
+    return name in preset_names()
+
+
+def preset_names() -> list[str]:
+    """The BERT presets that the installed KerasHub can download."""
     import keras_hub
 
-    return name in keras_hub.models.BertBackbone.presets
+    return sorted(keras_hub.models.BertBackbone.presets)
 
 
 def _check_representable(config: BertConfig) -> None:

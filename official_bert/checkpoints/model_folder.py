@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from official_bert.answers import Answers
 from official_bert.checkpoints import integrity
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -31,8 +32,8 @@ PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 @dataclasses.dataclass
-class LoadedModel:
-    """A model with all that belongs to it.
+class LoadedModel(Answers):
+    """A model with all that belongs to it; `Answers` are the questions one may put to it.
 
     Attributes:
       config: the encoder's `BertConfig`.

@@ -8,7 +8,7 @@ from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.errors import UserError
 
 
-def load_any(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
+def load(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
     """Loads a model from a folder of any known kind or from a KerasHub preset's name.
 
     The GELU form is what the format implies (see the importers); to choose another, import with
@@ -49,10 +49,15 @@ def kind_of(path_or_preset: str | os.PathLike) -> str:
             "folder), bert_config.json with *.ckpt.index (Google), config.json with "
             "model.safetensors (Hugging Face), or a KerasHub preset"
         )
-    if keras_hub.is_preset_name(str(path_or_preset)):
+    name = str(path_or_preset)
+    # KerasHub takes seconds to import: not for a path with a typing error.
+    if os.sep in name and "://" not in name:
+        raise UserError(f"{name}: no such folder or checkpoint")
+    if keras_hub.is_preset_name(name):
         return "keras_hub"
+    presets = ", ".join(keras_hub.preset_names())
     raise UserError(
-        f"{path_or_preset}: no such folder, and KerasHub has no BERT preset of that name"
+        f"{name}: no such folder, and no BERT preset of KerasHub's; those there are: {presets}"
     )
 
 

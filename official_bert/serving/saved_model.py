@@ -14,7 +14,6 @@ size and lengths are free. Read it with `tf.saved_model.load` after `import tens
 `official_bert.serving.load`, or with TensorFlow Serving.
 """
 
-import functools
 import json
 import os
 import tempfile
@@ -62,6 +61,7 @@ def export(
     import tensorflow as tf
 
     from official_bert.serving import warmup
+    from official_bert.serving.in_memory import in_memory
     from official_bert.serving.settings import ServingSettings
 
     loaded, source = _load(model_folder)
@@ -75,8 +75,7 @@ def export(
         tempfile.TemporaryDirectory() as assets,
         tf.device("CPU"),
     ):
-        tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.do_lower_case)
-        model = _served_model(head)(loaded, tokenizer, settings)
+        model = in_memory(loaded, head, settings)
         model.assets = _assets(Path(assets), loaded.tokenizer.vocab, settings.labels)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(model, str(folder), signatures=_signatures(model), options=options)
@@ -110,35 +109,6 @@ def _choose_head(loaded, head, source) -> str:
             f"not as {head!r}"
         )
     return head
-
-
-def _served_model(head):
-    from official_bert.serving import (
-        classification,
-        feature_vectors,
-        masked_words,
-        multiple_choice,
-        span,
-        tagging,
-    )
-
-    return {
-        "classification": classification.ServedClassifier,
-        "span": span.ServedSpan,
-        "multiple_choice": multiple_choice.ServedMultipleChoice,
-        "tagging": tagging.ServedTagger,
-        "masked_words": masked_words.ServedMaskedWords,
-        "embedding": feature_vectors.ServedEmbedding,
-        "features": feature_vectors.ServedFeatures,
-    }[head]
-
-
-@functools.lru_cache(maxsize=1)
-def _in_graph(vocab, do_lower_case):
-    # Half of an export's time goes into the tokeniser: exports of the same vocabulary share it.
-    from official_bert.tokenization.in_graph import InGraphTokenizer
-
-    return InGraphTokenizer(list(vocab), do_lower_case)
 
 
 def _assets(folder: Path, vocab, labels) -> list:

@@ -86,25 +86,34 @@ class BertTokenizer:
         Raises:
           UserError: a text is too long or is none, or texts and pairs differ in number.
         """
+        rows = self.pack(texts, pairs, max_length, truncation or "head")
+        for index, row in enumerate(rows):
+            if row["truncated"] and truncation is None:
+                raise UserError(
+                    f"text {index} has more than max_length={max_length} tokens with [CLS] and "
+                    "[SEP]; truncation='head' keeps its beginning"
+                )
+        longest = max(len(row["input_ids"]) for row in rows)
+        return self.pad(rows, _padded_length(longest, max_length, padding))
+
+    def pack(self, texts, pairs=None, max_length: int = 512, truncation: str = "head"):
+        """The rows of `sequences.pack` for texts, or for texts and their pairs: list[dict].
+
+        Raises:
+          UserError: as for a call, but texts too long are cut.
+        """
         texts, pairs = _text_list(texts, "texts"), pairs and _text_list(pairs, "pairs")
         if pairs is not None and len(pairs) != len(texts):
             raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
         if not texts:
             raise UserError("texts is empty; give one text or more")
         ids, offsets = self.encode_batch([*texts, *(pairs or ())])
-        pieces = np.split(ids, offsets[1:-1])
-        rows = [
-            self._pack(index, first.tolist(), second, max_length, truncation)
-            for index, (first, second) in enumerate(
-                zip(
-                    pieces[: len(texts)],
-                    pieces[len(texts) :] if pairs else [None] * len(texts),
-                    strict=True,
-                )
-            )
+        pieces = [part.tolist() for part in np.split(ids, offsets[1:-1])]
+        seconds = pieces[len(texts) :] or [None] * len(texts)
+        return [
+            sequences.pack(self, first, second, max_length, truncation)
+            for first, second in zip(pieces[: len(texts)], seconds, strict=True)
         ]
-        longest = max(len(row["input_ids"]) for row in rows)
-        return self.pad(rows, _padded_length(longest, max_length, padding))
 
     def pad(self, rows: Sequence[dict], length: int) -> dict[str, np.ndarray]:
         """Rows of `sequences.pack` as the three arrays int32 [rows, length]."""
@@ -117,17 +126,6 @@ class BertTokenizer:
             batch["input_mask"][index, :size] = 1
             batch["segment_ids"][index, :size] = row["segment_ids"]
         return batch
-
-    def _pack(self, index, first, second, max_length, truncation):
-        second = None if second is None else second.tolist()
-        row = sequences.pack(self, first, second, max_length, truncation or "head")
-        if row["truncated"] and truncation is None:
-            count = len(first) + len(second or ()) + (2 if second is None else 3)
-            raise UserError(
-                f"text {index} has {count} tokens with [CLS] and [SEP], more than "
-                f"max_length={max_length}; truncation='head' keeps its beginning"
-            )
-        return row
 
     def tokenize(self, text: str) -> list[str]:
         """The pieces of a text, by the reference algorithm."""

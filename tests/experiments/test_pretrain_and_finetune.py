@@ -225,6 +225,16 @@ def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path)
     assert [x.get("loss") for x in lines[0]] == [x.get("loss") for x in lines[1]]
 
 
+def test_finetuning_goes_on_from_a_head_that_fits(finetuned, texts, tmp_path, capsys):
+    _, workdir, results = finetuned
+    fields = {"learning_rate": 1e-12, "num_train_epochs": 0.1, "seed": 9, "freeze": "embeddings"}
+    config = _finetune_config(texts, workdir / "model", class_weights="balanced", **fields)
+    again = finetune.run(config, tmp_path / "again", progress=True)
+    assert again["dev"] == results["dev"]
+    assert again["head"] == f"head: loaded from {workdir / 'model'}"
+    assert again["head"] in capsys.readouterr().err
+
+
 def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
     _, workdir, _ = finetuned
     lines = ["the cat sees one house", "", "two red river", "cat " * 40, "a cat", ""]

@@ -165,7 +165,11 @@ def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
 
 def test_frozen_blocks_stay_frozen_in_a_keras_file(config, tmp_path):
     encoder = BertEncoder(config, seed=0)
-    encoder.embeddings.trainable = encoder.blocks[1].trainable = False
+    encoder.freeze("embeddings,blocks:1")
+    assert not encoder.blocks[1].trainable and encoder.blocks[0].trainable
+    for wrong in ("block:1", "blocks:1-2", "head"):
+        with pytest.raises(UserError, match="parts are embeddings, blocks:0-1"):
+            encoder.freeze(wrong)
     model = BertClassifier(encoder, 2)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")

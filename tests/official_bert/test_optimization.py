@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert import BertAdamW, WarmupLinearDecay
+from official_bert import BertAdamW, BertClassifier, BertEncoder, WarmupLinearDecay
 
 SHAPES = {"kernel": (7, 5), "bias": (5,), "gamma": (5,), "beta": (5,), "word_embeddings": (11, 3)}
 
@@ -92,6 +92,26 @@ def test_sparse_gradients_equal_dense_ones(method):
         getattr(optimizer, method)([gradient, tf.ones_like(table)], variables)
         results.append([variable.numpy() for variable in variables])
     np.testing.assert_array_equal(*results)
+
+
+def test_rates_fall_from_the_head_to_the_embeddings(config):
+    model = BertClassifier(BertEncoder(config), 2)
+    variables = model.trainable_variables
+    optimizer = BertAdamW(0.1, layer_decay=0.5, weight_decay=0.0, clip_norm=None)
+    before = [variable.numpy() for variable in variables]
+    optimizer.apply_reduced([tf.ones(variable.shape) for variable in variables], variables)
+    moved = {
+        variable.path: float(np.abs(variable.numpy() - old).max())
+        for variable, old in zip(variables, before, strict=True)
+    }
+    full = moved["classifier/head/kernel"]
+    for path, factor in (
+        ("encoder/pooler/kernel", 1.0),
+        ("encoder/layer_1/attention/query/kernel", 0.5),
+        ("encoder/layer_0/output/bias", 0.25),
+        ("encoder/embeddings/norm/gamma", 0.125),
+    ):
+        assert moved[path] == pytest.approx(factor * full, rel=1e-4), path
 
 
 def test_weights_without_gradient_stay():

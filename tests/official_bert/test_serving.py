@@ -339,7 +339,7 @@ def test_tagging_labels_words(tmp_path):
 def test_a_tagger_trained_on_last_pieces_is_read_there():
     import tensorflow as tf
 
-    from official_bert.serving.saved_model import _in_graph  # made once for all of these tests
+    from official_bert.serving.in_memory import _in_graph  # made once for all of these tests
     from official_bert.serving.settings import ServingSettings
     from official_bert.serving.tagging import ServedTagger
 

@@ -1,0 +1,60 @@
+"""Whether the head of the model that fine-tuning starts from is kept, and in what order of labels.
+
+Fine-tuning of a fine-tuned model goes on from its head where that fits the task: the same kind, the
+same labels. Otherwise the head is new, and every start says which of the two it is and why.
+"""
+
+import re
+
+# What transformers calls labels that nobody named.
+_NAMELESS = re.compile(r"LABEL_\d+")
+
+
+def difference(theirs, ours, bilstm):
+    """Why a model's head does not fit a task; "" where it fits.
+
+    Args:
+      theirs: settings of the model's `model.json`, or None.
+      ours: `Task.head`.
+      bilstm: whether the new model has a BiLSTM below its head.
+    """
+    kind = (theirs or {}).get("head", "none")
+    if kind in ("none", "pretraining"):
+        return "the model has none"
+    if kind != ours["head"]:
+        return f"the model's is for {kind}, the task's for {ours['head']}"
+    if bool(theirs.get("bilstm")) != bilstm:
+        return f"the model's has {'a' if theirs.get('bilstm') else 'no'} BiLSTM"
+    if kind == "classification" and theirs.get("problem", "single_label") != ours["problem"]:
+        return f"the model's is {theirs['problem']}, the task's {ours['problem']}"
+    if kind in ("classification", "tagging"):
+        names, wanted = _labels(theirs), list(ours.get("labels") or [])
+        if (names and wanted and set(names) != set(wanted)) or (
+            theirs["num_labels"] != ours["num_labels"]
+        ):
+            return f"the model's labels are {_few(theirs, names)}, the task's {_few(ours, wanted)}"
+    return ""
+
+
+def arrays(theirs, ours, weights):
+    """The head's arrays with the task's order of labels; the last two are kernel and bias."""
+    names, wanted = _labels(theirs), list(ours.get("labels") or [])
+    if not names or not wanted or names == wanted:
+        return weights
+    order = [names.index(label) for label in wanted]
+    *others, kernel, bias = weights
+    return [*others, kernel[:, order], bias[order]]
+
+
+def sentence(path, why_not):
+    """What a start says: "head: loaded from PATH" or "head: new, ..."."""
+    return f"head: new ({why_not})" if why_not else f"head: loaded from {path}"
+
+
+def _labels(settings):
+    names = [str(name) for name in settings.get("labels") or []]
+    return [] if all(map(_NAMELESS.fullmatch, names)) else names
+
+
+def _few(settings, names):
+    return ", ".join(names[:10]) if names else f"{settings['num_labels']} without names"

@@ -1,0 +1,139 @@
+"""What a loaded model answers to texts: the same as its parts called by hand, in any batches."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from official_bert import (
+    BertClassifier,
+    BertEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+    UserError,
+)
+from official_bert.checkpoints.model_folder import LoadedModel, describe
+
+TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "the dog ?"]
+
+
+@pytest.fixture
+def loaded(config, tokenizer):
+    """loaded(model) as `official_bert.load` would give it."""
+
+    def as_loaded(model, **settings):
+        head, own = describe(model)
+        encoder = getattr(model, "encoder", model)
+        settings = {"head": head, **own, **settings}
+        return LoadedModel(config, encoder, model, head, tokenizer, settings)
+
+    return as_loaded
+
+
+@pytest.fixture(scope="module")
+def encoder(config):
+    return BertEncoder(config, seed=0)
+
+
+def test_classes_and_their_shares_follow_the_weights(loaded, encoder, tokenizer):
+    model = loaded(BertClassifier(encoder, 3, seed=1), labels=["x", "y", "z"], max_seq_length=16)
+    answers = model.predict(TEXTS)
+    for text, answer in zip(TEXTS, answers, strict=True):
+        expected = softmax(model.model(tokenizer(text))["logits"].numpy()[0])
+        np.testing.assert_allclose(list(answer["probabilities"].values()), expected, atol=1e-5)
+        assert answer["label"] == "xyz"[expected.argmax()]
+    assert model.predict(TEXTS[1])["label"] == answers[1]["label"]
+    for one, other in zip(answers, model.predict(TEXTS, batch_size=1), strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+    model.model.head.bias.assign([0.0, 99.0, 0.0])
+    assert {answer["label"] for answer in model.predict(TEXTS)} == {"y"}
+
+
+def test_pairs_several_labels_and_values(loaded, encoder, tokenizer):
+    model = loaded(BertClassifier(encoder, 2, "multi_label", seed=1), labels=["x", "y"])
+    model.model.head.bias.assign([99.0, -99.0])
+    assert model.predict("the cat", "a dog")["labels"] == ["x"]
+    value = loaded(BertClassifier(encoder, 1, "regression", seed=1))
+    batch = tokenizer(TEXTS[:2], TEXTS[2:])
+    expected = value.model(batch)["logits"].numpy()[:, 0]
+    found = [answer["value"] for answer in value.predict(TEXTS[:2], TEXTS[2:])]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_text_cut_gives_a_warning(loaded, encoder):
+    model = loaded(BertClassifier(encoder, 2, seed=1), max_seq_length=8)
+    with pytest.warns(UserWarning, match="1 of 4 texts are longer than 8 tokens"):
+        model.predict(TEXTS)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+def test_vectors(pooling, loaded, encoder, tokenizer):
+    model = loaded(encoder)
+    found = model.embed(TEXTS, pooling, batch_size=3)
+    outputs = [encoder(tokenizer(text)) for text in TEXTS]
+    expected = {
+        "mean": [output["sequence_output"].numpy()[0].mean(0) for output in outputs],
+        "cls": [output["sequence_output"].numpy()[0, 0] for output in outputs],
+        "pooler": [output["pooled_output"].numpy()[0] for output in outputs],
+    }[pooling]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert found.dtype == np.float32 and model.embed(TEXTS[0], pooling).shape == (16,)
+    unit = model.embed(TEXTS, pooling, layer=1, normalize=True)
+    np.testing.assert_allclose((unit**2).sum(1), np.ones(4), rtol=1e-5)
+
+
+def test_masks_are_filled(loaded, encoder, tokenizer):
+    model = loaded(BertPretrainer(encoder, seed=0))
+    answer = model.fill_mask("the [MASK] sat on [MASK].", top_k=3)
+    ids = tokenizer("the x sat on x.")["input_ids"]
+    places = [2, 5]
+    ids[0, places] = tokenizer.mask_id
+    sequence = encoder({"input_ids": ids})["sequence_output"]
+    head, table = model.model.masked_lm, encoder.embeddings.word_embeddings
+    shares = softmax(head(sequence, table).numpy()[0, places][:, : len(tokenizer.vocab)], axis=-1)
+    for mask, expected in zip(answer["masks"], shares, strict=True):
+        best = np.argsort(-expected)[:3]
+        assert [word["word"] for word in mask] == [tokenizer.vocab[i] for i in best]
+        np.testing.assert_allclose([w["probability"] for w in mask], expected[best], atol=1e-6)
+    model.model.masked_lm.bias.assign(99.0 * np.eye(50)[tokenizer.vocab.index("dog")])
+    both = model.fill_mask(["[MASK] sat", "the big [MASK] [MASK]!"])
+    assert [one["text"] for one in both] == ["dog sat", "the big dog dog!"]
+    model.model.masked_lm.bias.assign(99.0 * np.eye(50)[tokenizer.vocab.index("##ed")])
+    assert model.fill_mask("a mat [MASK].")["text"] == "a mated."
+    with pytest.raises(UserError, match=r"text 1 has no \[MASK\]"):
+        model.fill_mask(["a [MASK]", "the cat"])
+    with pytest.raises(UserError, match="text 0 has 43 tokens, the model 32 positions"):
+        model.fill_mask("a " * 40 + "[MASK]")
+
+
+def test_words_answers_and_choices(loaded, encoder):
+    """By the code that exported models run, which has its own tests."""
+    tagger = loaded(BertTagger(encoder, 2, seed=1), labels=["O", "B-X"], max_seq_length=8)
+    long, short = tagger.predict([TEXTS[2], "london"])
+    assert [w["word"] for w in long["words"]] == TEXTS[2].split()
+    assert [(w["word"], w["start"], w["end"]) for w in short["words"]] == [("london", 0, 6)]
+    assert set(short["words"][0]) == {"word", "label", "start", "end", "probability"}
+    span = loaded(BertSpan(encoder, seed=1), max_seq_length=24, max_query_length=8)
+    answer = span.predict("the cat ?", TEXTS[2])
+    assert answer["answer"] == TEXTS[2][answer["start"] : answer["end"]] != ""
+    choice = loaded(BertMultipleChoice(encoder, seed=1))
+    assert len(choice.predict("the cat", ["sat", "on", "mat"])["probabilities"]) == 3
+
+
+def test_questions_that_a_model_cannot_answer(loaded, encoder, config):
+    with pytest.raises(UserError, match="no fine-tuned head"):
+        loaded(encoder).predict("the cat")
+    with pytest.raises(UserError, match="no masked-LM head"):
+        loaded(encoder).fill_mask("[MASK]")
+    with pytest.raises(UserError, match="text 1 is empty"):
+        loaded(encoder).embed(["a", " "])
+    with pytest.raises(UserError, match="pooling='max'; it is one of mean"):
+        loaded(encoder).embed("a", "max")
+    with pytest.raises(UserError, match="layer=3; the encoder has hidden states 0 to 2"):
+        loaded(encoder).embed("a", layer=3)
+    with pytest.raises(UserError, match="a passage for each question"):
+        loaded(BertSpan(encoder)).predict("the cat ?")
+    without = LoadedModel(config, encoder, encoder, "none", None, {"head": "none"})
+    with pytest.raises(UserError, match="without a vocabulary"):
+        without.embed("a")
