@@ -13,6 +13,7 @@ The work goes through a token store (data_prep.pretraining.token_store), then ro
 (data_prep.pretraining.shards): memory does not grow with the corpus.
 """
 
+import contextlib
 import dataclasses
 import os
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def create(
     from data_prep.corpus import input_look
     from data_prep.corpus.documents import expand_inputs
     from data_prep.jobs import storage
-    from data_prep.jobs.output_folder import claim_folder
+    from data_prep.jobs.output_folder import claim_folder, locked
     from data_prep.pretraining import token_store as token_stores
 
     chosen = _record_options(options)
@@ -150,43 +151,58 @@ def create(
     options = {**store_options, **dataclasses.asdict(chosen)}
     if chosen.invalid_utf8 == "error":
         del options["invalid_utf8"]  # came later: records made before it are found again
-    claim_folder(output, options, overwrite, "set of records")
-    manifest_path = os.path.join(output, "manifest.json")
-    if storage.exists(manifest_path):
-        return storage.read_json(manifest_path)
-    if not accept_input:
-        input_look.check(inputs, chosen.max_seq_length)
-
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
-    work = os.path.join(output, "work")
-    storage.make_folder(work)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(locked(output, "heldout", "work", "work/token_store"))
+        if token_store:
+            stack.enter_context(locked(token_store))
+        claim_folder(output, options, overwrite, "set of records")
+        work = os.path.join(output, "work")
+        path = os.path.join(output, "manifest.json")
+        if storage.exists(path):
+            manifest = storage.read_json(path)
+        else:
+            if not accept_input:
+                input_look.check(inputs, chosen.max_seq_length)
+            storage.make_folder(work)
+            store = token_store or os.path.join(work, "token_store")
+            with workers:
+                store = token_stores.build(
+                    store_options, inputs, _copied(vocab_path, work), store, workers, overwrite
+                )
+                _check_documents(store, accept_input)
+                manifest = _write_splits(store, options, work, workers)
+        if not keep_work:
+            storage.remove(work)
+    return manifest
+
+
+def _copied(vocab_path, work):
     # Cluster workers reach the output folder, not this machine's files.
-    with storage.writing(os.path.join(work, "vocab.txt")) as file:
+    from data_prep.jobs import storage
+
+    path = os.path.join(work, "vocab.txt")
+    with storage.writing(path) as file:
         file.write(storage.read_bytes(vocab_path))
-    vocab_path = os.path.join(work, "vocab.txt")
-    with workers:
-        store = token_stores.build(
-            store_options,
-            inputs,
-            vocab_path,
-            token_store or os.path.join(work, "token_store"),
-            workers,
-            overwrite,
+    return path
+
+
+def _check_documents(store, accept_input):
+    documents = sum(block["documents"] for block in store.blocks("train"))
+    if documents == 1 and not accept_input:
+        raise UserError(
+            "the input is one document, and random next sentences come from others; put blank "
+            "lines between documents, or pass --accept_input"
         )
-        documents = sum(block["documents"] for block in store.blocks("train"))
-        if documents == 1 and not accept_input:
-            raise UserError(
-                "the input is one document, and random next sentences come from others; put blank "
-                "lines between documents, or pass --accept_input"
-            )
-        manifest = None
-        for split in ("heldout", "train"):  # the manifest of the training records comes last
-            if store.blocks(split):
-                folder = output if split == "train" else os.path.join(output, "heldout")
-                manifest = _write_split(store, split, options, vocab_path, work, folder, workers)
-    if not keep_work:
-        storage.remove(work)
+
+
+def _write_splits(store, options, work, workers):
+    output, vocab_path, manifest = os.path.dirname(work), os.path.join(work, "vocab.txt"), None
+    for split in ("heldout", "train"):  # the manifest of the training records comes last
+        if store.blocks(split):
+            folder = output if split == "train" else os.path.join(output, "heldout")
+            manifest = _write_split(store, split, options, vocab_path, work, folder, workers)
     return manifest
 
 

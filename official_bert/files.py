@@ -94,7 +94,7 @@ def recover_folder(path: str | os.PathLike) -> None:
 
 
 def remove_leftovers(folder: str | os.PathLike) -> None:
-    """Removes what killed processes left in `folder` under temporary names.
+    """Puts back or removes what killed processes left in `folder` under other names.
 
     For folders that one process writes to at a time, such as a locked work folder.
     """

@@ -48,6 +48,8 @@ def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
     """
     folder = Path(folder)
     path = folder / LOCK_FILE
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = _open(path)

@@ -1,9 +1,33 @@
 """Outputs that remember the options they were made with."""
 
+import contextlib
 import os
 
 from data_prep.jobs import storage
+from official_bert import locks
 from official_bert.errors import UserError
+from official_bert.files import remove_leftovers
+
+
+@contextlib.contextmanager
+def locked(folder: str, *inner: str):
+    """Holds a folder against other processes; what killed ones left in it half written goes.
+
+    Args:
+      folder: made where it is missing. A remote one is not locked: there are no locks there.
+      inner: folders in it that its processes write to as well.
+
+    Raises:
+      UserError: another process works in it, it cannot be written, or it was removed meanwhile.
+    """
+    if storage.is_remote(folder):
+        yield
+        return
+    with locks.exclusive(folder) as lock:
+        for name in ("", *inner):
+            remove_leftovers(os.path.join(folder, name))
+        yield
+        lock.check()
 
 
 def earlier(
@@ -28,10 +52,12 @@ def earlier(
     try:
         content = storage.read_json(path)
         differences = list(_differences(content[field] if field else content, options))
-    except (UserError, KeyError, TypeError) as error:
+    except (UserError, KeyError, TypeError, AttributeError) as error:
         if overwrite:
             return None
-        raise UserError(f"{path} is damaged; delete it, or choose another output") from error
+        raise UserError(
+            f"{path} is damaged ({error}); delete it, or choose another output"
+        ) from None
     if differences and not overwrite:
         raise UserError(
             f"{what} was made with other options: {'; '.join(differences[:8])}. "
@@ -50,11 +76,16 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
     if earlier(path, options, f"the {what} in {folder}", overwrite=overwrite) is not None:
         return
     if storage.exists(path):
-        storage.remove(folder)
-    elif storage.list_folder(folder):
+        for name in _contents(folder):
+            storage.remove(os.path.join(folder, name))
+    elif _contents(folder):
         raise UserError(f"{folder} exists and is no {what}; choose another folder")
     storage.make_folder(folder)
     storage.write_json(path, options)
+
+
+def _contents(folder):
+    return [name for name in storage.list_folder(folder) if name != locks.LOCK_FILE]
 
 
 def _differences(before, now, name=""):

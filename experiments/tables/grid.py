@@ -28,7 +28,9 @@ from typing import Any
 
 from experiments.tables.devices import available_gpus, worker_environment
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, remove_leftovers
+from official_bert.json_files import field, read_json
+from official_bert.locks import exclusive
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 RUNNER = "experiments.tables.cells:run_cell"
@@ -169,8 +171,8 @@ class Grid:
         Raises:
           UserError: another process is running cells in this folder.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with _exclusive(self.root / ".grid.lock", f"{self.root} is in use by another run"):
+        with exclusive(self.root):
+            remove_leftovers(self.root)
             if retry_failed:
                 for name in self.cells:
                     ended = _read_status(self.folder(name))
@@ -342,11 +344,11 @@ def _write_status(folder: Path, status: Status) -> None:
 
 def _read_status(folder: Path) -> Status | None:
     """The end of a cell, or None where it has not ended."""
-    try:
-        with open(folder / "cell.json", encoding="utf-8") as file:
-            record = json.load(file)
-    except FileNotFoundError:
+    path = folder / "cell.json"
+    if not path.exists():
         return None
+    record = read_json(path, finite=False)
+    field(record, "state", str, path)
     names = {field.name for field in dataclasses.fields(Status)}
     return Status(**{name: value for name, value in record.items() if name in names})
 
@@ -376,16 +378,6 @@ def _replace_references(value: Any, replace: Callable[[str, str], str]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_replace_references(inner, replace) for inner in value]
     return value
-
-
-@contextlib.contextmanager
-def _exclusive(path: Path, message: str):
-    with open(path, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UserError(f"{message}; wait for it to end") from None
-        yield
 
 
 def _is_locked(folder: Path) -> bool:

@@ -2,23 +2,23 @@
 
 A checkpoint is a folder `checkpoints/step-00001000` with `arrays.npz` (weights and optimiser, the
 exact bits) and `state.json` (step, data position, best score so far). It is written under a
-temporary name and renamed, so what has the final name is complete. The archive's checksums catch
-what a disk damaged later; then the checkpoint before it is used.
+temporary name and renamed, so what has the final name is complete. Checksums catch what a disk
+damaged later; then the checkpoint before it is used.
 """
 
 import json
 import logging
-import os
 import re
-import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from official_bert.checkpoints import integrity
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, remove, remove_leftovers
+from official_bert.json_files import read_json
 
+_STATE = "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
 
 
@@ -57,21 +57,23 @@ class Checkpoints:
         with atomic_folder(self._path(step), overwrite=True) as folder:
             with open(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
-                _to_disk(file)
-            with open(folder / "state.json", "w", encoding="utf-8") as file:
-                json.dump({**state, "step": step}, file, indent=1)
-                _to_disk(file)
+            fields = json.loads(json.dumps({**state, "step": step}))
+            fields = integrity.with_checksums(folder, _STATE, fields)
+            (folder / _STATE).write_text(json.dumps(fields, indent=1), encoding="utf-8")
         for old in self.steps()[: -self.keep]:
             if old not in (best_step, step):
-                shutil.rmtree(self._path(old), ignore_errors=True)
-        self._remove_remains()
+                remove(self._path(old))
+        remove_leftovers(self.folder)  # of a process that was killed while it wrote
 
     def load(self, step):
-        """(arrays, state) of one checkpoint; raises what a damaged file raises."""
+        """(arrays, state) of one checkpoint; raises UserError, or anything, if it is damaged."""
         path = self._path(step)
+        state = read_json(path / _STATE, finite=False)
+        integrity.check_folder(path, _STATE, state)
+        state.pop(integrity.CHECKSUMS, None)
         with np.load(path / "arrays.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        return arrays, json.loads((path / "state.json").read_text(encoding="utf-8"))
+        return arrays, state
 
     def load_newest(self):
         """(arrays, state) of the newest checkpoint that is intact, or None without any.
@@ -79,11 +81,12 @@ class Checkpoints:
         Raises:
           UserError: there are checkpoints, and all are damaged.
         """
+        remove_leftovers(self.folder)
         steps = self.steps()
         for step in reversed(steps):
             try:
                 return self.load(step)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            except Exception as error:  # damage comes as every kind
                 logging.warning("%s is damaged (%s); trying an older one", self._path(step), error)
         if steps:
             raise UserError(
@@ -93,16 +96,10 @@ class Checkpoints:
 
     def remove_all(self):
         """Removes the folder: a finished run needs its checkpoints no longer."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
 
     def _path(self, step):
         return self.folder / f"step-{step:08d}"
-
-    def _remove_remains(self):
-        # Temporary folders of a process that was killed while it wrote. This process writes none
-        # at this moment, and one run has one writer.
-        for path in self.folder.glob(".step-*"):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def check_arrays(found, expected):
@@ -128,8 +125,3 @@ def check_arrays(found, expected):
                 f"the checkpoint is of another model: {name} has shape {found[name].shape} there "
                 f"and {tuple(array.shape)} here"
             )
-
-
-def _to_disk(file):
-    file.flush()
-    os.fsync(file.fileno())

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from experiments.training.config import differences, from_dict, result_dict, to_dict
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, remove_leftovers
+from official_bert.json_files import read_json
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
@@ -30,16 +31,20 @@ class RunFolder:
       config: the configuration; its kind and values are compared with those of an earlier run.
       overwrite: remove what an earlier run left here (its own files and folders only).
       write: False in all processes but the first of a distributed run.
+      lock: the folder's `locks.FolderLock`, where it is locked.
 
     Raises:
       UserError: an earlier run here had other options; the message lists the differences.
     """
 
-    def __init__(self, path, config, overwrite=False, write=True):
+    def __init__(self, path, config, overwrite=False, write=True, lock=None):
         self.path = Path(path)
         self.write = write
+        self._lock = lock
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"workdir {self.path} is a file; give a folder")
+        if write:
+            remove_leftovers(self.path)
         if overwrite and write:
             self._clear()
         self.continued = self._check_config(config)
@@ -63,11 +68,17 @@ class RunFolder:
     def results(self):
         """The results of a finished run, or None."""
         path = self.path / "results.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        return read_json(path, finite=False) if path.exists() else None
 
     def write_json(self, name, value):
-        """Writes a JSON file into the folder, whole or not at all."""
+        """Writes a JSON file into the folder, whole or not at all.
+
+        Raises:
+          UserError: the folder was removed, or cannot be written.
+        """
         if self.write:
+            if self._lock:
+                self._lock.check()
             with atomic_write(self.path / name) as file:
                 json.dump(value, file, indent=2)
                 file.write("\n")
@@ -106,10 +117,7 @@ class RunFolder:
         left = [name for name in _FILES + _FOLDERS if (self.path / name).exists()]
         if left in ([], ["config.json"]):
             return False  # nothing but the options of a run that was refused before it began
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UserError(f"{path}: invalid JSON ({error}); use --overwrite") from error
+        stored = read_json(path, finite=False, missing="choose another --workdir or --overwrite")
         kind = type(config).__name__
         if stored.get("kind") != kind:
             raise UserError(

@@ -4,10 +4,12 @@ The light front of `pretrain_run` and `finetune_run`: wrong options and finished
 without loading TensorFlow.
 """
 
+import contextlib
 import sys
 
 from experiments.training.run_folder import RunFolder
 from official_bert.errors import UserError
+from official_bert.locks import exclusive
 
 
 def pretrain(config, workdir, progress=True, overwrite=False, began=None):
@@ -66,13 +68,14 @@ def _continue(config, workdir, progress, overwrite, start):
         from experiments.training import distribution
 
         chief = distribution.is_chief(config.distribute)
-    folder = RunFolder(workdir, config, overwrite, chief)
-    finished = folder.results()
-    if finished:
-        if progress:
-            print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
-        return finished
-    return start(folder)
+    with exclusive(workdir) if chief else contextlib.nullcontext() as lock:
+        folder = RunFolder(workdir, config, overwrite, chief, lock)
+        finished = folder.results()
+        if finished:
+            if progress:
+                print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
+            return finished
+        return start(folder)
 
 
 def _check_finetune(config):

@@ -4,10 +4,11 @@ The published models of google-research/bert (base, large, whole-word masking, m
 Chinese) and the 24 miniatures are of this kind, and so is what its training scripts write.
 """
 
+import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import model_folder, transfer
+from official_bert.checkpoints import integrity, model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -52,14 +53,16 @@ def import_google(
     config = BertConfig.from_dict({**config.to_dict(), "gelu_form": gelu_form})
     try:
         reader = tf.train.load_checkpoint(str(prefix))
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except Exception as error:  # of damage TensorFlow makes many kinds
         raise UserError(f"{prefix}: not a readable TensorFlow checkpoint ({error})") from error
     shapes = reader.get_variable_to_shape_map()
+    numbers = _check_stored(reader, shapes, prefix)
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
     if tokenizer is not None:
         model_folder.check_vocabulary(config, len(tokenizer.vocab), str(prefix.parent))
     stored = {name: name for name in sorted(shapes)}
     settings = _settings(shapes, stored, head, prefix)
+    integrity.check_size(config, settings, numbers, prefix)
     encoder, model = model_folder.build(config, settings, **encoder_options)
 
     def read(name):
@@ -163,6 +166,19 @@ def is_lower_case(vocab: list[str]) -> bool:
     return all(word == word.lower() for word in words)
 
 
+def _check_stored(reader, shapes, prefix: Path) -> int:
+    """How many numbers the checkpoint has; its index must not promise more than its data hold."""
+    types = reader.get_variable_to_dtype_map()
+    promised = sum(math.prod(shape) * (types[name].size or 1) for name, shape in shapes.items())
+    held = sum(path.stat().st_size for path in prefix.parent.glob(f"{prefix.name}.data-*"))
+    if promised > held:
+        raise UserError(
+            f"{prefix}: its index promises {promised:,} bytes of tensors, its data files have "
+            f"{held:,}; a file is damaged or missing"
+        )
+    return sum(map(math.prod, shapes.values()))
+
+
 def _settings(shapes, stored: dict[str, str], head: str | None, prefix: Path) -> dict:
     if _KERAS_KERNEL in shapes and "output_weights" not in shapes:
         stored["output_weights"] = stored.pop(_KERAS_KERNEL)
@@ -183,7 +199,7 @@ def _settings(shapes, stored: dict[str, str], head: str | None, prefix: Path) ->
     if head == "pretraining":
         settings["use_nsp"] = "cls/seq_relationship/output_weights" in stored
     if head == "classification":
-        if "output_weights" not in stored:
+        if len(shapes.get(stored.get("output_weights"), ())) != 2:
             raise UserError(f"{prefix}: no classification layer (output_weights) in it")
         outputs_axis = 1 if stored["output_weights"] == _KERAS_KERNEL else 0
         count = int(shapes[stored["output_weights"]][outputs_axis])

@@ -6,16 +6,19 @@ a pickle, which PyTorch reads.
 
 import contextlib
 import json
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import huggingface_tokenizer, model_folder, transfer
+from official_bert.checkpoints import huggingface_tokenizer, integrity, model_folder, transfer
+from official_bert.checkpoints.huggingface_tensors import CHECKSUMS, checksum, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
+from official_bert.json_files import field, is_json_object, list_of, read_json, shorten
 
 _LEFT_OUT = (
     (r"position_ids$", "a constant"),
@@ -90,9 +93,10 @@ def import_huggingface(
     fields = _read_config(folder / "config.json")
     config = _our_config(fields, folder / "config.json", gelu_form)
     with contextlib.ExitStack() as stack:
-        shapes, read = _open_tensors(folder, stack)
+        shapes, read = open_tensors(folder, stack)
         stored = _table_names(shapes)
         settings = _settings(fields, shapes, stored, head, folder)
+        integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
         tokenizer = huggingface_tokenizer.read(folder, vocab, do_lower_case)
         if tokenizer is not None:
             model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
@@ -139,7 +143,9 @@ def export_huggingface(
         text = json.dumps(_their_config(config, head, settings, architecture), indent=2)
         (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
         # transformers refuses files that do not say which framework wrote them.
-        save_file(tensors, temporary / "model.safetensors", metadata={"format": "pt"})
+        checksums = json.dumps({name: checksum(array) for name, array in tensors.items()})
+        metadata = {"format": "pt", CHECKSUMS: checksums}
+        save_file(tensors, temporary / "model.safetensors", metadata=metadata)
         if tokenizer is not None:
             length = settings.get("max_seq_length") or config.max_position_embeddings
             huggingface_tokenizer.write(temporary, tokenizer, length)
@@ -148,35 +154,31 @@ def export_huggingface(
 
 def is_huggingface_folder(folder: str | os.PathLike) -> bool:
     """Whether `folder` holds a `config.json` of `transformers`."""
-    try:
-        return "model_type" in json.loads((Path(folder) / "config.json").read_text("utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
+    return is_json_object(Path(folder) / "config.json", "model_type")
 
 
 def _read_config(path: Path) -> dict:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error})") from error
-    if not isinstance(fields, dict) or fields.get("model_type", "bert") != "bert":
-        kind = fields.get("model_type") if isinstance(fields, dict) else fields
-        raise UserError(f"{path}: model_type is {kind!r}; only bert is read")
+    fields = read_json(path)
+    if fields.get("model_type", "bert") != "bert":
+        raise UserError(f"{path}: model_type is {shorten(fields['model_type'])}; only bert is read")
+    for name in ("hidden_act", "problem_type", "position_embedding_type"):
+        if fields.get(name) is not None:
+            field(fields, name, str, path)
+    if fields.get("architectures") is not None:
+        list_of(fields, "architectures", str, path)
     return fields
 
 
 def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
-    kind = fields.get("position_embedding_type", "absolute")
+    kind = fields.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
     if fields.get("add_cross_attention"):
         raise UserError(f"{path}: add_cross_attention is set; BERT's encoder has none")
-    if fields.get("hidden_act", "gelu") not in _ACTIVATIONS:
-        names = ", ".join(_ACTIVATIONS)
-        raise UserError(f"{path}: hidden_act {fields['hidden_act']!r} is none of {names}")
-    act, form = _ACTIVATIONS[fields.get("hidden_act", "gelu")]
+    theirs = fields.get("hidden_act") or "gelu"
+    if theirs not in _ACTIVATIONS:
+        raise UserError(f"{path}: hidden_act {theirs!r} is none of {', '.join(_ACTIVATIONS)}")
+    act, form = _ACTIVATIONS[theirs]
     ours = {name: fields[name] for name in _SAME_FIELDS if name in fields}
     direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
     ours |= {"hidden_act": act, "gelu_form": gelu_form or form, "attention_direction": direction}
@@ -239,53 +241,6 @@ def _drop_absent_parts(tensors: dict[str, np.ndarray], architecture: str) -> lis
     return left_out
 
 
-def _open_tensors(folder: Path, stack: contextlib.ExitStack):
-    """({name: shape}, function that reads a name), from whichever weights file is there."""
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").is_file():
-        return _open_safetensors([folder / "model.safetensors"], stack)
-    if index.is_file():
-        try:
-            shards = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError) as error:
-            raise UserError(f"{index}: not a valid index ({error})") from error
-        return _open_safetensors([folder / shard for shard in shards], stack)
-    if (folder / "pytorch_model.bin").is_file():
-        return _open_pickle(folder / "pytorch_model.bin")
-    raise UserError(f"{folder}: neither model.safetensors nor pytorch_model.bin is there")
-
-
-def _open_safetensors(paths: list[Path], stack: contextlib.ExitStack):
-    import safetensors
-
-    shapes, files = {}, {}
-    for path in paths:
-        try:
-            file = stack.enter_context(safetensors.safe_open(path, framework="np"))
-        except (safetensors.SafetensorError, OSError) as error:
-            raise UserError(f"{path}: cannot be read ({error})") from error
-        for name in file.keys():  # noqa: SIM118 (not a dictionary)
-            shapes[name], files[name] = tuple(file.get_slice(name).get_shape()), file
-
-    return shapes, lambda name: files[name].get_tensor(name)
-
-
-def _open_pickle(path: Path):
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError(
-            f"{path}: a pickle, which PyTorch reads; pip install torch, or use model.safetensors"
-        ) from error
-    try:
-        # weights_only: a pickle from a stranger must not run code.
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds
-        raise UserError(f"{path}: cannot be read ({error})") from error
-    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    return shapes, lambda name: tensors[name].to(torch.float32).numpy()
-
-
 def _table_names(shapes: dict) -> dict[str, str]:
     # BertModel alone writes its tensors without the "bert." that every other class puts before
     # them; the oldest files call the parameters of LayerNorm gamma and beta.
@@ -319,6 +274,13 @@ def _check_tied(source: transfer.TensorSource) -> None:
             )
 
 
+def _labels(fields: dict, path: Path) -> list[str]:
+    named = field(fields, "id2label", dict, path) if fields.get("id2label") is not None else {}
+    if not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in named):
+        raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
+    return [field(named, key, str, f"{path}: id2label") for key in sorted(named, key=int)]
+
+
 def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> dict:
     architecture = (fields.get("architectures") or ["BertModel"])[0]
     if head is None:
@@ -335,12 +297,14 @@ def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> d
     if head == "pretraining":
         settings["use_nsp"] = "cls.seq_relationship.weight" in stored
     if head in ("classification", "tagging"):
-        if "classifier.weight" not in stored:
-            raise UserError(f"{folder}: tensor classifier.weight is missing ({architecture})")
+        if len(shapes.get(stored.get("classifier.weight"), ())) != 2:
+            raise UserError(
+                f"{folder}: no tensor classifier.weight of two dimensions ({architecture})"
+            )
         settings["num_labels"] = int(shapes[stored["classifier.weight"]][0])
-        labels = fields.get("id2label") or {}
+        labels = _labels(fields, folder / "config.json")
         if len(labels) == settings["num_labels"]:
-            settings["labels"] = [labels[key] for key in sorted(labels, key=int)]
+            settings["labels"] = labels
     if head == "classification":
         ours = {theirs: name for name, theirs in _PROBLEMS.items()}
         # What transformers assumes where the field is empty.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
+from official_bert.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
 
 # Words longer than this become [UNK] in the original; transformers' own default is 100.
@@ -25,7 +26,7 @@ def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bo
     path = folder / "tokenizer.json"
     if not path.is_file():
         return None
-    pieces = _pieces(_read_json(path), path)
+    pieces = _pieces(read_json(path), path)
     if do_lower_case is None:
         do_lower_case = is_lower_case(pieces)
     return BertTokenizer(pieces, do_lower_case=do_lower_case)
@@ -104,7 +105,7 @@ def _lower_case_of(folder: Path) -> bool | None:
         ("tokenizer.json", ("normalizer", "lowercase")),
     ):
         if (folder / name).is_file():
-            value = _read_json(folder / name)
+            value = read_json(folder / name)
             for key in keys:
                 value = value.get(key) if isinstance(value, dict) else None
             if isinstance(value, bool):
@@ -113,24 +114,19 @@ def _lower_case_of(folder: Path) -> bool | None:
 
 
 def _pieces(contents, path: Path) -> list[str]:
-    try:
-        model = contents["model"]
-        if model.get("type", "WordPiece") != "WordPiece":
-            raise UserError(f"{path}: a {model['type']} tokenizer; BERT's is WordPiece")
-        id_of = dict(model["vocab"])
-        id_of |= {token["content"]: token["id"] for token in contents.get("added_tokens") or []}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: not a tokenizer of the library tokenizers ({error})") from error
+    model = field(contents, "model", dict, path)
+    if model.get("type", "WordPiece") != "WordPiece":
+        raise UserError(f"{path}: a {shorten(model['type'])} tokenizer; BERT's is WordPiece")
+    id_of = field(model, "vocab", dict, f"{path}: model")
+    added = list_of(contents, "added_tokens", dict, path) if contents.get("added_tokens") else []
+    for index, token in enumerate(added):
+        where = f"{path}: added_tokens[{index}]"
+        id_of[field(token, "content", str, where)] = field(token, "id", int, where)
+    for piece in id_of:
+        field(id_of, piece, int, f"{path}: vocab")
     if sorted(id_of.values()) != list(range(len(id_of))):
         raise UserError(f"{path}: the ids are not 0 to {len(id_of) - 1}, each once")
     return sorted(id_of, key=id_of.get)
-
-
-def _read_json(path: Path):
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error})") from error
 
 
 def _write_json(path: Path, contents) -> None:

@@ -4,15 +4,16 @@ KerasHub computes GELU in the tanh form, so that is the default of an import. It
 place for a head of ours, for left-to-right attention or for other epsilons.
 """
 
-import json
+import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import model_folder, transfer
+from official_bert.checkpoints import integrity, model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
+from official_bert.json_files import field, is_json_object, read_json, shorten
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 
 
@@ -41,6 +42,8 @@ def import_keras_hub(
     import keras_hub
 
     preset = str(preset)
+    if Path(preset).is_dir():
+        _check_files(Path(preset))
     try:
         backbone = keras_hub.models.Backbone.from_preset(preset)
     except Exception as error:  # Kaggle, Hugging Face and file errors, each of their own kind
@@ -156,11 +159,7 @@ def export_keras_hub(
 
 def is_preset_folder(folder: str | os.PathLike) -> bool:
     """Whether `folder` is a preset that KerasHub saved."""
-    try:
-        fields = json.loads((Path(folder) / "config.json").read_text("utf-8"))
-        return "registered_name" in fields or "class_name" in fields
-    except (OSError, ValueError, TypeError):
-        return False
+    return is_json_object(Path(folder) / "config.json", "registered_name", "class_name")
 
 
 def is_preset_name(name: str) -> bool:
@@ -177,15 +176,43 @@ def preset_names() -> list[str]:
     return sorted(keras_hub.models.BertBackbone.presets)
 
 
+def _check_files(folder: Path) -> None:
+    """What KerasHub would believe: the class to make, its size, and where its weights lie."""
+    path, weights = folder / "config.json", folder / "model.weights.h5"
+    fields = read_json(path)
+    name = field(fields, "class_name", str, path)
+    module = field(fields, "module", str, path) if fields.get("module") is not None else ""
+    if name != "BertBackbone" or not f"{module}.".startswith(("keras_hub.", "keras_nlp.", ".")):
+        raise UserError(f"{path}: a {shorten(f'{module} {name}')}, not KerasHub's BertBackbone")
+    shape = field(fields, "config", dict, path)
+    numbers = {
+        ours: field(shape, theirs, int, f"{path}: config")
+        for ours, theirs in (
+            ("vocab_size", "vocabulary_size"),
+            ("hidden_size", "hidden_dim"),
+            ("num_hidden_layers", "num_layers"),
+            ("num_attention_heads", "num_heads"),
+            ("intermediate_size", "intermediate_dim"),
+            ("max_position_embeddings", "max_sequence_length"),
+            ("type_vocab_size", "num_segments"),
+        )
+    }
+    config = BertConfig.from_dict(numbers, source=str(path))
+    if not weights.is_file():
+        raise UserError(f"{weights}: missing; a preset needs its weights")
+    held = sum(map(math.prod, integrity.check_hdf5(weights).values()))
+    integrity.check_size(config, {}, held, weights)
+
+
 def _check_representable(config: BertConfig) -> None:
-    for field, expected in (
+    for name, expected in (
         ("attention_direction", "bidirectional"),
         ("hidden_act", "gelu"),
         ("layer_norm_eps", 1e-12),
     ):
-        value = getattr(config, field)
+        value = getattr(config, name)
         if value != expected:
-            raise UserError(f"KerasHub's BertBackbone has {field} {expected!r} only, not {value!r}")
+            raise UserError(f"KerasHub's BertBackbone has {name} {expected!r} only, not {value!r}")
 
 
 def _backbone_variables(backbone) -> dict:

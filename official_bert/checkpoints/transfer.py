@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from official_bert.checkpoints.integrity import check_finite
 from official_bert.checkpoints.names import (
     from_ours,
     named_variables,
@@ -104,6 +105,7 @@ def fill(
             array = to_ours(source.format_name, row, source.read(stored), tuple(variable.shape))
         except ValueError as error:
             raise UserError(f"{source.where}: tensor {stored} {error} (for {row.ours})") from None
+        check_finite(array, f"tensor {stored}", source.where)
         variable.assign(array)
         report.loaded.append((row.ours, stored))
     filled = {ours for ours, _ in report.loaded}

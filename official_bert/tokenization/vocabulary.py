@@ -10,6 +10,10 @@ from official_bert.files import atomic_write
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
+MOST_PIECES = 1 << 21  # records have no room for larger ids
+_MOST_BYTES = 64 * MOST_PIECES
+
+
 def load_vocab(path: str | os.PathLike) -> list[str]:
     """Reads a `vocab.txt` as the original does: lines end at "\\n", blanks around a piece go.
 
@@ -22,6 +26,9 @@ def load_vocab(path: str | os.PathLike) -> list[str]:
     """
     path = Path(path)
     try:
+        size = path.stat().st_size
+        if size > _MOST_BYTES:
+            raise UserError(f"{path}: {size:,} bytes; a vocabulary has at most {_MOST_BYTES:,}")
         # Bytes, not lines of a text file: U+2028 and U+0085 are pieces of real vocabularies.
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -34,6 +41,8 @@ def load_vocab(path: str | os.PathLike) -> list[str]:
             f"{path} line {line}: not UTF-8 text ({error.reason}); a vocabulary is plain text "
             "with one WordPiece a line"
         ) from None
+    if text.count("\n") > MOST_PIECES:  # before anything is made of them
+        raise UserError(f"{path}: more than {MOST_PIECES:,} lines; is this a vocabulary?")
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[-1] == "":  # what follows the last line end is no line
         lines.pop()

@@ -115,7 +115,7 @@ def test_prefixes_and_missing_checkpoints(google_folder, tmp_path):
     with pytest.raises(UserError, match="no TensorFlow checkpoint here"):
         google.import_google(tmp_path / "empty")
     (google_folder / "bert_model.ckpt.data-00000-of-00001").write_bytes(b"")
-    with pytest.raises(UserError, match="cannot be read|not a readable"):
+    with pytest.raises(UserError, match="its index promises .* data files have 0"):
         google.import_google(google_folder)
 
 
@@ -171,7 +171,7 @@ def test_huggingface_old_names_shards_and_untied_weights(hf_folder, pretrainer):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"model_type": "roberta"}, "model_type is 'roberta'"),
+        ({"model_type": "roberta"}, 'model_type is "roberta"'),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
         ({"architectures": ["BertForNextSentencePrediction"]}, "BertForNextSentencePrediction"),

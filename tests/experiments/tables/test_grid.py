@@ -158,7 +158,7 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
         grid = Grid([Cell("slow", "fake", {"steps": 400})], tmp_path)
         wait_until(lambda: progress(grid, "slow") > 0)
         assert grid.status("slow").state == "running"
-        with pytest.raises(UserError, match="in use by another run"):
+        with pytest.raises(UserError, match="is in use by process"):
             grid.run(1, RUNNER)
     finally:
         process.kill()

@@ -1,0 +1,266 @@
+"""Folders of other formats from strangers: one line of error, no code, no memory, no other file."""
+
+import contextlib
+import json
+import pickle
+import re
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import official_bert as ob
+from official_bert import UserError
+from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints.huggingface_tensors import open_tensors
+from official_bert.checkpoints.resolve import load_any
+from official_bert.tokenization import vocabulary
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+CONFIG = ob.BertConfig(
+    vocab_size=10,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=8,
+)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return ob.BertEncoder(CONFIG, seed=1)
+
+
+@pytest.fixture(scope="module")
+def exported(encoder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported") / "hf"
+    model = ob.BertClassifier(encoder, 2)
+    huggingface.export_huggingface(folder, model, ob.BertTokenizer(VOCAB), {"labels": ["x", "y"]})
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def folder(exported, tmp_path):
+    for name, content in exported.items():
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def change(path, **fields):
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+DEEP = "[" * 900 + "]" * 900
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"architectures": "BertModel"}, "config.json: architectures must be a list"),
+        ({"architectures": [["a"]]}, r"config.json: architectures\[0\] must be a text"),
+        ({"hidden_act": ["gelu"]}, "config.json: hidden_act must be a text"),
+        ({"id2label": ["a", "b"]}, "config.json: id2label must be a JSON object"),
+        ({"id2label": {"a": "b", "c": "d"}}, "config.json: the fields of id2label must be numbers"),
+        ({"id2label": {"0": 1, "1": 2}}, "config.json: id2label: 0 must be a text"),
+        ({"problem_type": {"a": 1}}, "config.json: problem_type must be a text"),
+        ({"position_embedding_type": 3}, "config.json: position_embedding_type must be a text"),
+        ({"model_type": {"a": 1}}, "config.json: model_type is .*only bert"),
+        ({"layer_norm_eps": 1e400}, "config.json: not valid JSON"),
+        ({"hidden_size": 800_000}, "holds .* numbers, but the configuration .* describes"),
+        ({"vocab_size": 10**9}, "holds .* numbers, but the configuration .* describes"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*rows of the embedding table")
+def test_wrong_fields_of_a_configuration_are_named(folder, fields, message):
+    change(folder / "config.json", **fields)
+    with pytest.raises(UserError, match=message):
+        huggingface.import_huggingface(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [DEEP, "[" * 100_000, "3", "null", "[]", "{", "\udcff", "1" * 9999]
+)
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
+def test_files_that_are_no_json_object_are_named(folder, name, content):
+    (folder / "vocab.txt").unlink()
+    (folder / name).write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(UserError, match=name):
+        huggingface.import_huggingface(folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": 3}, "model must be a JSON object"),
+        ({"model": {"type": "BPE"}}, 'a "BPE" tokenizer; BERT\'s is WordPiece'),
+        ({"model": {"vocab": []}}, "model: vocab must be a JSON object"),
+        ({"model": {"vocab": {"a": "b"}}}, "vocab: a must be a whole number"),
+        ({"model": {"vocab": {"a": 7}}}, "the ids are not 0 to"),
+        ({"added_tokens": ["a"]}, r"added_tokens\[0\] must be a JSON object"),
+        ({"added_tokens": [{"id": 1}]}, r"added_tokens\[0\]: the field content is missing"),
+    ],
+)
+def test_wrong_fields_of_a_tokenizer_are_named(folder, fields, message):
+    (folder / "vocab.txt").unlink()
+    change(folder / "tokenizer.json", **fields)
+    with pytest.raises(UserError, match=f"tokenizer.json: {message}"):
+        huggingface.import_huggingface(folder)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "sub/x", "link", 3, ""])
+def test_an_index_names_no_file_outside_of_its_folder(folder, tmp_path_factory, name):
+    other = tmp_path_factory.mktemp("other") / "x"
+    (folder / "model.safetensors").rename(other)
+    (folder / "link").symlink_to(other)
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"bert.x": name}}))
+    expected = "must be a text" if name == 3 else f"the file {name!r}, which is outside of"
+    with pytest.raises(UserError, match=f"index.json.*{re.escape(expected)}"):
+        huggingface.import_huggingface(folder)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"weight_map": []}', DEEP])
+def test_a_malformed_index_is_named(folder, content):
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(UserError, match="index.json"):
+        huggingface.import_huggingface(folder)
+
+
+def test_links_of_a_hugging_face_cache_are_followed(folder, encoder):
+    blobs, snapshot = folder / "cache" / "blobs", folder / "cache" / "snapshots" / "1"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for name in ("config.json", "vocab.txt", "model.safetensors"):
+        (folder / name).rename(blobs / name)
+        (snapshot / name).symlink_to(f"../../blobs/{name}")
+    tensors = load_file(blobs / "model.safetensors")
+    (snapshot / "model.safetensors").rename(snapshot / "part")
+    index = {"weight_map": dict.fromkeys(tensors, "part")}
+    (snapshot / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert huggingface.import_huggingface(snapshot).settings["labels"] == ["x", "y"]
+
+
+def test_tensors_of_eight_bits_and_nan_are_refused(folder):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    tensors["classifier.bias"][1] = np.nan
+    save_file(tensors, path)
+    with pytest.raises(UserError, match="tensor classifier.bias holds numbers that are infinite"):
+        huggingface.import_huggingface(folder)
+    tensors["classifier.bias"] = np.zeros(8, np.uint8)
+    save_file(tensors, path)
+    path.write_bytes(path.read_bytes().replace(b'"dtype":"U8"', b'"dtype":"F8_E4M3"', 1))
+    content = bytearray(path.read_bytes())
+    content[:8] = (int.from_bytes(content[:8], "little") + 5).to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="model.safetensors: "):
+        huggingface.import_huggingface(folder)
+
+
+def test_a_flipped_bit_of_our_safetensors_is_found_or_changes_nothing(folder, exported):
+    expected = load_file(folder / "model.safetensors")
+    whole, found = exported["model.safetensors"], 0
+    for place in np.random.default_rng(0).integers(0, 8 * len(whole), 60).tolist():
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        (folder / "model.safetensors").write_bytes(damaged)
+        try:
+            with contextlib.ExitStack() as stack:
+                shapes, read = open_tensors(folder, stack)
+                tensors = {name: read(name) for name in shapes}
+        except UserError as error:
+            found += "model.safetensors" in str(error)
+        else:
+            # A tensor of another name is a missing one; what the checksums are called is no loss.
+            for name in tensors.keys() & expected.keys():
+                np.testing.assert_array_equal(tensors[name], expected[name])
+    assert found > 50
+
+
+class TestPickles:
+    @pytest.fixture
+    def path(self, folder):
+        (folder / "model.safetensors").unlink()
+        return folder / "pytorch_model.bin"
+
+    @pytest.fixture(autouse=True)
+    def torch(self):
+        return pytest.importorskip("torch")
+
+    def test_it_is_read(self, path, exported, torch):
+        from safetensors.torch import load
+
+        torch.save(load(exported["model.safetensors"]), path)
+        assert huggingface.import_huggingface(path.parent).head == "classification"
+
+    def test_an_older_pytorch_is_refused(self, path, monkeypatch, torch):
+        path.write_bytes(b"")
+        for version in ("2.9.1+cpu", "1.13.0"):
+            monkeypatch.setattr(torch, "__version__", version)
+            with pytest.raises(UserError, match=r"does not read safely; install torch>=2\.10"):
+                huggingface.import_huggingface(path.parent)
+
+    def test_code_in_it_does_not_run(self, path, tmp_path):
+        class Payload:
+            def __reduce__(self):
+                return open, (str(tmp_path / "ran"), "w")
+
+        path.write_bytes(pickle.dumps({"x": Payload()}))
+        with pytest.raises(UserError, match="pytorch_model.bin: cannot be read"):
+            huggingface.import_huggingface(path.parent)
+        assert not (tmp_path / "ran").exists()
+
+    def test_what_is_no_dictionary_of_tensors_is_refused(self, path, torch):
+        one = torch.zeros(1)
+        for content, message in (
+            ([one], "holds a list"),
+            ({"x": 3}, "'x' is no tensor"),
+            ({3: one}, "'3' is no tensor"),
+            ({"x": one.expand(10**6, 10**6)}, "tensor x is larger than the file"),
+        ):
+            torch.save(content, path)
+            with pytest.raises(UserError, match=message):
+                huggingface.import_huggingface(path.parent)
+
+
+@pytest.mark.filterwarnings("ignore:.*rows of the embedding table")
+def test_google_checkpoints_are_not_larger_than_their_files(tmp_path, encoder):
+    folder = tmp_path / "google"
+    google.export_google(folder, encoder, ob.BertTokenizer(VOCAB))
+    change(folder / "bert_config.json", hidden_size=1_000_000)
+    with pytest.raises(UserError, match="describes a model of"):
+        google.import_google(folder)
+    data = next(folder.glob("*.data-*"))
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(UserError, match="its index promises .* its data files have 100"):
+        google.import_google(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"class_name": "Lambda"}, "not KerasHub's BertBackbone"),
+        ({"module": "os"}, "not KerasHub's BertBackbone"),
+        ({"config": []}, "config must be a JSON object"),
+        ({"config": {"vocabulary_size": "1"}}, "vocabulary_size must be a whole number"),
+    ],
+)
+def test_keras_hub_presets_are_checked_before_keras_hub_sees_them(tmp_path, config, message):
+    fields = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "BertBackbone"}
+    (tmp_path / "config.json").write_text(json.dumps(fields | {"config": {}} | config))
+    with pytest.raises(UserError, match=f"config.json: .*{message}"):
+        load_any(tmp_path)
+
+
+def test_a_vocabulary_of_millions_of_lines_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "vocab.txt"
+    monkeypatch.setattr(vocabulary, "MOST_PIECES", 1000)
+    path.write_text("\n".join(map(str, range(1100))))
+    with pytest.raises(UserError, match=r"vocab.txt: more than 1,000 lines"):
+        vocabulary.load_vocab(path)
+    with path.open("r+") as file:
+        file.truncate(1 << 40)  # takes no room on the disk
+    with pytest.raises(UserError, match=r"vocab.txt: 1,099,511,627,776 bytes"):
+        vocabulary.load_vocab(path)

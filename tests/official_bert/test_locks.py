@@ -1,0 +1,92 @@
+"""One process a folder, and a message that says which."""
+
+import multiprocessing
+import os
+import shutil
+
+import pytest
+
+from official_bert import locks
+from official_bert.errors import UserError
+from official_bert.locks import exclusive
+
+
+def test_the_second_is_told_who_is_there(tmp_path):
+    folder = tmp_path / "new" / "work"
+    with exclusive(folder) as lock:
+        lock.check()
+        with (
+            pytest.raises(UserError, match=rf"work is in use by process {os.getpid()} on .* since"),
+            exclusive(folder),
+        ):
+            pass
+    assert list(folder.iterdir()) == []
+    with exclusive(folder):
+        pass
+
+
+def hold_and_die(folder, ready):
+    with exclusive(folder):
+        ready.set()
+        os.kill(os.getpid(), 9)
+
+
+def test_a_killed_holder_leaves_no_lock(tmp_path):
+    processes = multiprocessing.get_context("fork")
+    ready = processes.Event()
+    process = processes.Process(target=hold_and_die, args=(tmp_path, ready))
+    process.start()
+    process.join(60)
+    assert ready.is_set() and (tmp_path / ".lock").exists()
+    with exclusive(tmp_path) as lock:
+        lock.check()
+
+
+def test_many_take_turns_and_never_share(tmp_path):
+    processes = multiprocessing.get_context("fork")
+    with processes.Pool(3) as pool:
+        counts = pool.starmap(take_turns, [(tmp_path, 10)] * 3)
+    assert sum(counts) == 30 and int((tmp_path / "count").read_text()) == 30
+
+
+def take_turns(folder, turns):
+    done = 0
+    while done < turns:
+        try:
+            with exclusive(folder):
+                path = folder / "count"
+                count = int(path.read_text()) if path.exists() else 0
+                path.write_text(str(count + 1))
+                done += 1
+        except UserError:
+            continue
+    return done
+
+
+def test_a_removed_or_replaced_folder_is_noticed(tmp_path):
+    for replace in (False, True):
+        folder = tmp_path / f"work{replace}"
+        with exclusive(folder) as lock:
+            shutil.rmtree(folder)
+            if replace:
+                folder.mkdir()
+                (folder / ".lock").touch()
+            with pytest.raises(UserError, match="was removed or replaced"):
+                lock.check()
+
+
+def test_what_cannot_be_locked_is_said(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UserError, match="file is a file; give a folder"),
+        exclusive(tmp_path / "file"),
+    ):
+        pass
+
+    def read_only(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(locks.os, "open", read_only)
+    message, path = r"cannot be written \(Read-only file system\)", tmp_path / "work"
+    with pytest.raises(UserError, match=message), exclusive(path):
+        pass

@@ -1,0 +1,166 @@
+"""After a kill or a loss of power at any point: the old state or the new one, never a mixture."""
+
+import json
+import os
+
+import keras
+import numpy as np
+import pytest
+from power_loss import Recorder
+
+import official_bert as ob
+from data_prep.create_pretraining_data import create
+from data_prep.jobs import storage
+from experiments.tables import grid
+from experiments.training.checkpointing import Checkpoints
+from official_bert import files
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+
+
+@pytest.fixture(params=[True, False], ids=["exchange", "two steps"])
+def exchange(request, monkeypatch):
+    """Whether the system can let two folders change places."""
+    if not request.param:
+        monkeypatch.setattr(files, "_renameat2", lambda: None)
+    return request.param
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_recorder_sees_what_is_not_synced(root, monkeypatch):
+    (root / "file").write_text("old")
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch):
+        (root / "new").write_text("new!")
+        (root / "new").rename(root / "file")
+    found = {content for state in recorder.states for _, content in state}
+    assert found == {b"old", b"new!", b"ne", b""}
+
+
+def test_files(root, monkeypatch):
+    (root / "file").write_text("old")
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch), files.atomic_write(root / "file") as file:
+        file.write("new")
+    for state, where in recorder.states.items():
+        assert dict(state)["file"] in (b"old", b"new"), where
+    assert recorder.on_disk["file"] == b"new"
+
+
+def test_new_folders_above_a_file_are_synced(root, monkeypatch):
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch), files.atomic_write(root / "a" / "b" / "file") as file:
+        file.write("new")
+    assert recorder.on_disk["a/b/file"] == b"new"
+
+
+def test_model_folders(root, monkeypatch, exchange):
+    config = ob.BertConfig(
+        vocab_size=10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=12, max_position_embeddings=8,
+    )  # fmt: skip
+    path, tokenizer, made = root / "model", ob.BertTokenizer(VOCAB), []
+    for seed in (1, 2):
+        ob.save(path, ob.BertEncoder(config, seed=seed), tokenizer, overwrite=True)
+        made.append(contents(path))
+    ob.save(path, ob.BertEncoder(config, seed=1), tokenizer, overwrite=True)
+    old, new = made
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch):
+        ob.save(path, ob.BertEncoder(config, seed=2), tokenizer, overwrite=True)
+    found = []
+    for state, where in recorder.states.items():
+        recorder.restore(state)
+        files.recover_folder(path)
+        assert contents(path) in (old, new), where
+        found.append(contents(path) == new)
+    print(f"model folders: {recorder.points} points, {len(found)} states")
+    assert recorder.points > 15 and set(found) == {True, False}
+    assert recorder.on_disk["model/vocab.txt"] == new["vocab.txt"]
+    ob.load(path)
+    keras.utils.clear_session()
+
+
+def test_checkpoints(root, monkeypatch, exchange):
+    checkpoints = Checkpoints(root / "checkpoints", keep=1)
+    recorder = Recorder(root)
+    saved = [0]
+    with recorder.recording(monkeypatch):
+        for step in (1, 2, 2, 3):  # step 2 again: of a run that went on from step 1
+            checkpoints.save(step, {"w": np.full(5, step)}, {"note": step})
+            saved.append(step)
+    assert sorted(checkpoints.steps()) == [3]
+    reached = []
+    for state, where in recorder.states.items():
+        recorder.restore(state)
+        found = checkpoints.load_newest()
+        step = 0 if found is None else found[1]["step"]
+        if found is not None:
+            assert found[0]["w"].tolist() == [step] * 5 and found[1]["note"] == step, where
+        reached.append(step)
+    # The states come in the order of the calls: nothing that was saved is lost later.
+    print(f"checkpoints: {recorder.points} points, {len(reached)} states")
+    assert set(reached) == {0, 1, 2, 3} and recorder.points > 30
+    for earlier, later in zip(reached, reached[4:], strict=False):
+        assert later >= earlier - 1
+    assert recorder.on_disk["checkpoints/step-00000003/state.json"]
+
+
+def test_cells_of_a_table(root, monkeypatch):
+    status = grid.Status(grid.FINISHED, seconds=3.0, result={"score": 0.5})
+    folder = root / "cell"
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch):
+        folder.mkdir()
+        grid._write_status(folder, status)
+    found = []
+    for state in recorder.states:
+        recorder.restore(state)
+        found.append(grid._read_status(folder))
+        assert found[-1] in (None, status)
+    print(f"cells: {recorder.points} points, {len(found)} states")
+    assert None in found and status in found
+
+
+def test_data_creation(root, tmp_path, monkeypatch):
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    text = "\n\n".join("a b c\nd e a b\nc c" for _ in range(4))
+    (tmp_path / "a.txt").write_text(text + "\n")
+    output = root / "records"
+
+    def make():
+        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
+        paths = str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), str(output)
+        create(*paths, num_workers=1, progress=False, **options)
+        return contents(output)
+
+    recorder = Recorder(root)
+    with recorder.recording(monkeypatch):
+        whole = make()
+    assert not (output / "work").exists() and json.loads(whole["manifest.json"])["shards"]
+    finished = 0
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # the repetitions need not last
+    for index, (state, where) in enumerate(recorder.states.items()):
+        recorder.restore(state)
+        path = output / "manifest.json"
+        if path.exists():  # who sees the manifest sees all of the records
+            storage.read_json(str(path))
+            assert whole.items() <= contents_of_files(output).items(), where
+            finished += 1
+        if index % 4 == 0:  # all of them take ten seconds
+            assert make() == whole, where
+    print(f"data creation: {recorder.points} points, {len(recorder.states)} states")
+    assert recorder.points > 80 and finished > 5
+
+
+def contents_of_files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
