@@ -75,7 +75,7 @@ def export(
         tempfile.TemporaryDirectory() as assets,
         tf.device("CPU"),
     ):
-        tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.do_lower_case)
+        tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.rules)
         model = _served_model(head)(loaded, tokenizer, settings)
         model.assets = _assets(Path(assets), loaded.tokenizer.vocab, settings.labels)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
@@ -134,11 +134,11 @@ def _served_model(head):
 
 
 @functools.lru_cache(maxsize=1)
-def _in_graph(vocab, do_lower_case):
+def _in_graph(vocab, rules):
     # Half of an export's time goes into the tokeniser: exports of the same vocabulary share it.
     from official_bert.tokenization.in_graph import InGraphTokenizer
 
-    return InGraphTokenizer(list(vocab), do_lower_case)
+    return InGraphTokenizer(list(vocab), *rules)
 
 
 def _assets(folder: Path, vocab, labels) -> list:
@@ -211,5 +211,5 @@ def _describe(model, loaded) -> dict:
         "inputs": list(model.text_inputs),
         "settings": own,
         "bert_config": loaded.config.to_dict(),
-        "do_lower_case": loaded.tokenizer.do_lower_case,
+        **loaded.tokenizer.rules._asdict(),
     }
