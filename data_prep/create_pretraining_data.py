@@ -23,6 +23,8 @@ from absl import flags
 from official_bert import commands
 from official_bert.errors import UserError
 
+# Left out of records' options at their defaults, so that records made before them are found again.
+_LATER = ("strip_accents", "tokenize_chinese_chars", "invalid_utf8")
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
 
 
@@ -45,7 +47,8 @@ class RecordOptions:
       compression: "" or "GZIP".
       examples_per_shard: about how many examples a file holds.
       num_shards: number of files; 0 follows from examples_per_shard.
-      do_lower_case: of the tokeniser; must suit the vocabulary.
+      do_lower_case, strip_accents, tokenize_chinese_chars: of the tokeniser; must suit the
+        vocabulary. strip_accents: None does as do_lower_case.
       held_out: share of documents whose records go to the folder `heldout` instead.
       invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
     """
@@ -65,6 +68,8 @@ class RecordOptions:
     examples_per_shard: int = 32768
     num_shards: int = 0
     do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
     held_out: float = 0.0
     invalid_utf8: str = "error"
 
@@ -137,20 +142,21 @@ def create(
     from data_prep.jobs import storage
     from data_prep.jobs.output_folder import claim_folder, locked
     from data_prep.pretraining import token_store as token_stores
+    from official_bert.tokenization import BertTokenizer
 
     chosen = _record_options(options)
     inputs = expand_inputs(inputs)
-    storage.load_vocab(vocab_path)  # says what is wrong with it before any work
+    # Says what is wrong with it, or does not suit it, before any work.
+    BertTokenizer(storage.load_vocab(vocab_path), chosen.do_lower_case)
     store_options = token_stores.store_options(
         inputs,
         vocab_path,
         chosen.do_lower_case,
         chosen.held_out,
-        invalid_utf8=chosen.invalid_utf8,
+        **_later(chosen),
     )
-    options = {**store_options, **dataclasses.asdict(chosen)}
-    if chosen.invalid_utf8 == "error":
-        del options["invalid_utf8"]  # came later: records made before it are found again
+    own = {k: v for k, v in dataclasses.asdict(chosen).items() if k not in _LATER}
+    options = {**store_options, **own}
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
@@ -250,6 +256,13 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
     return manifest
 
 
+def _later(chosen) -> dict:
+    """The options that came later, where they are not at their defaults."""
+    defaults = RecordOptions()
+    values = {name: getattr(chosen, name) for name in _LATER}
+    return {name: v for name, v in values.items() if v != getattr(defaults, name)}
+
+
 def _record_options(options) -> RecordOptions:
     known = [field.name for field in dataclasses.fields(RecordOptions)]
     unknown = [name for name in options if name not in known]
@@ -287,11 +300,18 @@ def _define_flags():
         "compression": "'' or GZIP.",
         "examples_per_shard": "About how many examples a file holds.",
         "num_shards": "Number of files; 0: from --examples_per_shard.",
-        "do_lower_case": "Lower-case and strip accents, for uncased vocabularies.",
+        "do_lower_case": "Lower-case, for uncased vocabularies.",
+        "strip_accents": "Strip accents; by default as --do_lower_case.",
+        "tokenize_chinese_chars": "Make every ideograph a word of its own.",
         "held_out": "Share of documents whose records go to OUTPUT/heldout.",
         "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
     }
-    define = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+    define = {
+        bool: flags.DEFINE_bool,
+        type(None): flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+    }
     for name, text in texts.items():
         default = getattr(defaults, name)
         define.get(type(default), flags.DEFINE_string)(name, default, text)

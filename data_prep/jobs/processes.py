@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 
 from official_bert.errors import UserError
@@ -100,6 +101,7 @@ def _start_method() -> str:
 
 def _begin(prepare):
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.simplefilter("ignore")  # the process that started this one has said it
     if prepare is not None:
         prepare()
 

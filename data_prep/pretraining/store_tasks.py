@@ -23,7 +23,7 @@ DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("
 
 def tokenise(task: dict) -> dict:
     """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
-    tokenizer = _tokenizer(task["vocab"], task["do_lower_case"], task["vocab_sha256"])
+    tokenizer = _tokenizer(task["vocab"], tuple(task["rules"]), task["vocab_sha256"])
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
     counts = Counter()
     for path, start, stop in task["stretches"]:
@@ -207,7 +207,7 @@ def token_dtype(vocab_size: int):
 
 
 @functools.lru_cache(maxsize=2)
-def _tokenizer(vocab, do_lower_case, sha256):  # the digest is part of the key
+def _tokenizer(vocab, rules, sha256):  # the digest is part of the key
     from official_bert.tokenization import BertTokenizer
 
-    return BertTokenizer(storage.load_vocab(vocab, sha256), do_lower_case=do_lower_case)
+    return BertTokenizer(storage.load_vocab(vocab, sha256), *rules)

@@ -76,21 +76,24 @@ def store_options(
     do_lower_case: bool,
     held_out: float = 0.0,
     block_tokens: int = BLOCK_TOKENS,
-    invalid_utf8: str = "error",
+    **later,
 ) -> dict:
     """All that decides a store's content: two stores of equal options are equal.
 
     Input files count by content and name, without their folder: a moved corpus is the same one.
+
+    Args:
+      **later: further options that are not at their defaults (strip_accents, invalid_utf8, ...);
+        they came later, and stores made before are found again without them.
     """
-    options = {
+    return {
         "inputs": [_fingerprint(path) for path in inputs],
         "vocab_sha256": storage.sha256(vocab_path),
         "do_lower_case": do_lower_case,
         "held_out": held_out,
         "block_tokens": block_tokens,
+        **later,
     }
-    # An option that came later is left out at its default, so that older stores are found again.
-    return options if invalid_utf8 == "error" else options | {"invalid_utf8": invalid_utf8}
 
 
 def build(
@@ -153,7 +156,11 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
             "stretches": group,
             "vocab": vocab_path,
             "vocab_sha256": options["vocab_sha256"],
-            "do_lower_case": options["do_lower_case"],
+            "rules": [
+                options["do_lower_case"],
+                options.get("strip_accents"),
+                options.get("tokenize_chinese_chars", True),
+            ],
             "invalid_utf8": options.get("invalid_utf8", "error"),
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),

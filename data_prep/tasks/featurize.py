@@ -64,7 +64,7 @@ def featurize(
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:
     """The hash of everything that decides the features."""
     digest = hashlib.sha256()
-    options = [task.name, task.settings(), tokenizer.do_lower_case, max_seq_length]
+    options = [task.name, task.settings(), tokenizer.rules, max_seq_length]
     for part in (json.dumps(options, sort_keys=True), "\n".join(tokenizer.vocab), _own_code()):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
@@ -110,7 +110,7 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
     if num_processes > 1:
         task.head  # noqa: B018  labels are found once, here, not in every worker
         prepare = functools.partial(
-            _prepare_worker, task, list(tokenizer.vocab), tokenizer.do_lower_case, max_seq_length
+            _prepare_worker, task, list(tokenizer.vocab), tokenizer.rules, max_seq_length
         )
         try:
             with Processes(num_processes, prepare) as processes:
@@ -146,9 +146,9 @@ def feature_cache() -> pathlib.Path:
 _worker: tuple = ()
 
 
-def _prepare_worker(task, vocab, do_lower_case, max_seq_length) -> None:
+def _prepare_worker(task, vocab, rules, max_seq_length) -> None:
     global _worker
-    _worker = (task, tokenization.BertTokenizer(vocab, do_lower_case), max_seq_length)
+    _worker = (task, tokenization.BertTokenizer(vocab, *rules), max_seq_length)
 
 
 def _work(chunk) -> FeatureSet:

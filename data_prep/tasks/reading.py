@@ -1,7 +1,8 @@
 """Tables and lines from disk, with errors that name file and line.
 
-TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`); CSV files with
-the usual quoting; JSONL files hold one object a line. `.gz` is unpacked on the way.
+TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`), unless they are
+quoted throughout, as pandas writes them; CSV files with the usual quoting; JSON files hold one
+object a line, or one array of objects. Packed files are unpacked on the way.
 """
 
 import csv
@@ -139,14 +140,43 @@ def _delimited_rows(path: str, columns, header: bool, is_csv: bool, short_rows: 
 
 
 def _tsv_values(path: str):
+    if _is_quoted(path):
+        yield from _csv_values(path, "\t")
+        return
     for number, line in read_lines(path):
         yield number, line.split("\t")
 
 
-def _csv_values(path: str):
+def _is_quoted(path: str) -> bool:
+    """Whether a TSV file was written with quoting: every field with a quotation mark is a quoted
+    one, and one at least could not stand as it is, for it holds a doubled mark, a tab or a line
+    end; or the header's fields are all quoted."""
+    quoted, row = False, ""
+    for number, line in read_lines(path):
+        row += line
+        if '"' not in row or (row.count('"') % 2 and len(row) < 1 << 20):
+            row = f"{row}\n" if '"' in row else ""
+            continue  # no quotation mark, or one that may close in a line to come
+        if not _QUOTED_ROW.fullmatch(row):
+            return False
+        quoted |= (number == 1 and _ALL_QUOTED.fullmatch(row) is not None) or any(
+            mark in field[1:-1] for field in _QUOTED.findall(row) for mark in ('""', "\t", "\n")
+        )
+        row = ""
+    return quoted and not row
+
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_FIELD = rf'(?:{_QUOTED.pattern}|[^"\t\n]*)'
+_QUOTED_ROW = re.compile(rf"{_FIELD}(?:\t{_FIELD})*")
+_ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
+
+
+def _csv_values(path: str, delimiter: str = ","):
     csv.field_size_limit(2**31 - 1)  # 131,072 characters by default; a document may have more
     # The csv module joins quoted fields over lines, so it needs the line ends back.
-    reader = csv.reader((line + "\n" for _, line in read_lines(path)), strict=True)
+    lines = (line + "\n" for _, line in read_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         for values in reader:
             yield reader.line_num, values
@@ -155,6 +185,23 @@ def _csv_values(path: str):
 
 
 def _json_rows(path: str):
+    first = next((line.lstrip() for _, line in read_lines(path) if line.strip()), "")
+    if first.startswith("["):
+        yield from _json_array(path)
+        return
     for number, line in read_lines(path):
         if line.strip():
             yield number, json_object(line, f"{path} line {number}")
+
+
+def _json_array(path: str):
+    """The objects of one array; their numbers, counted from 1, stand for lines."""
+    text = "\n".join(line for _, line in read_lines(path))
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = f" line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        reason = getattr(error, "msg", error)
+        raise UserError(f"{path}{line}: not valid JSON ({reason})") from None
+    for number, row in enumerate(rows, 1):
+        yield number, json_object(json.dumps(row), f"{path} object {number}")

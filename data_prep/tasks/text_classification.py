@@ -49,8 +49,8 @@ class TextClassification(SequenceClassification):
         """Options of a task on own data.
 
         Args:
-          data_dir: folder of train, dev and test files (.tsv, .csv or .jsonl, also .gz), or one
-            file, which is then the training file.
+          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, also .gz), or
+            one file, which is then the training file.
           train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
@@ -80,7 +80,7 @@ class TextClassification(SequenceClassification):
             raise UserError("label_separator is empty; it stands between the labels of a row")
         labels = label_list(labels)
         files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl"))
+        self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl", ".json"))
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation

@@ -154,8 +154,8 @@ def check_fit(records, source, bert, tokenizer):
             f"{source}: made with a vocabulary of {found} entries, the model's has "
             f"{tokenizer.vocab_size}; make the records again with it"
         )
-    lower = records.manifest.get("options", {}).get("do_lower_case")
-    if lower is not None and lower != tokenizer.do_lower_case:
-        raise UserError(
-            f"{source}: made with do_lower_case={lower}, the model has {tokenizer.do_lower_case}"
-        )
+    made = records.manifest.get("options")
+    for name, usual in tokenizer.rules._field_defaults.items() if made else ():
+        theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
+        if theirs != ours:
+            raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")

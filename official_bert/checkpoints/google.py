@@ -146,17 +146,20 @@ def find_prefix(path: str | os.PathLike) -> Path:
     raise UserError(f"{path}: several checkpoints ({names}); name the prefix of one of them")
 
 
-def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None):
-    """The tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there."""
-    from official_bert.tokenization import BertTokenizer
+def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None, **rules):
+    """The tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there.
+
+    `rules`: strip_accents and tokenize_chinese_chars of `BertTokenizer`.
+    """
+    from official_bert.tokenization import BertTokenizer, load_vocab
 
     path = Path(vocab) if vocab else folder / "vocab.txt"
     if not vocab and not path.is_file():
         return None
-    tokenizer = BertTokenizer(path, do_lower_case=True)
+    pieces = load_vocab(path)
     if do_lower_case is None:
-        do_lower_case = is_lower_case(tokenizer.vocab)
-    return BertTokenizer(tokenizer.vocab, do_lower_case=do_lower_case)
+        do_lower_case = is_lower_case(pieces)
+    return BertTokenizer(pieces, do_lower_case, **rules)
 
 
 def is_lower_case(vocab: list[str]) -> bool:

@@ -8,6 +8,7 @@ from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
 from official_bert.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
+from official_bert.tokenization.reference import Rules
 
 # Words longer than this become [UNK] in the original; transformers' own default is 100.
 _MAX_CHARS_PER_WORD = 200
@@ -19,17 +20,19 @@ def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bo
     Raises:
       UserError: a file is damaged, or the tokenizer is no WordPiece tokenizer.
     """
+    rules = _rules_of(folder)
+    lower = rules.pop("do_lower_case", None)
     if do_lower_case is None:
-        do_lower_case = _lower_case_of(folder)
+        do_lower_case = lower
     if vocab or (folder / "vocab.txt").is_file():
-        return find_tokenizer(vocab, folder, do_lower_case)
+        return find_tokenizer(vocab, folder, do_lower_case, **rules)
     path = folder / "tokenizer.json"
     if not path.is_file():
         return None
     pieces = _pieces(read_json(path), path)
     if do_lower_case is None:
         do_lower_case = is_lower_case(pieces)
-    return BertTokenizer(pieces, do_lower_case=do_lower_case)
+    return BertTokenizer(pieces, do_lower_case, **rules)
 
 
 def write(folder: Path, tokenizer: BertTokenizer, max_length: int) -> None:
@@ -41,9 +44,7 @@ def write(folder: Path, tokenizer: BertTokenizer, max_length: int) -> None:
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": "BertTokenizer",
-            "do_lower_case": tokenizer.do_lower_case,
-            "strip_accents": None,
-            "tokenize_chinese_chars": True,
+            **tokenizer.rules._asdict(),
             "model_max_length": max_length,
             **special,
         },
@@ -74,8 +75,8 @@ def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": None,
+            "handle_chinese_chars": tokenizer.rules.tokenize_chinese_chars,
+            "strip_accents": tokenizer.rules.strip_accents,
             "lowercase": tokenizer.do_lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -99,18 +100,21 @@ def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:
     }
 
 
-def _lower_case_of(folder: Path) -> bool | None:
-    for name, keys in (
-        ("tokenizer_config.json", ("do_lower_case",)),
-        ("tokenizer.json", ("normalizer", "lowercase")),
+def _rules_of(folder: Path) -> dict:
+    """The fields of `reference.Rules` that the files state; tokenizer_config.json first, as in
+    transformers."""
+    rules = {}
+    for file, place, names in (
+        ("tokenizer.json", "normalizer", ("lowercase", "strip_accents", "handle_chinese_chars")),
+        ("tokenizer_config.json", "", Rules._fields),
     ):
-        if (folder / name).is_file():
-            value = read_json(folder / name)
-            for key in keys:
-                value = value.get(key) if isinstance(value, dict) else None
-            if isinstance(value, bool):
-                return value
-    return None
+        contents = read_json(folder / file) if (folder / file).is_file() else {}
+        contents = contents.get(place) if place and isinstance(contents, dict) else contents
+        if isinstance(contents, dict):
+            for rule, name in zip(Rules._fields, names, strict=True):
+                if isinstance(contents.get(name), bool):
+                    rules[rule] = contents[name]
+    return rules
 
 
 def _pieces(contents, path: Path) -> list[str]:

@@ -143,7 +143,8 @@ def export_keras_hub(
             keras_hub.models.BertTokenizer(
                 vocabulary=tokenizer.vocab,
                 lowercase=tokenizer.do_lower_case,
-                strip_accents=tokenizer.do_lower_case,
+                strip_accents=tokenizer.rules.accents_go,
+                split_on_cjk=tokenizer.rules.tokenize_chinese_chars,
             ).save_to_preset(str(temporary))
     notes = []
     config = getattr(model, "encoder", model).config
@@ -250,4 +251,7 @@ def _read_tokenizer(preset: str, vocab, do_lower_case: bool | None) -> BertToken
     if not all(token in pieces for token in SPECIAL_TOKENS):
         raise UserError(f"{preset}: its vocabulary lacks one of {', '.join(SPECIAL_TOKENS)}")
     lower = theirs.lowercase if do_lower_case is None else do_lower_case
-    return BertTokenizer(vocab or pieces, do_lower_case=bool(lower))
+    lower, strips = bool(lower), bool(theirs.strip_accents)
+    return BertTokenizer(
+        vocab or pieces, lower, None if strips == lower else strips, bool(theirs.split_on_cjk)
+    )

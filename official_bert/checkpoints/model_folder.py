@@ -84,7 +84,9 @@ def save(
     head, own_settings = describe(model)
     config = model.config if head == "none" else model.encoder.config
     description = {**(settings or {}), "head": head, **own_settings}
-    description["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
+    description["do_lower_case"] = None
+    if tokenizer is not None:
+        description |= tokenizer.rules._asdict()
     if tokenizer is not None:
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
@@ -239,12 +241,17 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     path = folder / VOCAB_FILE
     if lower is None and not path.exists():
         return None  # saved without a vocabulary
-    _check(folder / MODEL_FILE, settings, "do_lower_case", isinstance(lower, bool), "true or false")
     if not path.is_file():
         raise UserError(f"{path}: missing; a model folder needs the vocabulary of its model")
     from official_bert.tokenization import BertTokenizer
+    from official_bert.tokenization.reference import Rules
 
-    tokenizer = BertTokenizer(path, do_lower_case=lower)
+    settings = {**settings, "do_lower_case": lower}
+    rules = {name: settings.get(name, usual) for name, usual in Rules._field_defaults.items()}
+    for name, value in rules.items():
+        fine = isinstance(value, bool) or (name == "strip_accents" and value is None)
+        _check(folder / MODEL_FILE, settings, name, fine, "true or false")
+    tokenizer = BertTokenizer(path, **rules)
     check_vocabulary(config, len(tokenizer.vocab), str(path))
     return tokenizer
 

@@ -30,13 +30,13 @@ def in_memory(loaded, head: str, settings):
         "embedding": feature_vectors.ServedEmbedding,
         "features": feature_vectors.ServedFeatures,
     }[head]
-    tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.do_lower_case)
+    tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.rules)
     return kind(loaded, tokenizer, settings)
 
 
 @functools.lru_cache(maxsize=1)
-def _in_graph(vocab, do_lower_case):
+def _in_graph(vocab, rules):
     # Half of an export's time goes into the tokeniser: exports of the same vocabulary share it.
     from official_bert.tokenization.in_graph import InGraphTokenizer
 
-    return InGraphTokenizer(list(vocab), do_lower_case)
+    return InGraphTokenizer(list(vocab), *rules)

@@ -181,5 +181,5 @@ def _describe(model, loaded) -> dict:
         "inputs": list(model.text_inputs),
         "settings": own,
         "bert_config": loaded.config.to_dict(),
-        "do_lower_case": loaded.tokenizer.do_lower_case,
+        **loaded.tokenizer.rules._asdict(),
     }

@@ -28,11 +28,11 @@ class CodePointTables(NamedTuple):
       kind: LETTER, BLANK, ALONE (punctuation and ideographs) or REMOVED.
       case: UNCASED, CASED or CASE_IGNORABLE.
       order: the canonical combining class of characters that keep it after accents are stripped.
-      is_ideograph: 1 for ideographs.
+      is_ideograph: 1 for ideographs that are words of their own.
       replacement: 0 for characters that stay, else which replacement the character gets.
       replacement_start, replacement_length: int32 [replacements], the part of replacement_points
         that is the replacement (none for accents). Number 0 has length 1.
-      replacement_points: int32, code points in lower case, decomposed, without accents.
+      replacement_points: int32, code points in lower case, decomposed without accents, or both.
     """
 
     kind: np.ndarray
@@ -46,23 +46,28 @@ class CodePointTables(NamedTuple):
 
 
 @functools.lru_cache(maxsize=2)
-def code_point_tables(do_lower_case: bool) -> CodePointTables:
-    """The tables of cased or uncased tokenisation; without lower-casing nothing is replaced."""
+def code_point_tables(rules: reference.Rules) -> CodePointTables:
+    """The tables of some rules; nothing is replaced where case and accents stay."""
     kind, case, order, is_ideograph = (np.zeros(CODE_POINTS, np.uint8) for _ in range(4))
     replacement = np.zeros(CODE_POINTS, np.int32)
     lengths, points = [1], [0]
     for code_point in range(CODE_POINTS):
         char = chr(code_point)
-        is_ideograph[code_point] = reference.is_ideograph(char)
-        kind[code_point] = _kind(char)
+        ideograph = rules.tokenize_chinese_chars and reference.is_ideograph(char)
+        is_ideograph[code_point] = ideograph
+        kind[code_point] = ALONE if ideograph else _kind(char)
         # Characters that Unicode does not define have none of the properties that follow.
-        if not do_lower_case or unicodedata.category(char) in ("Cn", "Co", "Cs"):
+        if unicodedata.category(char) in ("Cn", "Co", "Cs"):
             continue
-        case[code_point] = _case(char)
-        if unicodedata.category(char) != "Mn":
-            order[code_point] = unicodedata.combining(char)
-        # The table says σ for Σ; the word-final form needs its neighbours.
-        letters = reference.strip_accents(char.lower())
+        letters = char
+        if rules.do_lower_case:
+            case[code_point] = _case(char)
+            # The table says σ for Σ; the word-final form needs its neighbours.
+            letters = letters.lower()
+        if rules.accents_go:
+            if unicodedata.category(char) != "Mn":
+                order[code_point] = unicodedata.combining(char)
+            letters = reference.without_accents(letters)
         if letters != char:
             replacement[code_point] = len(lengths)
             lengths.append(len(letters))
@@ -78,9 +83,7 @@ def _kind(char):
         return REMOVED
     if reference.is_blank(char) or char.isspace():  # U+2028 is a blank to `str.split` alone
         return BLANK
-    if reference.is_ideograph(char) or reference.is_punctuation(char):
-        return ALONE
-    return LETTER
+    return ALONE if reference.is_punctuation(char) else LETTER
 
 
 def _case(char):

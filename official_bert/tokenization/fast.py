@@ -48,15 +48,15 @@ _SEPARATOR = "\0"  # after each text
 class FastEncoder:
     """Encodes lists of texts, remembering the words it met. Safe to share between threads."""
 
-    def __init__(self, id_of: dict[str, int], do_lower_case: bool):
+    def __init__(self, id_of: dict[str, int], rules: reference.Rules):
         """Args:
         id_of: the vocabulary, from pieces to ids.
-        do_lower_case: as in `reference.tokenize`.
+        rules: of the basic tokeniser.
         """
         self._id_of = id_of
-        self._do_lower_case = do_lower_case
-        self._replacements = _Replacements(do_lower_case)
-        self._translation = bytes(range(256)).lower() if do_lower_case else None
+        self._rules = rules
+        self._replacements = _Replacements(rules)
+        self._translation = bytes(range(256)).lower() if rules.do_lower_case else None
         self._lock = threading.Lock()
         self._words = _WordCache(id_of)
 
@@ -111,9 +111,7 @@ class FastEncoder:
                 first, last = data.rfind(separator, 0, start) + 1, data.index(separator, end)
                 texts[first] = (first, last)
         for first, last in texts.values():
-            words = reference.basic_tokenize(
-                data[first:last].decode("utf-8", errors), self._do_lower_case
-            )
+            words = reference.basic_tokenize(data[first:last].decode("utf-8", errors), *self._rules)
             texts[first] = (first, last, " ".join(words))
         parts, at = [], 0
         for start, end, text in sorted([*texts.values(), *runs], key=lambda part: part[0]):
@@ -127,37 +125,43 @@ class FastEncoder:
 class _Replacements(dict):
     """From a code point to what the basic tokeniser makes of it, worked out when first met."""
 
-    def __init__(self, do_lower_case: bool):
+    def __init__(self, rules: reference.Rules):
         super().__init__()
-        self._do_lower_case = do_lower_case
+        self._rules = rules
 
     def __missing__(self, code_point: int) -> str:
         char = chr(code_point)
-        words = reference.basic_tokenize(char, self._do_lower_case)
-        if self._do_lower_case and _depends_on_neighbours(char):
+        words = reference.basic_tokenize(char, *self._rules)
+        if _depends_on_neighbours(char, self._rules):
             replacement = _SEPARATOR  # a mark that `FastEncoder._replace` finds
         elif reference.is_removed(char):  # U+0085 is that and a blank to `isspace`
             replacement = ""
-        elif char.isspace() or reference.is_blank(char) or any(map(_is_alone, words)):
+        elif char.isspace() or reference.is_blank(char) or self._is_alone(words):
             replacement = f" {' '.join(words)} "
         else:
             replacement = "".join(words)
         self[code_point] = replacement
         return replacement
 
+    def _is_alone(self, words):
+        # A character gives several words only where punctuation is among its letters.
+        ideographs = self._rules.tokenize_chinese_chars
+        return any(
+            reference.is_punctuation(word[0]) or (ideographs and reference.is_ideograph(word[0]))
+            for word in words
+        )
 
-def _depends_on_neighbours(char: str) -> bool:
+
+def _depends_on_neighbours(char: str, rules: reference.Rules) -> bool:
     """Whether a character's lower-cased, decomposed form depends on what stands beside it."""
+    if rules.do_lower_case and char == "Σ":
+        return True
     # Decomposition sorts the marks after a letter by combining class. Non-spacing marks are dropped
     # afterwards, so their order does not matter; that of the few others does.
-    return char == "Σ" or any(
+    return rules.accents_go and any(
         unicodedata.combining(part) and unicodedata.category(part) != "Mn"
         for part in unicodedata.normalize("NFD", char)
     )
-
-
-def _is_alone(word: str) -> bool:
-    return reference.is_ideograph(word[0]) or reference.is_punctuation(word[0])
 
 
 def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:

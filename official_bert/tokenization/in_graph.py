@@ -55,19 +55,25 @@ class InGraphTokenizer(tf.Module):
     Bytes that are not UTF-8 are ignored, as the original ignores them.
     """
 
-    def __init__(self, vocab: list[str], do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab: list[str],
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+    ):
         """Builds the tables (about a second).
 
         Args:
           vocab: the pieces in the order of their ids.
-          do_lower_case: as the vocabulary was made.
+          do_lower_case, strip_accents, tokenize_chinese_chars: see `reference.Rules`.
 
         Raises:
           UserError: the vocabulary lacks special tokens or holds a piece twice.
         """
         super().__init__(name="in_graph_tokenizer")
         vocab = vocabulary.check_vocab(list(vocab))
-        self._do_lower_case = do_lower_case
+        self._rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocab,
             token_out_type=tf.int32,
@@ -76,7 +82,7 @@ class InGraphTokenizer(tf.Module):
         )
         self._unk_id = vocab.index(vocabulary.UNK)
         self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
-        tables = code_points.code_point_tables(do_lower_case)
+        tables = code_points.code_point_tables(self._rules)
         self._kind = _PagedTable(tables.kind)
         self._case = _PagedTable(tables.case)
         self._order = _PagedTable(tables.order)
@@ -124,18 +130,21 @@ class InGraphTokenizer(tf.Module):
         )
 
     def _normalize(self, texts) -> _Characters:
-        """`clean`, and for uncased vocabularies `lower` and `strip_accents`."""
+        """`clean`, and as the rules say `lower` and `without_accents`."""
         characters = _decode(texts)
         kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
         characters = characters.take(kept)
-        if not self._do_lower_case:
+        if self._rules.do_lower_case:
+            points = tf.cond(
+                tf.reduce_any(characters.points == _SIGMA),
+                lambda: self._final_sigma(characters.points),
+                lambda: characters.points,
+            )
+            characters = characters._replace(points=points)
+        if self._rules.do_lower_case or self._rules.accents_go:
+            characters = self._replace(characters)
+        if not self._rules.accents_go:
             return characters
-        points = tf.cond(
-            tf.reduce_any(characters.points == _SIGMA),
-            lambda: self._final_sigma(characters.points),
-            lambda: characters.points,
-        )
-        characters = self._replace(characters._replace(points=points))
         order = self._order(characters.points)
         return tf.cond(
             tf.reduce_any(order > 0),

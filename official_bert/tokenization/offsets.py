@@ -21,7 +21,7 @@ class Placed(NamedTuple):
 
 
 def tokenize_with_offsets(
-    text: str, vocab: Collection[str], do_lower_case: bool, unk: str = "[UNK]"
+    text: str, vocab: Collection[str], rules: reference.Rules, unk: str = "[UNK]"
 ) -> list[Placed]:
     """`reference.tokenize`, each piece with its place: text[start:end] is what it was made from.
 
@@ -30,7 +30,7 @@ def tokenize_with_offsets(
     have the same span. An unknown word is one piece over the whole word.
     """
     pieces = []
-    for word in words_with_offsets(text, do_lower_case):
+    for word in words_with_offsets(text, rules):
         letters = "".join(char.text for char in word)
         at = 0
         for piece in reference.wordpiece_tokenize(letters, vocab, unk):
@@ -43,23 +43,25 @@ def tokenize_with_offsets(
     return pieces
 
 
-def words_with_offsets(text: str, do_lower_case: bool) -> list[list[Placed]]:
+def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
     """`reference.basic_tokenize`, each word as a list of its characters with their places."""
     words = []
-    for word in _split_at_blanks(text):
-        if do_lower_case:
-            word = _strip_accents(_lower(word))
+    for word in _split_at_blanks(text, rules):
+        if rules.do_lower_case:
+            word = _lower(word)
+        if rules.accents_go:
+            word = _without_accents(word)
         words.extend(_split_on_punctuation(word))
     return words
 
 
-def _split_at_blanks(text):
+def _split_at_blanks(text, rules):
     """`clean`, `space_around_ideographs` and `split`."""
     words, word = [], []
     for index, char in enumerate(text):
         if reference.is_removed(char):
             continue
-        alone = reference.is_ideograph(char)
+        alone = rules.tokenize_chinese_chars and reference.is_ideograph(char)
         # isspace: U+2028 and U+2029 are no blanks to `clean`, but `split` cuts there too.
         blank = reference.is_blank(char) or char.isspace()
         if (alone or blank) and word:
@@ -79,10 +81,10 @@ def _lower(word):
     return [Placed(next(lowered), c.start, c.end) for c in word for _ in c.text.lower()]
 
 
-def _strip_accents(word):
+def _without_accents(word):
     letters = []
     for char in word:
-        if reference.strip_accents(char.text):
+        if reference.without_accents(char.text):
             letters.append(char)
         elif letters:  # an accent typed by itself widens the letter before it
             letters[-1] = letters[-1]._replace(end=char.end)

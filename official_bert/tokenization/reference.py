@@ -17,6 +17,7 @@ This module is written to be read. `fast.py` computes the same pieces far faster
 
 import unicodedata
 from collections.abc import Collection
+from typing import NamedTuple
 
 # A longer word is noise (a URL, a line of dashes) and becomes one [UNK].
 MAX_WORD_CHARACTERS = 200
@@ -33,29 +34,65 @@ _CJK_BLOCKS = (
 )
 
 
-def tokenize(text: str, vocab: Collection[str], do_lower_case: bool, unk: str = "[UNK]"):
+class Rules(NamedTuple):
+    """What differs between the basic tokenisers of released models.
+
+    Attributes:
+      do_lower_case: true for uncased vocabularies.
+      strip_accents: None does as the original, which strips them where it lower-cases; German and
+        other models of Hugging Face lower-case and keep them.
+      tokenize_chinese_chars: makes every ideograph a word of its own.
+    """
+
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+
+    @property
+    def accents_go(self) -> bool:
+        return self.do_lower_case if self.strip_accents is None else self.strip_accents
+
+
+def tokenize(
+    text: str,
+    vocab: Collection[str],
+    do_lower_case: bool,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+    unk: str = "[UNK]",
+) -> list[str]:
     """Cuts a text into WordPieces.
 
     Args:
       text: any string. "[MASK]" in it is five letters of text in brackets, never the special token.
       vocab: the known pieces, with fast membership (a set or dict).
-      do_lower_case: as the vocabulary was made: true for the uncased ones.
+      do_lower_case, strip_accents, tokenize_chinese_chars: as the vocabulary was made; see `Rules`.
       unk: what a word becomes that cannot be built from known pieces.
 
     Returns:
       list[str], the pieces; continuations start with "##".
     """
-    words = basic_tokenize(text, do_lower_case)
+    words = basic_tokenize(text, do_lower_case, strip_accents, tokenize_chinese_chars)
     return [piece for word in words for piece in wordpiece_tokenize(word, vocab, unk)]
 
 
-def basic_tokenize(text: str, do_lower_case: bool) -> list[str]:
+def basic_tokenize(
+    text: str,
+    do_lower_case: bool,
+    strip_accents: bool | None = None,
+    tokenize_chinese_chars: bool = True,
+) -> list[str]:
     """Cuts a text into words and punctuation marks, cleaned and (if asked) lower-cased."""
-    text = space_around_ideographs(clean(text))
+    rules = Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
+    text = clean(text)
+    if rules.tokenize_chinese_chars:
+        text = space_around_ideographs(text)
     words = []
     for word in text.split():
-        if do_lower_case:
-            word = strip_accents(word.lower())
+        if rules.do_lower_case:
+            word = word.lower()
+        if rules.accents_go:
+            word = without_accents(word)
         words.extend(split_on_punctuation(word).split())
     return words
 
@@ -92,7 +129,7 @@ def space_around_ideographs(text: str) -> str:
     return "".join(f" {char} " if is_ideograph(char) else char for char in text)
 
 
-def strip_accents(text: str) -> str:
+def without_accents(text: str) -> str:
     """Decomposes letters (é becomes e and an acute accent) and drops the non-spacing marks."""
     decomposed = unicodedata.normalize("NFD", text)
     return "".join(char for char in decomposed if unicodedata.category(char) != "Mn")

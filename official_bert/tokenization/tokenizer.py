@@ -1,6 +1,7 @@
 """BertTokenizer: from text to WordPiece ids and back."""
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -32,16 +33,25 @@ class BertTokenizer:
 
     Attributes:
       vocab: list[str], the pieces in the order of their ids.
-      do_lower_case: whether text is lower-cased and loses its accents first.
+      do_lower_case: whether text is lower-cased first.
+      rules: `reference.Rules`: do_lower_case, strip_accents, tokenize_chinese_chars.
       pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens.
     """
 
-    def __init__(self, vocab: str | os.PathLike | Iterable[str], do_lower_case: bool = True):
+    def __init__(
+        self,
+        vocab: str | os.PathLike | Iterable[str],
+        do_lower_case: bool = True,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+    ):
         """Reads the vocabulary.
 
         Args:
           vocab: the path of a `vocab.txt`, or the pieces themselves.
-          do_lower_case: as the vocabulary was made.
+          do_lower_case: as the vocabulary was made; a warning says so where it does not look so.
+          strip_accents: None where text is lower-cased; false and true as some models have it.
+          tokenize_chinese_chars: whether every ideograph is a word of its own.
 
         Raises:
           UserError: the vocabulary cannot be used (see `vocabulary.load_vocab`).
@@ -50,12 +60,18 @@ class BertTokenizer:
             self.vocab = vocabulary.load_vocab(vocab)
         else:
             self.vocab = vocabulary.check_vocab(list(vocab))
-        self.do_lower_case = do_lower_case
+        self.rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
+        if mismatch := vocabulary.case_mismatch(self.vocab, do_lower_case):
+            warnings.warn(mismatch, stacklevel=2)
         self._id_of = {piece: index for index, piece in enumerate(self.vocab)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             self._id_of[token] for token in vocabulary.SPECIAL_TOKENS
         )
         self._fast = None  # made when first needed
+
+    @property
+    def do_lower_case(self) -> bool:
+        return self.rules.do_lower_case
 
     @property
     def vocab_size(self) -> int:
@@ -129,7 +145,7 @@ class BertTokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         """The pieces of a text, by the reference algorithm."""
-        return reference.tokenize(text, self._id_of, self.do_lower_case)
+        return reference.tokenize(text, self._id_of, *self.rules)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text's pieces."""
@@ -142,7 +158,7 @@ class BertTokenizer:
           ids: as `encode`.
           spans: (start, end) for each id; text[start:end] is what the piece was made from.
         """
-        placed = offsets.tokenize_with_offsets(text, self._id_of, self.do_lower_case)
+        placed = offsets.tokenize_with_offsets(text, self._id_of, self.rules)
         ids = [self._id_of[piece.text] for piece in placed]
         return ids, [(piece.start, piece.end) for piece in placed]
 
@@ -176,7 +192,7 @@ class BertTokenizer:
 
     def _fast_encoder(self):
         if self._fast is None:
-            self._fast = fast.FastEncoder(self._id_of, self.do_lower_case)
+            self._fast = fast.FastEncoder(self._id_of, self.rules)
         return self._fast
 
     def __getstate__(self):

@@ -63,6 +63,22 @@ def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
         file.writelines(f"{piece}\n" for piece in vocab)
 
 
+def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
+    """What is said where text would be lower-cased for a cased vocabulary; "" where it fits.
+
+    Such pieces are never found: words like them become [UNK] or fall apart.
+    """
+    if not do_lower_case:
+        return ""
+    capital = [piece for piece in vocab if piece[:1] != "[" and piece != piece.lower()]
+    if len(capital) <= 0.01 * len(vocab):  # a released uncased one may have <S> or a symbol
+        return ""
+    return (
+        f"{len(capital)} of {len(vocab)} WordPieces have capital letters ({', '.join(capital[:3])},"
+        " ...), but text will be lower-cased: pass do_lower_case=false for a cased vocabulary"
+    )
+
+
 def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
     """Returns `vocab` if it can serve BERT.
 

@@ -83,6 +83,11 @@ CASES = {
     },
     "dynamic": {"dynamic_masking": True, "random_seed": 7, "held_out": 0.1, "compression": "GZIP"},
     "cased": {"do_lower_case": False, "max_seq_length": 128},
+    "other rules": {
+        "strip_accents": False,
+        "tokenize_chinese_chars": False,
+        "invalid_utf8": "ignore",
+    },
 }
 
 

@@ -115,8 +115,8 @@ def books(tmp_path):
 
 
 def test_files_do_not_depend_on_workers_and_are_skipped_when_done(books, tmp_path):
-    one = split_files(str(books / "*"), tmp_path / "one")
-    two = split_files(str(books / "*"), tmp_path / "two", num_workers=2)
+    one = split_files(str(books / "*"), tmp_path / "one", layout="chapters")
+    two = split_files(str(books / "*"), tmp_path / "two", num_workers=2, layout="chapters")
     assert {name: counts["sentences"] for name, counts in one.items()} == dict.fromkeys(
         ["book0.txt.gz", "book1.txt.gz", "book2.txt.gz", "packed.txt.gz"], 120
     )
@@ -125,13 +125,13 @@ def test_files_do_not_depend_on_workers_and_are_skipped_when_done(books, tmp_pat
     first = next(documents(str(tmp_path / "one" / "book0.txt.gz")))
     assert first[:3] == ["Mr. No. 0 came.", "He left.", "Mr. No. 0 came."]
     assert sum(1 for _ in documents(str(tmp_path / "one" / "book0.txt.gz"))) == 3
-    assert two == split_files(str(books / "*"), tmp_path / "two")
+    assert two == split_files(str(books / "*"), tmp_path / "two", layout="chapters")
 
     # A finished file is left alone, a changed or missing one is made again.
     before = {name: (tmp_path / "one" / name).stat().st_mtime_ns for name in one}
     (books / "book1.txt").write_text("Now it is short. " * 20)
     (tmp_path / "one" / "book2.txt.gz").unlink()
-    again = split_files(str(books / "*"), tmp_path / "one")
+    again = split_files(str(books / "*"), tmp_path / "one", layout="chapters")
     after = {name: (tmp_path / "one" / name).stat().st_mtime_ns for name in one}
     assert again["book1.txt.gz"]["sentences"] == 20
     assert [name for name in one if before[name] == after[name]] == [

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import io
 
@@ -15,6 +16,54 @@ def rows(path, *columns, **options):
 def test_tsv_has_no_quoting_and_loses_its_byte_order_mark(write):
     path = write("a.tsv", '\ufefftext\tlabel\n"bare " quote\t1\n'.encode())
     assert rows(path, "text") == [(2, {"text": '"bare " quote', "label": "1"})]
+
+
+def as_pandas_writes(rows, quoting):
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter="\t", quoting=quoting, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()
+
+
+ROWS = [("text", "label"), ('He said "no".', "1"), ("two\tcolumns", "0"), ("two\nlines", "1"),
+        ("plain", "0"), ('"all"', "1")]  # fmt: skip
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("last", range(2, len(ROWS) + 1))
+def test_tsv_that_was_written_with_quoting_is_read_with_it(write, quoting, last):
+    path = write("a.tsv", as_pandas_writes(ROWS[:last], quoting))
+    assert [(row["text"], row["label"]) for _, row in rows(path)] == ROWS[1:last]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"Quoted", he said.', '5" disk', 'He said "no".', '"', '"whole sentence"', 'a "b" ""c"" d'],
+)
+def test_tsv_with_bare_quotation_marks_is_read_as_it_stands(write, line):
+    others = '"He came.\t1\nShe said ""no"".\t0\n' if line != '"whole sentence"' else ""
+    path = write("a.tsv", f"text\tlabel\n{line}\t1\n{others}")
+    assert rows(path)[0][1] == {"text": line, "label": "1"}
+    assert len(rows(path)) == 1 + 2 * bool(others)
+
+
+@pytest.mark.parametrize(
+    "content", ['[{"a": "x"}, {"a": "y"}]', '\n [\n{"a": "x"},\n{"a": "y"}\n]\n']
+)
+def test_a_json_array_is_its_objects(write, content):
+    assert rows(write("a.json", content)) == [(1, {"a": "x"}), (2, {"a": "y"})]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"a": 1},\n{]', r"a\.json line 2: not valid JSON"),
+        ('[{"a": "x"}, 3]', r"a\.json object 2: expected a JSON object"),
+        ("[]", "has no rows"),
+    ],
+)
+def test_faults_in_json_arrays(write, content, message):
+    with pytest.raises(UserError, match=message):
+        rows(write("a.json", content), "a")
 
 
 def test_csv_has_quoting_over_lines(write):
@@ -39,7 +88,7 @@ def test_jsonl_and_gzip(write):
         ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows below its header"),
         ("a.tsv", "text\ttext\nx\t1\n", r"column text is there twice"),
         ("a.jsonl", '{"text": "x"}\n{"text"\n', r"a\.jsonl line 2: not valid JSON"),
-        ("a.jsonl", "[1]\n", r"line 1: expected a JSON object"),
+        ("a.jsonl", "1\n", r"line 1: expected a JSON object"),
         ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),
         ("a.tsv.gz", gzip.compress(b"text\nx\n")[:-9], "damaged or truncated gzip file"),
         (

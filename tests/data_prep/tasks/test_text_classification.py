@@ -255,6 +255,7 @@ def test_a_test_file_may_lack_labels(write, tmp_path):
         ("text\tclass\nx\ta\n", {}, "no column label"),
         ("text\tlabel\nx\ta\ny\ta\n", {}, "holds 1 different labels"),
         ("text\tlabel\nx\t\n", {}, "line 2: label is empty"),
+        ("text\tlabel\nx\ta\n \tb\n", {}, r"train.tsv line 3: text is empty; fill it or leave"),
         (TRAIN, {"problem": "ranking"}, "problem='ranking'; it is one of single_label"),
         (TRAIN, {"truncation": "middle"}, "truncation='middle'"),
         (TRAIN, {"dev_fraction": 1.5}, "dev_fraction=1.5"),

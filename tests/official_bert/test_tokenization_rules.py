@@ -1,0 +1,138 @@
+"""strip_accents and tokenize_chinese_chars, as Hugging Face's models have them."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from tokenization_texts import NASTY, every_code_point, texts
+
+from official_bert.checkpoints import huggingface_tokenizer, model_folder
+from official_bert.encoder import BertEncoder
+from official_bert.errors import UserError
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, reference
+from official_bert.tokenization.in_graph import InGraphTokenizer
+
+RULES = [(True, False, True), (True, None, False), (False, True, True), (True, False, False)]
+TEXT = "Müller ÉTUDE 彼得x ΟΔΟΣ e\u0301"
+# Texts in which many characters meet, and ranges of Unicode with marks, cases and ideographs.
+HARD = [TEXT, *NASTY, *every_code_point(0x600), *every_code_point(0x2100)[0x1E00 // 64 :]]
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    """Every character of the texts is a piece, alone and inside a word."""
+    words = {w for rules in RULES for text in HARD for w in reference.basic_tokenize(text, *rules)}
+    chars = sorted({char for word in words for char in word if not "\ud800" <= char < "\ue000"})
+    return [*SPECIAL_TOKENS, *chars, *(f"##{char}" for char in chars)]
+
+
+@pytest.fixture(scope="module", params=RULES, ids=str)
+def tokenizer(request, vocabulary):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return BertTokenizer(vocabulary, *request.param)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ((True,), "muller etude 彼 得 x οδος e"),
+        ((True, False), "müller étude 彼 得 x οδος e\u0301"),
+        ((True, None, False), "muller etude 彼得x οδος e"),
+        ((False, True), "Muller ETUDE 彼 得 x ΟΔΟΣ e"),
+        ((False, None), "Müller ÉTUDE 彼 得 x ΟΔΟΣ e\u0301"),
+    ],
+)
+def test_words(rules, words):
+    assert reference.basic_tokenize(TEXT, *rules) == words.split()
+
+
+def test_the_fast_tokeniser_equals_the_reference(tokenizer):
+    ids, offsets = tokenizer.encode_batch(HARD)
+    for index, text in enumerate(HARD):
+        assert ids[offsets[index] : offsets[index + 1]].tolist() == tokenizer.encode(text)
+
+    @settings(max_examples=100, deadline=None)
+    @given(texts())
+    def check(text):
+        np.testing.assert_array_equal(tokenizer.encode_batch([text])[0], tokenizer.encode(text))
+
+    check()
+
+
+def test_offsets_belong_to_the_references_pieces(tokenizer):
+    for text in HARD:
+        ids, spans = tokenizer.encode_with_offsets(text)
+        assert ids == tokenizer.encode(text)
+        assert all(0 <= start < end <= len(text) for start, end in spans)
+
+
+@pytest.mark.parametrize("tokenizer", RULES[2:], indirect=True, ids=str)  # tables take seconds
+def test_the_graph_equals_the_reference(tokenizer):
+    in_graph = InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
+    found = [text for text in HARD if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
+    pieces = in_graph.tokenize_with_offsets(tf.constant(found, tf.string))
+    columns = (values.to_list() for values in pieces)
+    for text, ids, starts, ends in zip(found, *columns, strict=True):
+        assert (ids, list(zip(starts, ends, strict=True))) == tokenizer.encode_with_offsets(text)
+
+
+GERMAN = [*SPECIAL_TOKENS, "müller", "muller", "彼得", "彼", "得"]
+
+
+@pytest.mark.parametrize("with_vocab", [True, False])
+def test_a_hugging_face_folder_says_its_rules(tmp_path, with_vocab):
+    """`strip_accents: false` and `tokenize_chinese_chars: false` were not read."""
+    original = BertTokenizer(GERMAN, True, False, False)
+    huggingface_tokenizer.write(tmp_path, original, 512)
+    if not with_vocab:
+        (tmp_path / "vocab.txt").unlink()
+    tokenizer = huggingface_tokenizer.read(tmp_path)
+    assert tokenizer.rules == original.rules
+    assert tokenizer.tokenize("Müller 彼得") == ["müller", "彼得"]
+    # Where both files speak, tokenizer_config.json is heard, as in transformers.
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"strip_accents": True}))
+    assert huggingface_tokenizer.read(tmp_path).rules == (True, True, False)
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert huggingface_tokenizer.read(tmp_path).rules == original.rules
+
+
+@pytest.mark.parity
+def test_hugging_faces_own_tokeniser_agrees(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    for rules in RULES:
+        huggingface_tokenizer.write(tmp_path, BertTokenizer(GERMAN, *rules), 512)
+        theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
+        ours = huggingface_tokenizer.read(tmp_path)
+        assert ours.rules == rules
+        for text in ("Müller muller 彼得", "müller"):
+            assert theirs.tokenize(text) == ours.tokenize(text)
+
+
+def test_model_folders_keep_the_rules(tmp_path, config):
+    pieces = [*GERMAN, *(f"x{i}" for i in range(config.vocab_size - len(GERMAN)))]
+    encoder = BertEncoder(config)
+    model_folder.save(tmp_path / "model", encoder, BertTokenizer(pieces, True, False, False))
+    assert model_folder.load(tmp_path / "model").tokenizer.rules == (True, False, False)
+    path = tmp_path / "model" / "model.json"
+    stored = json.loads(path.read_text())
+    before = {k: v for k, v in stored.items() if k not in reference.Rules._fields[1:]}
+    path.write_text(json.dumps(before))  # a folder of before there were such rules
+    assert model_folder.load(tmp_path / "model").tokenizer.rules == (True, None, True)
+    path.write_text(json.dumps(stored | {"strip_accents": "no"}))
+    with pytest.raises(UserError, match="strip_accents must be true or false, not 'no'"):
+        model_folder.load(tmp_path / "model")
+
+
+def test_lower_casing_for_a_cased_vocabulary_gives_a_warning():
+    cased = [*SPECIAL_TOKENS, "The", "the", "House", "##s"]
+    with pytest.warns(UserWarning, match="2 of 9 WordPieces have capital letters.*do_lower_case"):
+        BertTokenizer(cased)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        BertTokenizer(cased, do_lower_case=False)
+        BertTokenizer([*SPECIAL_TOKENS, "the", "##s"])
