@@ -11,9 +11,8 @@ from safetensors.numpy import load_file, save_file
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints import google, huggingface, resolve
 from official_bert.checkpoints.huggingface_tensors import open_tensors
-from official_bert.checkpoints.resolve import load_any
 from official_bert.tokenization import vocabulary
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
@@ -251,7 +250,7 @@ def test_keras_hub_presets_are_checked_before_keras_hub_sees_them(tmp_path, conf
     fields = {"module": "keras_hub.src.models.bert.bert_backbone", "class_name": "BertBackbone"}
     (tmp_path / "config.json").write_text(json.dumps(fields | {"config": {}} | config))
     with pytest.raises(UserError, match=f"config.json: .*{message}"):
-        load_any(tmp_path)
+        resolve.load(tmp_path)
 
 
 def test_a_vocabulary_of_millions_of_lines_is_refused(tmp_path, monkeypatch):
