@@ -30,7 +30,8 @@ for LARGE.
 import dataclasses
 from pathlib import Path
 
-from experiments.configs.scales import CPU_FINETUNE, DATA_DIR, get_scale
+from experiments.configs.columns import CPU_FINETUNE
+from experiments.configs.scales import DATA_DIR, get_scale
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.training.config import FinetuneConfig, Phase, choose_scale
 

@@ -13,7 +13,8 @@ almost from the start. The paper prints no other numbers of this figure.
 
 import dataclasses
 
-from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 
@@ -37,7 +38,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         left_to_right_fraction=chosen.left_to_right_fraction,
     )
     seeds = chosen.pretrain_seeds
-    columns = chosen.tasks("MNLI-m")
+    columns = [chosen.columns[name] for name in ("MNLI-m", "entities") if name in chosen.columns]
 
     labels = [column.label for column in columns]
 

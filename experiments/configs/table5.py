@@ -3,24 +3,22 @@
     python -m experiments.ablate --config=experiments/configs/table5.py:cpu --workdir=runs/table5
 
 Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
-pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), cpu (6 pre-trainings of a 2/128
-model, about 100 minutes on two cores; needs BERT_DATA_DIR), smoke (under 5 minutes, from the
-embedded sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded
-sample, without the BiLSTM's row, and the spam classifier exported; about 7 minutes on two cores,
-under 3 GB of memory).
+pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), night and cpu (a 2/128 model, 15
+and 12 pre-trainings of 16,000 and 8,000 steps; planned for at most 8 and 2 hours on two cores with
+AVX-512; need BERT_DATA_DIR), smoke (under 5 minutes, from the embedded sample), quickstart (`make
+reproduce`: three pre-trainings of a 2/128 model on the embedded sample, without the BiLSTM's row,
+and the spam classifier exported; about 7 minutes on two cores, under 3 GB of memory).
 
-Expected at paper scale: the paper's Table 5. Expected at cpu scale (as in
-experiments/results/table5/cpu): pre-training helps QNLI by 3.5 points; on SQuAD the models differ
-by up to 5, but two pre-trainings decide nothing; MNLI, MRPC and SST-2 hardly show pre-training.
-With 12,000 SQuAD questions (--config.columns.5.finetune.max_train_examples=12000, ten minutes more)
-pre-training helps SQuAD by 4 and next sentence prediction costs it 3.5. Expected at quickstart
-scale: scores on SMS Spam and SNLI beat the trivial baselines clearly; with 9 MB of text,
-differences between the pre-training tasks are mostly within their intervals.
+Expected at paper scale: the paper's Table 5. What is expected at cpu and night scale, and how large
+an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale: scores on
+SMS Spam and SNLI beat the trivial baselines clearly; with 9 MB of text, differences between the
+pre-training tasks are mostly within their intervals.
 """
 
 import dataclasses
 
-from experiments.configs.scales import HELDOUT_LOSS, Scale, get_scale
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.scales import Scale, get_scale
 from experiments.tables.ablation import Ablation, Export, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase
@@ -28,7 +26,8 @@ from experiments.training.config import Phase
 COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD")
 GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")
 # Columns that the paper's Table 5 does not have: they show the same with fewer examples.
-TAGS = ("NER", "chunks", "part of speech")
+TAGS = ("entities", "chunks", "part of speech")
+OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
 MESSAGES = (
     "Congratulations! You have won a free holiday. Call 09061701461 now to claim your prize.",
@@ -50,7 +49,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         bert=dataclasses.replace(bert.bert, attention_direction="left_to_right"),
         left_to_right_fraction=chosen.left_to_right_fraction,
     )
-    columns = chosen.tasks(*COLUMNS)
+    columns = chosen.tasks(*COLUMNS, *OTHERS)
     seeds = chosen.pretrain_seeds
     return Ablation(
         name="table5",

@@ -21,7 +21,8 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 
-from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import SHARE, Claim, Comparison, each
 from experiments.training.config import Phase, choose_scale

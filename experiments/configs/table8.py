@@ -15,7 +15,8 @@ measured with its own masking).
 
 import dataclasses
 
-from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import AT_MOST, Claim, Comparison
 

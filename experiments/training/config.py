@@ -311,7 +311,7 @@ def config_from_flags():
 
 
 def _known():
-    others = ("__init__.py", "scales.py", *SHARED_FILES.values())
+    others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
     return ", ".join(sorted([*files, *SHARED_FILES]))
 

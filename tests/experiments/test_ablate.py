@@ -16,7 +16,8 @@ import dataclasses
 from experiments.tables.ablation import Ablation, Column, Export, Row, Variant
 from experiments.tables.claims import Claim, Comparison
 from experiments.training.config import FinetuneConfig, Phase
-from experiments.configs.scales import HELDOUT_LOSS, get_scale
+from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.scales import get_scale
 
 
 def get_config():
