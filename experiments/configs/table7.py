@@ -42,21 +42,12 @@ FEATURE_RATE = 1e-3
 
 
 def get_config(scale: str = "smoke") -> Ablation:
-    return choose_scale({"paper": _paper, "gpu": _gpu, "cpu": _cpu, "smoke": _smoke}, scale)
+    made = {"paper": lambda: _bert_base("paper"), "gpu": lambda: _bert_base("gpu")}
+    return choose_scale(made | {"cpu": _cpu, "smoke": _smoke}, scale)
 
 
-def _paper() -> Ablation:
-    chosen = get_scale("paper")
-    return _ablation(
-        chosen,
-        Variant("BERT", checkpoint="bert_base_en"),
-        chosen.columns["NER"],
-        {"learning_rate": FEATURE_RATE, "num_train_epochs": 10.0},
-    )
-
-
-def _gpu() -> Ablation:
-    chosen = get_scale("gpu")
+def _bert_base(scale: str) -> Ablation:
+    chosen = get_scale(scale)
     return _ablation(
         chosen,
         Variant("BERT", checkpoint="bert_base_en"),

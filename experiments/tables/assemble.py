@@ -124,7 +124,6 @@ def _row(ablation, row: Row, chosen, evidence: Evidence) -> dict[str, Any]:
                 "deviation": deviation,
                 "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs],
                 "pretrainings": len({r.pretrain_seed for r in runs}),
-                "difference": mean - number if key in evidence.paper else None,
                 "above_baseline": above_baseline(*key, evidence),
                 "interval": interval_values(*key, evidence),
             }

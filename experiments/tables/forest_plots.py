@@ -39,7 +39,7 @@ def _forest(results, findings) -> str:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.06)
-    axes.set_xlabel(f"{_unit(results, findings[0])} by which the first row is better")
+    axes.set_xlabel(_axis(results, findings[0]))
     return svg(figure)
 
 
@@ -64,11 +64,11 @@ def _draw(axes, results, finding, height) -> None:
 
 
 def _by_pretraining(results, finding) -> list[float]:
-    """The effect of each pre-training seed alone, where there are several; scores only.
+    """The effect of each pre-training seed alone, where there are several; differences of scores.
 
     A row with one seed, such as a checkpoint, stands beside each of the other's.
     """
-    if not _column(results, finding)["percent"]:
+    if finding.get("whole") or not _column(results, finding)["percent"]:
         return []
     cells = {row["label"]: row["cells"] for row in results["rows"]}
     better, worse = (
@@ -88,13 +88,12 @@ def _means(cell) -> dict[int, float]:
     return {seed: sum(values) / len(values) for seed, values in runs.items()}
 
 
-def _unit(results, finding) -> str:
+def _axis(results, finding) -> str:
+    if finding.get("whole"):
+        return "percent of the way"
     column = _column(results, finding)
-    if column["percent"]:
-        return "points"
-    # Perplexities are compared by their logarithms where the statistics say so.
-    in_nats = column["metric"].endswith("loss") or finding.get("variance") is not None
-    return "nats" if in_nats else "perplexity"
+    unit = finding.get("unit") or ("points" if column["percent"] else column["label"])
+    return f"{unit} by which the first row is better"
 
 
 def _column(results, finding) -> dict:

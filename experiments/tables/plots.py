@@ -107,14 +107,19 @@ def _pretraining(results) -> str:
 
 
 def _figure5(results) -> str:
+    """A panel a column, a line a way to pre-train."""
     plt = pyplot()
-    labels = [curve["label"] for curve in results["curves"]]
-    figure, axes = plt.subplots(figsize=(5.6, 3.6))
+    labels = list(dict.fromkeys(curve["label"] for curve in results["curves"]))
+    columns = list(dict.fromkeys(curve["column"] for curve in results["curves"]))
+    figure, panels = plt.subplots(
+        len(columns), figsize=(5.6, 2.9 * len(columns) + 0.6), squeeze=False, sharex=True
+    )
+    panels = dict(zip(columns, panels[:, 0], strict=True))
     for curve in results["curves"]:
         points = curve["points"]
         if not points:
             continue
-        axes.errorbar(
+        panels[curve["column"]].errorbar(
             [p["steps"] for p in points],
             [p["mean"] for p in points],
             yerr=[p["deviation"] or 0 for p in points],
@@ -125,9 +130,10 @@ def _figure5(results) -> str:
             linewidth=1.6,
             label=curve["label"],
         )
+    for column, axes in panels.items():
+        axes.set_ylabel(column)
     axes.set_xlabel("pre-training steps")
-    axes.set_ylabel(results["curves"][0]["column"])
-    axes.legend(loc="best")
+    panels[columns[0]].legend(loc="best")
     return svg(figure)
 
 

@@ -4,6 +4,8 @@ import itertools
 
 from experiments.tables.wording import SHORT, comparison, interval, number, signed
 
+BASELINE_MARK = "\N{DEGREE SIGN}"
+
 
 def yardstick(results: dict) -> dict:
     """The row that the others are compared with: the paper prints its tables with it first."""
@@ -21,9 +23,7 @@ def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
     first = yardstick(results)
     for row in results["rows"]:
         cells = [row["cells"][c["label"]] for c in columns]
-        rows.append(
-            [row["label"], *(_ours(cell, c) for cell, c in zip(cells, columns, strict=True))]
-        )
+        rows.append([row["label"], *(_ours(row, column, results) for column in columns)])
         if any(cell["paper"] is not None for cell in cells):
             paper = ["" if cell["paper"] is None else number(cell["paper"]) for cell in cells]
             rows.append([f"  the paper's {row['paper_row']}", *paper])
@@ -47,11 +47,15 @@ def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
 def differences(results: dict) -> list[list[str]]:
     """Each row less the first, ours beside the paper's; empty where the paper has none to show."""
     first = yardstick(results)
-    columns = [c for c in results["columns"] if first["cells"][c["label"]]["paper"] is not None]
     others = [row for row in results["rows"] if row is not first]
-    found = [[_difference(results, row, column) for column in columns] for row in others]
-    if not any(paper is not None for line in found for _, paper in line):
+    columns = [
+        column
+        for column in results["columns"]
+        if any(_difference(results, row, column)[1] is not None for row in others)
+    ]
+    if not columns:
         return []
+    found = [[_difference(results, row, column) for column in columns] for row in others]
     header = [""]
     for column in columns:
         header += [f"{_header(column)}: ours less {first['label']}",
@@ -138,11 +142,16 @@ def every_run(results: dict) -> list[list[str]]:
 
 
 def _difference(results, row, column) -> tuple[float | None, float | None]:
-    """(ours, the paper's): the row's number less that of the first row."""
+    """(ours, the paper's): the row's number less that of the first row.
+
+    With another data set's number there is nothing to compare.
+    """
     cell, base = (r["cells"][column["label"]] for r in (row, yardstick(results)))
     ours = cell["mean"] - base["mean"] if "mean" in cell and "mean" in base else None
     papers = (cell["paper"], base["paper"])
-    return ours, None if None in papers else papers[0] - papers[1]
+    if None in papers or column["label"] != column["paper_column"]:
+        return ours, None
+    return ours, papers[0] - papers[1]
 
 
 def _beside(ours, paper) -> str:
@@ -156,13 +165,15 @@ def _header(column) -> str:
     return column["label"] + (f" (paper: {paper})" if paper and paper != column["label"] else "")
 
 
-def _ours(cell, column) -> str:
+def _ours(row, column, results) -> str:
+    cell, digits = row["cells"][column["label"]], _digits(column)
     if "mean" not in cell:
         return "failed" if cell.get("hole", "not finished") != "not finished" else "-"
-    spread = ""
+    shown = number(cell["mean"], digits)
     if cell["deviation"] is not None:
-        spread = f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], _digits(column))}"
-    return f"{number(cell['mean'], _digits(column))}{spread} ({len(cell['values'])})"
+        shown += f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], digits)}"
+    unclear = column["label"] in results["baselines"] and not cell["above_baseline"]
+    return f"{shown} ({len(cell['values'])}){BASELINE_MARK if unclear else ''}"
 
 
 def _digits(column) -> int:
@@ -174,7 +185,8 @@ def _optional(value, show) -> str:
 
 
 def _p_value(finding) -> str:
-    p, holm = finding.get("p"), finding.get("holm")
-    if p is None:
-        return ""
-    return f"{p:.3f}" + ("" if holm is None else f" ({holm:.3f})")
+    p, holm = (
+        _optional(finding.get(key), lambda value: "<0.001" if value < 0.001 else f"{value:.3f}")
+        for key in ("p", "holm")
+    )
+    return f"{p} ({holm})" if holm else p

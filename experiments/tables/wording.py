@@ -44,13 +44,19 @@ def _why_open(verdicts: list[dict]) -> list[str]:
     known = [f for f in found if f.get("detectable") is not None]
     if known:
         least, most = (f(finding["detectable"] for finding in known) for f in (min, max))
-        reached = sum(abs(f.get("paper_effect") or 0) >= f["detectable"] for f in known)
+        reached = sum(abs(_paper_beyond_margin(f)) >= f["detectable"] for f in known)
         sentences.append(
-            f"This design shows effects four times of five where they are at least "
-            f"{number(least)}, in the most precise of these comparisons, to {number(most)}, in the "
-            f"least; the paper's own effect is that large in {reached or 'none'} of them."
+            f"In these an effect shows four times of five if it lies {number(least)} (in the most "
+            f"precise comparison) to {number(most)} (in the least) beyond the claim's bound; the "
+            f"paper's own does in {reached or 'none'} of them."
         )
     return sentences
+
+
+def _paper_beyond_margin(finding: dict) -> float:
+    """The paper's effect less the bound that the claim sets; 0 where the paper has none."""
+    effect = finding.get("paper_effect")
+    return 0.0 if effect is None else effect - finding["margin"]
 
 
 def _general_reason(finding: dict) -> str:
@@ -125,7 +131,10 @@ def holes(results: dict) -> list[str]:
 
 
 def comparison(finding: dict) -> str:
-    return f"{finding['column']}: {finding['better']} less {finding['worse']}"
+    column, better, worse = (finding[key] for key in ("column", "better", "worse"))
+    if finding.get("whole"):
+        return f"{column}: {better}, share of the way from {worse} to {finding['whole']}"
+    return f"{column}: {better} less {worse}"
 
 
 def interval(finding: dict, digits: int = 2) -> str:

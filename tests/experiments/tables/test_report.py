@@ -21,10 +21,9 @@ ROOT = Path(__file__).parents[3]
 def cell(mean=None, deviation=None, runs=1, paper=None, **more):
     made = {"paper": paper, **more}
     if mean is not None:
-        difference = None if paper is None else mean - paper
         values = [[1, s, mean] for s in range(runs)]
         made |= {"mean": mean, "deviation": deviation, "values": values, "pretrainings": 1}
-        made |= {"difference": difference, "above_baseline": True}
+        made |= {"above_baseline": True}
     return made
 
 
@@ -145,7 +144,7 @@ def test_what_was_found_leads_and_says_why_the_rest_is_open(results):
     said = wording.lead(results)
     assert "1 is reproduced and 1 is open. **Reproduced**: It helps (+2.0 [1.0, 3.0])." in said
     assert "1 because a row does not beat 3." in said
-    assert "at least 4.2" in said and "that large in none of them" in said
+    assert "if it lies 4.2" in said and "the paper's own does in none of them" in said
 
 
 def test_verdicts_lead_and_carry_effect_interval_and_the_papers(results):
@@ -163,11 +162,11 @@ def test_verdicts_lead_and_carry_effect_interval_and_the_papers(results):
 
 def test_power_p_and_footnotes_are_shown_where_they_are_known(results):
     claim = results["verdicts"][0] | {"footnotes": ["One pre-training a row."]}
-    claim["findings"][0] |= {"detectable": 2.25, "p": 0.012, "holm": 0.024, "paper_effect": 3.25}
+    claim["findings"][0] |= {"detectable": 2.25, "p": 0.012, "holm": 0.0002, "paper_effect": 3.25}
     results["verdicts"] = [claim]
     header, first, second = score_tables.findings(results, claim)
     assert header[2:] == ["the paper's", "detectable", "p (Holm)", "verdict"]
-    assert first[2:5] == ["+3.2", "2.2", "0.012 (0.024)"] and second[2:5] == ["+0.6", "", ""]
+    assert first[2:5] == ["+3.2", "2.2", "0.012 (<0.001)"] and second[2:5] == ["+0.6", "", ""]
     assert "- One pre-training a row." in report.markdown(results, {})
 
 
@@ -188,6 +187,31 @@ def test_a_forest_shows_single_pretrainings_and_the_papers_effect(results):
     drawing = forest_plots.forests(results)["claim1"]
     assert "QNLI: BERT less No NSP" in drawing and "points by which" in drawing
     assert "SQuAD: BERT less No NSP (no result)" in drawing
+
+
+def test_shares_of_a_way_are_named_as_such(results):
+    finding = results["verdicts"][0]["findings"][0]
+    finding |= {"whole": "random", "unit": "percent", "paper_effect": 94.4, "kind": "share"}
+    said = wording.finding(finding)
+    assert said.startswith("QNLI: BERT, share of the way from No NSP to random +3.50 [1.25, 5.75]")
+    drawing = forest_plots.forests(results)["claim1"]
+    assert "percent of the way" in drawing and forest_plots._by_pretraining(results, finding) == []
+
+
+def test_another_data_sets_numbers_are_not_subtracted(results):
+    results["columns"][1]["paper_column"] = "MNLI-m"
+    header, *_ = score_tables.differences(results)
+    assert header == ["", "SQuAD: ours less BERT", "the paper's less BERT"]
+
+
+def test_scores_that_do_not_beat_the_baseline_are_marked(results):
+    results["rows"][0]["cells"]["QNLI"]["above_baseline"] = False
+    results["rows"][1]["cells"]["QNLI"]["above_baseline"] = None
+    results["rows"][0]["cells"]["SQuAD"]["above_baseline"] = None
+    table = score_tables.scores(results)
+    assert row_of(table, "BERT")[2] == "59.7 ± 0.4 (3)°"
+    assert row_of(table, "No NSP")[2] == "56.1 ± 0.5 (3)°"  # the interval holds the baseline
+    assert row_of(table, "BERT")[3] == "16.9 (1)"  # there is no baseline
 
 
 def test_every_run_shows_its_own_score(results):
@@ -255,7 +279,9 @@ def test_figures_of_table6_and_figure5(results):
     first = {"steps": 10, "mean": 50.0, "deviation": 0.5}
     second = {"steps": 20, "mean": 51.0, "deviation": None}
     curve = {"label": "masked LM", "column": "QNLI", "points": [first, second]}
-    assert "steps" in plots.figures(copy.deepcopy(results) | {"curves": [curve]})
+    curves = [curve, dict(curve, column="SQuAD"), dict(curve, label="left-to-right")]
+    drawing = plots.figures(copy.deepcopy(results) | {"curves": curves})["steps"][1]
+    assert "QNLI" in drawing and "SQuAD" in drawing  # a panel each
 
 
 def test_figures_are_the_same_each_time(results):
