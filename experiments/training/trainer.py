@@ -6,6 +6,7 @@ One TensorFlow loop for every strategy, for pre-training and fine-tuning; the st
 
 import collections
 import contextlib
+import functools
 import math
 
 import keras
@@ -182,7 +183,8 @@ class Trainer:
         return self._train_step(batch, run_seed, tf.constant(True))[None]
 
     def _terms(self, batch):
-        return distribution.run(self.strategy, evaluation.terms, self.model, batch)
+        terms = functools.partial(evaluation.terms, self.model)  # TPUs take tensors only
+        return distribution.run(self.strategy, terms, batch)
 
     def _outputs(self, batch):
         def of_replica(batch):

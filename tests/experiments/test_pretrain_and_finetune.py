@@ -140,6 +140,7 @@ def test_continued_pretraining_starts_from_the_checkpoint(pretrained, data, tmp_
     )
     continued = pretrain.run(config, tmp_path / "run", progress=False)
     assert continued["heldout"] == pytest.approx(results["heldout"], rel=1e-4)
+    assert pretrain.run(config, tmp_path / "run", progress=False) == continued  # finished: as it is
     with pytest.raises(UserError, match="hidden_size 12, there 16"):
         wider = dataclasses.replace(config, bert=tiny_runs.bert(hidden_size=12))
         pretrain.run(wider, tmp_path / "wider", progress=False)

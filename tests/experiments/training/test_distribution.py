@@ -45,7 +45,6 @@ def runs(tmp_path_factory):
         "accumulated_4",
         "mirrored_2_accumulated_2",
         "mirrored_4",
-        "mirrored_4_accumulated_2",
     ],
 )
 def test_equals_one_device(runs, name):
@@ -150,10 +149,7 @@ def _all_runs(devices):
     quiet = _quiet()
     batches = _batches()
     if devices == 4:
-        return {
-            "mirrored_4": _train(mirrored, quiet, batches),
-            "mirrored_4_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
-        }
+        return {"mirrored_4": _train(mirrored, quiet, batches)}
     noisy = tiny_runs.bert()
     results = {
         "one_device": _train(one, quiet, batches),
