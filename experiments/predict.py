@@ -102,7 +102,8 @@ def _answers(predictor, chunk, name, is_json, counts):
     for index, (number, line) in enumerate(chunk):
         if line.strip():
             fields = _fields(line, predictor.fields, is_json, f"{name} line {number}")
-            if not any(fields[name] for name in _texts_of(fields, predictor.fields)):
+            asked = [fields[name] for name in _texts_of(fields, predictor.fields)]
+            if not any(text.strip() if isinstance(text, str) else text for text in asked):
                 continue  # an object of empty texts
             inputs.append({name: fields[name] for name in _texts_of(fields, predictor.fields)})
             fields = {"id": str(number), **fields}
