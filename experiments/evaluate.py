@@ -1,17 +1,27 @@
-"""Measures a pre-trained model on records: masked-LM loss and perplexity, next-sentence accuracy.
+"""Measures a model: a fine-tuned one on a task's data, a pre-trained one on records.
 
+    python -m experiments.evaluate --model=runs/spam/model --data=other.tsv --output=scores/
     python -m experiments.evaluate --model=MODEL --records=heldout/
 
-MODEL is a model folder, an imported checkpoint's folder or a preset with its pre-training heads;
-the records come from data_prep.create_pretraining_data with the vocabulary of the model. Prints one
-JSON object, which --output also writes to a file.
+With --data, a file or a folder of the task's files with their answers: the task's scores, a table
+of the classes and the most confident mistakes. --output is a folder for scores.json, analysis.json,
+report.md and the predictions in the task's official format.
+
+With --records: masked-LM loss and perplexity, next-sentence accuracy. MODEL is then a model folder,
+an imported checkpoint's folder or a preset with its pre-training heads; the records come from
+data_prep.create_pretraining_data with the vocabulary of the model. Prints one JSON object, which
+--output also writes to a file.
 """
 
 import json
+import os
 
+from experiments.training import finetune_report
 from experiments.training.config import show_in_help
+from experiments.training.predictor import Predictor, task_on
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.files import atomic_write
 
 
 def run(model, records, batch_size=32, max_examples=0, precision="float32"):
@@ -54,21 +64,68 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     return {"examples": opened.examples, **metrics}
 
 
+def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
+    """Scores of a fine-tuned model on other data.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      data: a folder of the task's files, or one file.
+      split: which of the task's splits.
+      batch_size: rows of a batch; results do not depend on it.
+      max_examples: how many examples to use; 0: all.
+      output: a folder for the files; "": none are written.
+
+    Returns: (dict of metric -> float, the report as text).
+    Raises:
+      UserError: the model is not fine-tuned, or the data have no answers or other labels.
+    """
+    from data_prep.tasks.batches import sample
+
+    examples = sample(task_on(model, data, split).examples(split), max_examples)
+    predictor = Predictor(model, batch_size)
+    predictions, truncated = predictor.predict(examples)
+    task = predictor.task
+    scores = {name: float(value) for name, value in task.score(examples, predictions).items()}
+    analysis = task.analysis(examples, predictions)
+    lines = [f"# {task.name}, {len(examples):,} examples of {data}"]
+    lines.append("\n".join(f"- {name}: {value:.4f}" for name, value in scores.items()))
+    if truncated:
+        lines.append(f"{truncated} texts were longer than the model's window and cut.")
+    report = "\n\n".join(lines + finetune_report.of_analysis(analysis)) + "\n"
+    if output:
+        os.makedirs(output, exist_ok=True)
+        for name, content in (("scores.json", scores), ("analysis.json", analysis)):
+            with atomic_write(os.path.join(output, name)) as file:
+                json.dump(content, file, indent=2, ensure_ascii=False)
+        with atomic_write(os.path.join(output, "report.md")) as file:
+            file.write(report)
+        task.write(output, predictions)
+    return scores, report
+
+
 def main(_):
     from absl import flags
 
     values = flags.FLAGS
-    for name in ("model", "records"):
-        if not values[name].value:
-            raise UserError(f"--{name} is missing")
+    if not values.model:
+        raise UserError("--model is missing")
+    if bool(values.records) == bool(values.data):
+        raise UserError("give --data (a fine-tuned model's task) or --records (pre-training)")
+    if values.data:
+        task_on(values.model, values.data, values.split)  # before TensorFlow starts
+        commands.import_tensorflow()
+        _, report = on_task(
+            values.model, values.data, values.split, values.batch_size, values.max_examples,
+            values.output,
+        )  # fmt: skip
+        print(report)
+        return
     commands.import_tensorflow()
     metrics = run(
         values.model, values.records, values.batch_size, values.max_examples, values.precision
     )
     print(json.dumps(metrics, indent=2))
     if values.output:
-        from official_bert.files import atomic_write
-
         with atomic_write(values.output) as file:
             json.dump(metrics, file, indent=2)
 
@@ -78,11 +135,15 @@ def _define_flags():
 
     flags.DEFINE_string("model", None, "model folder, imported checkpoint or preset")
     flags.DEFINE_string("records", None, "folder or glob of pre-training records")
-    flags.DEFINE_string("output", "", "also write the JSON to this file")
+    flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")
+    flags.DEFINE_string("split", "dev", "split of --data: dev, test or another of the task's")
+    flags.DEFINE_string("output", "", "with --data a folder for files; else a file for the JSON")
     flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
-    flags.DEFINE_integer("max_examples", 0, "use only so many records; 0: all", lower_bound=0)
+    flags.DEFINE_integer("max_examples", 0, "use only so many; 0: all", lower_bound=0)
     flags.DEFINE_enum("precision", "float32", ["float32", "mixed_bfloat16"], "of the computation")
-    show_in_help("model", "records", "output", "batch_size", "max_examples", "precision")
+    show_in_help(
+        "model", "data", "split", "records", "output", "batch_size", "max_examples", "precision"
+    )
 
 
 if __name__ == "__main__":

@@ -2,24 +2,32 @@
 
     python -m experiments.predict --model=runs/spam/model --input=texts.txt --output=answers.tsv
 
-Input, one example a line: the text, or for tasks with several inputs (a pair of sentences; question
-and context) the texts separated by tabs; lines of a .jsonl file are objects with these fields.
-Output, one line an example in the same order: a .jsonl file, or else a TSV with a header. An empty
-line gives an empty line ({} in JSONL). Files of any size are read and written piece by piece, with
-.gz at the end of their names compressed; "-" stands for standard input and output. All is UTF-8.
+Input (--format), one example a line: "tsv", the text, or for tasks with several inputs (a pair of
+sentences; question and context) the texts separated by tabs; "jsonl", objects with these fields,
+for entities also "words": a list of words, or a list of such lists, the sentences of a document.
+"squad" and "official" are whole files as the task's benchmark has them (questions without answers
+too), and so is then the output. By default the ending decides: .jsonl, .json (squad), else tsv.
+
+Output, one line an example in the same order: a .jsonl file, or else a TSV with a header; the input
+stands before the answer. An empty line gives an empty line ({} in JSONL). Files of any size are
+read and written piece by piece, with .gz at the end of their names compressed; "-" stands for
+standard input and output. All is UTF-8.
 """
 
 import contextlib
 import gzip
 import itertools
 import json
+import os
 import sys
 
 from experiments.training.config import show_in_help
+from experiments.training.predictor import Predictor, read_task, task_on
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
+FORMATS = ("tsv", "jsonl", "squad", "official")
 _CHUNK = 1024  # lines that are batched together, by length
 # What a TSV shows of a prediction, by the kind of head and problem.
 _ANSWERS = {
@@ -32,7 +40,7 @@ _ANSWERS = {
 }
 
 
-def run(model, input_path, output_path, batch_size=32, progress=True):
+def run(model, input_path, output_path, batch_size=32, progress=True, format=""):
     """Predicts for every line of a file.
 
     Args:
@@ -40,6 +48,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
       input_path, output_path: files, or "-".
       batch_size: rows of a batch; answers do not depend on it.
       progress: show a progress line on stderr.
+      format: of the input, one of FORMATS; "": by the ending of its name.
 
     Returns: {"lines", "empty", "truncated": texts longer than the model's window}.
     Raises:
@@ -47,66 +56,25 @@ def run(model, input_path, output_path, batch_size=32, progress=True):
     """
     from data_prep.jobs.progress import progress_bar
 
+    format = format or _format_of(input_path)
     predictor = Predictor(model, batch_size)
+    if format in ("squad", "official"):
+        return _whole_file(predictor, model, input_path, output_path)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
     name, lines = _numbered_lines(input_path)
-    is_json = _is_jsonl(input_path)
+    is_json = format == "jsonl"
     with _writing(output_path) as output:
         if _is_jsonl(output_path):
             writer = _json_line
         else:
-            writer = _TsvWriter(predictor.task.head, predictor.labels, output)
+            task = predictor.task
+            writer = _TsvWriter(task.head, predictor.labels, output, predictor.fields)
         with progress_bar(progress, unit="line") as bar:
             while chunk := list(itertools.islice(lines, _CHUNK)):
                 for line in _answers(predictor, chunk, name, is_json, counts):
                     output.write(writer(line) + "\n")
                 bar.update(len(chunk))
     return counts
-
-
-class Predictor:
-    """A fine-tuned model with its task.
-
-    Args:
-      model: a model folder that fine-tuning wrote.
-      batch_size: rows of a batch.
-    """
-
-    def __init__(self, model, batch_size=32):
-        import tensorflow as tf
-
-        from data_prep.tasks import get_task
-        from official_bert.checkpoints import model_folder
-
-        loaded = model_folder.load(model)
-        described = loaded.settings.get("task")
-        if not isinstance(described, dict) or "name" not in described:
-            raise UserError(f"{model} is not fine-tuned: its model.json names no task")
-        self.task = get_task(described["name"], "", **described.get("options", {}))
-        self.labels = list(loaded.settings.get("labels") or [])
-        self.fields = self.task.input_fields
-        self._tokenizer = loaded.tokenizer
-        self._length = loaded.settings["max_seq_length"]
-        self._batch_size = batch_size
-        network = loaded.model
-        self._call = tf.function(
-            lambda batch: network(batch, training=False), reduce_retracing=True, autograph=False
-        )
-
-    def predict(self, examples):
-        """(one dict an example, number of examples that were cut to the model's window)."""
-        from data_prep.tasks.featurize import featurize
-        from experiments.training import evaluation
-
-        features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
-
-        def outputs(batch):
-            found = self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
-            return {name: x.numpy() for name, x in found.items()}
-
-        found = evaluation.outputs(outputs, features, self._batch_size)
-        predictions = self.task.predictions(examples, features, found)
-        return predictions, features.notes["truncated_examples"]
 
 
 def main(_):
@@ -116,8 +84,11 @@ def main(_):
     for name in ("model", "input", "output"):
         if not values[name].value:
             raise UserError(f"--{name} is missing")
+    read_task(values.model)
+    if values.input != "-" and not os.path.isfile(values.input):
+        raise UserError(f"--input={values.input}: no such file")
     commands.import_tensorflow()
-    counts = run(values.model, values.input, values.output, values.batch_size)
+    counts = run(values.model, values.input, values.output, values.batch_size, format=values.format)
     print(
         f"{counts['lines']} lines, {counts['empty']} empty, {counts['truncated']} longer than the "
         "model's window and cut",
@@ -127,19 +98,23 @@ def main(_):
 
 def _answers(predictor, chunk, name, is_json, counts):
     """One prediction a line, None for an empty one."""
-    examples, places = [], []
+    examples, places, inputs = [], [], []
     for index, (number, line) in enumerate(chunk):
         if line.strip():
             fields = _fields(line, predictor.fields, is_json, f"{name} line {number}")
-            fields.setdefault("id", str(number))
+            asked = [fields[name] for name in _texts_of(fields, predictor.fields)]
+            if not any(text.strip() if isinstance(text, str) else text for text in asked):
+                continue  # an object of empty texts
+            inputs.append({name: fields[name] for name in _texts_of(fields, predictor.fields)})
+            fields = {"id": str(number), **fields}
             examples.append(predictor.task.example(fields))
             places.append(index)
     answers = [None] * len(chunk)
     if examples:
         predictions, truncated = predictor.predict(examples)
         counts["truncated"] += truncated
-        for place, prediction in zip(places, predictions, strict=True):
-            answers[place] = prediction
+        for place, prediction, fields in zip(places, predictions, inputs, strict=True):
+            answers[place] = {**fields, **prediction}
     counts["lines"] += len(chunk)
     counts["empty"] += len(chunk) - len(examples)
     return answers
@@ -151,6 +126,9 @@ def _fields(line, names, is_json, where):
         from data_prep.tasks.reading import check_texts, json_object
 
         fields = json_object(line, where)
+        if "words" in fields and names == ("text",):
+            _check_words(fields["words"], where)
+            return fields
         if any(name not in fields for name in names):
             raise UserError(f"{where}: expected an object with the fields {', '.join(names)}")
         check_texts(fields, names, where)
@@ -164,13 +142,35 @@ def _fields(line, names, is_json, where):
     return dict(zip(names, texts, strict=True))
 
 
-class _TsvWriter:
-    """Lines of a TSV: a header, then the answer and a probability for each label."""
+def _texts_of(fields, names):
+    return ("words",) if "words" in fields and names == ("text",) else names
 
-    def __init__(self, head, labels, output):
+
+def _check_words(words, where):
+    """Words of a text, or of the sentences of a document; see the module's docstring."""
+    nested = bool(words) and isinstance(words, list) and isinstance(words[0], list)
+    for sentence in words if nested else [words]:
+        if not isinstance(sentence, list) or not all(isinstance(w, str) and w for w in sentence):
+            raise UserError(f"{where}: words must be a list of words, or of lists of them")
+
+
+def _whole_file(predictor, model, input_path, output_path):
+    """Reads and writes files as the task's benchmark has them."""
+    task = predictor.task
+    examples = task_on(model, input_path, "test").examples("test")
+    predictions, truncated = predictor.predict(examples)
+    task.write(output_path, predictions)
+    return {"lines": len(examples), "empty": 0, "truncated": truncated}
+
+
+class _TsvWriter:
+    """Lines of a TSV: a header, then the input, the answer and a probability for each label."""
+
+    def __init__(self, head, labels, output, fields):
+        self._fields = fields
         self._columns = _ANSWERS[head["head"], head["problem"]]
         self._labels = labels
-        names = []
+        names = list(fields)
         for column in self._columns:
             if column == "probabilities":
                 names += [f"probability_{_cell(label)}" for label in labels]
@@ -181,7 +181,7 @@ class _TsvWriter:
     def __call__(self, prediction):
         if prediction is None:
             return ""
-        cells = []
+        cells = [_cell(prediction.get(name, "")) for name in self._fields]
         for column in self._columns:
             value = prediction[column]
             if column == "probabilities":
@@ -207,6 +207,12 @@ def _json_line(prediction):
 
 def _is_jsonl(path):
     return path.removesuffix(".gz").endswith(".jsonl")
+
+
+def _format_of(path):
+    if _is_jsonl(path):
+        return "jsonl"
+    return "squad" if path.endswith(".json") else "tsv"
 
 
 def _numbered_lines(path):
@@ -242,8 +248,9 @@ def _define_flags():
     flags.DEFINE_string("model", None, "model folder that fine-tuning wrote")
     flags.DEFINE_string("input", None, "text, one example a line, or .jsonl; - for standard input")
     flags.DEFINE_string("output", None, "answers: .jsonl, or else TSV; - for standard output")
+    flags.DEFINE_enum("format", "", ["", *FORMATS], "of the input; by default by its ending")
     flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
-    show_in_help("model", "input", "output", "batch_size")
+    show_in_help("model", "input", "output", "format", "batch_size")
 
 
 if __name__ == "__main__":

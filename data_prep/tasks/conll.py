@@ -134,7 +134,11 @@ class Conll(Task):
         ]
 
     def example(self, fields: dict) -> TaggedDocument:
-        """From running text; `running_text` says what a word is."""
+        """From running text (`running_text` says what a word is), or from "words": those of a text,
+        or the sentences of a document."""
+        if words := fields.get("words"):
+            sentences = [words] if isinstance(words[0], str) else words
+            return TaggedDocument(str(fields.get("id", "")), tuple(map(tuple, sentences)))
         spans = tuple(word_spans(fields["text"]))
         words = tuple(fields["text"][start:end] for start, end in spans)
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))

@@ -8,14 +8,14 @@ def markdown(results: dict, analysis: dict) -> str:
       results: what results.json holds.
       analysis: what `Task.analysis` returned; any of its parts may be missing.
     """
-    parts = [_scores(results), _notes(results)]
-    if "confusion" in analysis:
-        parts.append(_confusion(analysis["confusion"]))
-    if "per_class" in analysis:
-        parts.append(_per_class(analysis["per_class"]))
-    if analysis.get("mistakes"):
-        parts.append(_mistakes(analysis["mistakes"]))
+    parts = [_scores(results), _notes(results), *of_analysis(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def of_analysis(analysis: dict) -> list[str]:
+    """The tables of an analysis: confusion matrix, scores of each class, mistakes."""
+    tables = {"confusion": _confusion, "per_class": _per_class, "mistakes": _mistakes}
+    return [table(analysis[name]) for name, table in tables.items() if analysis.get(name)]
 
 
 def _scores(results: dict) -> str:

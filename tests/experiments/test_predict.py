@@ -60,7 +60,9 @@ def test_compressed_text(tmp_path):
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a\nmuch longer\n"))
     _run(tmp_path / "in.txt.gz", tmp_path / "out.tsv.gz")
     lines = gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode().splitlines()
-    assert [line.split("\t")[0] for line in lines] == ["label", "short", "long"]
+    assert [line.split("\t")[:2] for line in lines] == [
+        ["text", "label"], ["a", "short"], ["much longer", "long"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -91,17 +93,54 @@ def test_standard_streams_are_utf8_whatever_the_locale(monkeypatch):
     output = _standard_streams(monkeypatch, "\ufeffcafés\r\n\r\nmuch longer\r\n".encode())
     assert _run("-") == {"lines": 3, "empty": 1, "truncated": 0}
     lines = output.getvalue().decode("utf-8").split("\n")
-    assert [line.split("\t")[0] for line in lines] == ["label", "short", "", "long", ""]
+    answers = [line.split("\t")[1] if line else "" for line in lines]
+    assert answers == ["label", "short", "", "long", ""]
 
 
 def test_standard_output_holds_any_label(monkeypatch, predictor):
     predictor.labels = ["schön", "schlecht"]
     output = _standard_streams(monkeypatch, b"a\n")
     _run("-")
-    assert output.getvalue().decode("utf-8").startswith("label\tprobability_schön\t")
+    assert output.getvalue().decode("utf-8").startswith("text\tlabel\tprobability_schön\t")
 
 
 def test_a_line_of_standard_input_that_is_not_utf8(monkeypatch):
     _standard_streams(monkeypatch, b"a\ncaf\xe9\n")
     with pytest.raises(UserError, match="standard input line 2: byte 0xe9 at column 4"):
         _run("-")
+
+
+def test_json_lines_keep_the_texts_beside_the_answers(tmp_path):
+    rows = [{"text": "a", "label": "gold", "id": "x"}, {"text": " "}, {"text": "much longer"}]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")["empty"] == 1
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").open(encoding="utf-8")]
+    assert [(row.get("text"), row.get("label"), row.get("id")) for row in found] == [
+        ("a", "short", "x"), (None, None, None), ("much longer", "long", "3"),
+    ]  # fmt: skip
+
+
+def test_words_of_documents(tmp_path, predictor):
+    """An entity task is asked for the words as they are cut, sentence by sentence."""
+    task = get_task("conll2003", labels="O,B-X,I-X")
+    asked = []
+
+    def tagged(examples):
+        asked.extend(examples)
+        tags = [[["O"] * len(s) for s in e.sentences] for e in examples]
+        words = [[list(s) for s in e.sentences] for e in examples]
+        return [
+            {"id": e.id, "words": w, "tags": t, "entities": []}
+            for e, w, t in zip(examples, words, tags, strict=True)
+        ], 0
+
+    predictor.task, predictor.fields, predictor.predict = task, task.input_fields, tagged
+    lines = ['{"words": [["The", "cat"], ["It", "sat", "."]]}', '{"words": ["A", "dog"]}']
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert [e.sentences for e in asked] == [(("The", "cat"), ("It", "sat", ".")), (("A", "dog"),)]
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").open(encoding="utf-8")]
+    assert found[0]["words"] == [["The", "cat"], ["It", "sat", "."]]
+    (tmp_path / "bad.jsonl").write_text('{"words": "The cat"}', encoding="utf-8")
+    with pytest.raises(UserError, match="bad.jsonl line 1: words must be a list of words"):
+        _run(tmp_path / "bad.jsonl", tmp_path / "out.jsonl")

@@ -246,9 +246,10 @@ def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
     )
     assert counts == {"lines": 6, "empty": 2, "truncated": 1}
     header, *rows = (tmp_path / "out.tsv").read_text().splitlines()
-    assert header == "label\tprobability_animal\tprobability_other"
+    assert header == "text\tlabel\tprobability_animal\tprobability_other"
     assert len(rows) == 6 and rows[1] == rows[5] == ""
-    labels = [row.split("\t")[0] for row in rows]
+    assert [row.split("\t")[0] for row in rows] == [line.strip() for line in lines]
+    labels = [row and row.split("\t")[1] for row in rows]
     assert labels[0] == labels[4] == "animal" and labels[2] == "other"
     objects = [json.dumps({"text": line}) if line else "" for line in lines]
     (tmp_path / "in.jsonl").write_text("\n".join(objects) + "\n", encoding="utf-8")
@@ -257,7 +258,7 @@ def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):
     assert [answer.get("label", "") for answer in answers] == labels
     for row, answer in zip(rows, answers, strict=True):
         if row:
-            shown = [float(x) for x in row.split("\t")[1:]]
+            shown = [float(x) for x in row.split("\t")[2:]]
             assert shown == pytest.approx(answer["probabilities"], abs=1e-5)
     (tmp_path / "bad.jsonl").write_text('{"text": "a"}\n{"txt": "b"}\n')
     with pytest.raises(UserError, match="bad.jsonl line 2: expected an object with the fields"):
@@ -346,6 +347,24 @@ def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tm
     assert all(np.abs(a - b).max() < 1e-20 for a, b in zip(weights, begun, strict=True))
     other = of_finetuning(dataclasses.replace(config, initial_seed=4)).weights
     assert (weights[0] != other[0]).any()
+
+
+def test_evaluation_on_a_task_gives_the_scores_of_training(finetuned, texts, tmp_path):
+    _, workdir, results = finetuned
+    model = str(workdir / "model")
+    scores, report = evaluate.on_task(model, str(texts), output=str(tmp_path / "scores"))
+    assert scores == pytest.approx(results["dev"])
+    assert "## Confusion matrix" in report and "animal" in report
+    assert {path.name for path in (tmp_path / "scores").iterdir()} == {
+        "scores.json", "analysis.json", "report.md", "predictions.tsv",
+    }  # fmt: skip
+    assert json.loads((tmp_path / "scores" / "scores.json").read_text()) == scores
+    of_file, _ = evaluate.on_task(model, str(texts / "dev.tsv"), split="test", max_examples=20)
+    assert 0 <= of_file["accuracy"] <= 1
+    with pytest.raises(UserError, match="elsewhere: no such file or folder"):
+        evaluate.on_task(model, str(tmp_path / "elsewhere"))
+    with pytest.raises(UserError, match="--split=train needs a folder"):
+        evaluate.on_task(model, str(texts / "dev.tsv"), split="train")
 
 
 def test_evaluate_refuses_a_fine_tuned_model(finetuned, data):

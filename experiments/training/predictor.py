@@ -1,0 +1,89 @@
+"""A fine-tuned model with its task: answers to examples, from whatever file they come."""
+
+import os
+
+from official_bert.errors import UserError
+
+
+def read_task(model):
+    """(the settings of a model folder, the name of its task, the task's options).
+
+    Needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
+
+    Raises:
+      UserError: it is no model folder, or no fine-tuning wrote it.
+    """
+    from official_bert.checkpoints import model_folder
+
+    settings = model_folder.read_settings(model)
+    described = settings.get("task")
+    if not isinstance(described, dict) or "name" not in described:
+        raise UserError(f"{model} is not fine-tuned: its model.json names no task")
+    return settings, described["name"], described.get("options", {})
+
+
+def task_on(model, data, split="dev"):
+    """The task of a fine-tuned model, on a file or folder of the user's.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      data: a folder with the task's files, or one file, which is then the split's.
+      split: a split that the task knows.
+
+    Raises:
+      UserError: there is no such file, or the task does not know the split.
+    """
+    from data_prep.tasks import get_task
+
+    _, name, options = read_task(model)
+    if not os.path.exists(data):
+        raise UserError(f"{data}: no such file or folder")
+    if not os.path.isfile(data):
+        return get_task(name, data, **options)
+    if split not in ("dev", "test"):
+        raise UserError(f"{data} is one file, read as dev or test; --split={split} needs a folder")
+    folder, file = os.path.split(os.path.abspath(data))
+    return get_task(name, folder, **options, **{f"{split}_file": file})
+
+
+class Predictor:
+    """A fine-tuned model with its task.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      batch_size: rows of a batch.
+    """
+
+    def __init__(self, model, batch_size=32):
+        import tensorflow as tf
+
+        from data_prep.tasks import get_task
+        from official_bert.checkpoints import model_folder
+
+        settings, name, options = read_task(model)
+        loaded = model_folder.load(model)
+        self.task = get_task(name, "", **options)
+        self.labels = list(settings.get("labels") or [])
+        self.fields = self.task.input_fields
+        self._tokenizer = loaded.tokenizer
+        self._length = settings["max_seq_length"]
+        self._batch_size = batch_size
+        network = loaded.model
+        self._call = tf.function(
+            lambda batch: network(batch, training=False), reduce_retracing=True, autograph=False
+        )
+
+    def predict(self, examples):
+        """(one dict an example, number of examples that were cut to the model's window)."""
+        from data_prep.tasks.featurize import featurize
+        from experiments.training import evaluation
+
+        features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
+
+        def outputs(batch):
+            found = self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            return {name: x.numpy() for name, x in found.items()}
+
+        found = evaluation.outputs(outputs, features, self._batch_size)
+        predictions = self.task.predictions(examples, features, found)
+        return predictions, features.notes["truncated_examples"]
