@@ -14,10 +14,12 @@ out, as blocks of their own. No step holds more than a chunk or a block, plus 24
 """
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from data_prep.corpus import languages
 from data_prep.corpus.line_blocks import stretches
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
@@ -86,8 +88,13 @@ def store_options(
       **later: further options that are not at their defaults (strip_accents, invalid_utf8, ...);
         they came later, and stores made before are found again without them.
     """
+    files = [_fingerprint(path) for path in inputs]
+    if "language_exponent" in later:
+        files = [
+            f | {"language": languages.language_of(p)} for f, p in zip(files, inputs, strict=True)
+        ]
     return {
-        "inputs": [_fingerprint(path) for path in inputs],
+        "inputs": files,
         "vocab_sha256": storage.sha256(vocab_path),
         "do_lower_case": do_lower_case,
         "held_out": held_out,
@@ -142,14 +149,16 @@ def build(
 
 def _tokenise_tasks(options, inputs, vocab_path, folder):
     groups, size = [], 0
+    weights = _language_weights(options)
     enough = max(_TASK_BYTES, sum(file["bytes"] for file in options["inputs"]) // 2000)
     for path, file in zip(inputs, options["inputs"], strict=True):
         parts = stretches(path, file["bytes"], 2 * enough)
+        weight = weights.get(file.get("language"), 1.0)
         for start, stop in parts:
             if not groups or size >= enough:
                 groups.append([])
                 size = 0
-            groups[-1].append([path, start, stop])
+            groups[-1].append([path, start, stop, weight])
             size += file["bytes"] // len(parts)
     return [
         {
@@ -167,6 +176,15 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
         }
         for index, group in enumerate(groups)
     ]
+
+
+def _language_weights(options):
+    if "language_exponent" not in options:
+        return {}
+    sizes = Counter()
+    for file in options["inputs"]:
+        sizes[file["language"]] += file["bytes"]
+    return languages.weights(sizes, options["language_exponent"])
 
 
 def _block_tasks(options, inputs, vocab_size, parts, folder):
