@@ -30,6 +30,7 @@ _HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
 
 def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, work: str):
     """One task of `make_rows` for each block of a split."""
+    options = _of_rows(options)
     return [
         {
             "store": store.folder,
@@ -42,6 +43,11 @@ def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, wo
         }
         for block in range(len(store.blocks(split)))
     ]
+
+
+def _of_rows(options):
+    """The options that rows depend on; the list of inputs, in every task, would fill the memory."""
+    return {name: value for name, value in options.items() if name != "inputs"}
 
 
 def make_rows(task: dict) -> dict:
@@ -145,7 +151,7 @@ def shard_tasks(
         {
             "slices": path,
             "shard": shard,
-            "options": options,
+            "options": _of_rows(options),
             "vocab_size": vocab_size,
             "output": os.path.join(folder, f"examples-{shard:05d}-of-{shards:05d}.tfrecord"),
             "summary": os.path.join(work, f"shard-{split}-{shard:05d}.summary"),

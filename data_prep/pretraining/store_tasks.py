@@ -53,7 +53,9 @@ def assemble(task: dict) -> dict:
     """Step 2 for one block: its documents from every chunk, in key order."""
     dtype = np.dtype(task["dtype"])
     tokens, sentences, documents = [], [], []
-    for path, (d0, d1), (s0, s1), (t0, t1) in task["slices"]:
+    chunks, table = _slices(*task["slices"])
+    spans = table[task["block"] : task["block"] + 2].transpose(1, 2, 0).tolist()
+    for path, ((d0, d1), (s0, s1), (t0, t1)) in zip(chunks, spans, strict=True):
         documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
         sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
         tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
@@ -73,6 +75,13 @@ def assemble(task: dict) -> dict:
             "documents": storage.write_array(base + ".documents", document_offsets),
         },
     }
+
+
+@functools.lru_cache(maxsize=1)
+def _slices(path, crc32):
+    """The chunks' names, and int64 [blocks + 1, chunks, 3] of `token_store._write_slices`."""
+    chunks = storage.read_json(path + ".json")["chunks"]
+    return chunks, storage.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 
 def _repaired(lines, invalid_utf8, counts):

@@ -205,24 +205,42 @@ def _block_tasks(options, inputs, vocab_size, parts, folder):
         "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0),
         "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
     }
-    offsets = [(offsets_of(d["sentences"]), offsets_of(d["tokens"])) for d in documents]
-    tasks, names = [], []
-    for split, edges in cuts.items():
-        for index, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            slices = []
-            for part, chunk, (sentence, token) in zip(parts, documents, offsets, strict=True):
-                d0 = int(np.searchsorted(chunk["key"], keys[first])) if first else 0
-                d1 = int(np.searchsorted(chunk["key"], keys[last])) if last < len(keys) else None
-                d1 = len(chunk) if d1 is None else d1
-                spans = [[d0, d1], *([int(o[d0]), int(o[d1])] for o in (sentence, token))]
-                slices.append([part["path"], *spans])
-            names.append(f"{split}-{index:05d}")
-            base = os.path.join(folder, names[-1])
-            dtype = token_dtype(vocab_size).str
-            tasks.append(
-                {"output": base, "summary": base + ".summary", "dtype": dtype, "slices": slices}
-            )
+    edges = np.array([*cuts["heldout"][:-1], *cuts["train"]])
+    slices = _write_slices(parts, documents, keys[edges[1:-1]], folder)
+    names = [f"{split}-{index:05d}" for split, cut in cuts.items() for index in range(len(cut) - 1)]
+    tasks = [
+        {
+            "slices": slices,
+            "block": block,
+            "dtype": token_dtype(vocab_size).str,
+            "output": os.path.join(folder, name),
+            "summary": os.path.join(folder, f"{name}.summary"),
+        }
+        for block, name in enumerate(names)
+    ]
     return tasks, names
+
+
+def _write_slices(parts, documents, keys, folder):
+    """Writes where each block begins in each chunk: tasks that carried it would fill the memory.
+
+    int64 [blocks + 1, chunks, 3], its documents, sentences and tokens; beside it the chunks' names.
+    Returns the table's path and checksum.
+
+    Args:
+      parts, documents: the chunks.
+      keys: where the second block and those after it begin.
+    """
+    table = np.empty((len(keys) + 2, len(parts), 3), np.int64)
+    for column, chunk in enumerate(documents):
+        place = np.concatenate([[0], np.searchsorted(chunk["key"], keys), [len(chunk)]])
+        table[:, column, 0] = place
+        table[:, column, 1] = offsets_of(chunk["sentences"])[place]
+        table[:, column, 2] = offsets_of(chunk["tokens"])[place]
+    path = os.path.join(folder, "chunk-slices")
+    crc32 = storage.write_array(path, table)
+    storage.write_json(path + ".json", {"chunks": [part["path"] for part in parts]})
+    return [path, crc32]
 
 
 def _held_out_documents(fraction, documents):
