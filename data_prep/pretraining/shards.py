@@ -245,6 +245,9 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     ids[row, last] = vocabulary.sep
     np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
+    continues = vocabulary.continues[ids] if options["do_whole_word_mask"] else None
+    if options.get("segmented"):
+        ids %= vocabulary.size
     rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
     rows["a_length"], rows["b_length"] = pairs.a_length, pairs.b_length
     rows["is_random"] = pairs.is_random
@@ -254,11 +257,9 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     candidates = before[last]
     candidates[:, 0] = False
     candidates[row, pairs.a_length + 1] = False
-    continues = None
-    if options["do_whole_word_mask"]:
+    if continues is not None:
         # A piece at the start of a segment begins a word of its own, even where the truncation
         # left it without its head.
-        continues = vocabulary.continues[ids]
         continues[:, 1] = continues[row, b_start] = False
     masked = mask_rows(
         ids,
@@ -299,7 +300,10 @@ class _Vocabulary:
         index = {entry: place for place, entry in enumerate(entries)}
         self.pad, self.cls = index["[PAD]"], index["[CLS]"]
         self.sep, self.mask = index["[SEP]"], index["[MASK]"]
-        self.continues = np.array([entry.startswith("##") for entry in entries])
+        # Entry i + size is entry i inside a word (`segmented`).
+        self.continues = np.array(
+            [entry.startswith("##") for entry in entries] + [True] * self.size
+        )
 
 
 @functools.lru_cache(maxsize=2)

@@ -13,6 +13,7 @@ import numpy as np
 from data_prep.corpus.line_blocks import line_blocks
 from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
+from data_prep.pretraining.segmented import SegmentedEncoder
 
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
@@ -24,20 +25,22 @@ DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("
 def tokenise(task: dict) -> dict:
     """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
     tokenizer = _tokenizer(task["vocab"], tuple(task["rules"]), task["vocab_sha256"])
-    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
+    segmented = task["segmented"]
+    encode = (SegmentedEncoder(tokenizer) if segmented else tokenizer).encode_lines
+    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size, segmented))
     counts = Counter()
     for path, start, stop, weight in task["stretches"]:
         writer.set_weight(weight)
         for lines in line_blocks(path, start, stop):
             try:
-                ids, offsets = tokenizer.encode_lines(lines)
+                ids, offsets = encode(lines)
             except UnicodeDecodeError:
                 if task["invalid_utf8"] == "error":
                     for _ in text_lines(path):
                         pass  # raises an error that names the line
                     raise
                 lines = _repaired(lines, task["invalid_utf8"], counts)
-                ids, offsets = tokenizer.encode_lines(lines)
+                ids, offsets = encode(lines)
             lengths = np.diff(offsets)
             writer.add(ids, lengths, _blank(lines, lengths))
         writer.end_document()
@@ -228,9 +231,9 @@ def offsets_of(lengths) -> np.ndarray:
     return offsets
 
 
-def token_dtype(vocab_size: int):
-    """The integer type of token ids in blocks and rows."""
-    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+def token_dtype(vocab_size: int, segmented: bool = False):
+    """The integer type of token ids in blocks and rows; see `segmented` for its second half."""
+    return np.dtype("<u2") if vocab_size << segmented <= 1 << 16 else np.dtype("<u4")
 
 
 @functools.lru_cache(maxsize=2)

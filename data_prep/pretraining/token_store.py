@@ -51,7 +51,8 @@ class TokenStore:
     def __init__(self, folder: str):
         self.folder = folder
         self.manifest = storage.read_json(_manifest_path(folder))
-        self.dtype = token_dtype(self.manifest["vocab_size"])
+        segmented = self.manifest["options"].get("segmented", False)
+        self.dtype = token_dtype(self.manifest["vocab_size"], segmented)
 
     def blocks(self, split: str) -> list[dict]:
         return self.manifest["splits"][split]
@@ -171,6 +172,7 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
                 options.get("tokenize_chinese_chars", True),
             ],
             "invalid_utf8": options.get("invalid_utf8", "error"),
+            "segmented": options.get("segmented", False),
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
         }
@@ -212,7 +214,7 @@ def _block_tasks(options, inputs, vocab_size, parts, folder):
         {
             "slices": slices,
             "block": block,
-            "dtype": token_dtype(vocab_size).str,
+            "dtype": token_dtype(vocab_size, options.get("segmented", False)).str,
             "output": os.path.join(folder, name),
             "summary": os.path.join(folder, f"{name}.summary"),
         }

@@ -88,6 +88,7 @@ CASES = {
         "tokenize_chinese_chars": False,
         "invalid_utf8": "ignore",
         "language_exponent": 0.5,
+        "segmented": True,
     },
 }
 
