@@ -24,7 +24,13 @@ from official_bert import commands
 from official_bert.errors import UserError
 
 # Left out of records' options at their defaults, so that records made before them are found again.
-_LATER = ("strip_accents", "tokenize_chinese_chars", "invalid_utf8")
+_LATER = (
+    "strip_accents",
+    "tokenize_chinese_chars",
+    "invalid_utf8",
+    "language_exponent",
+    "segmented",
+)
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
 
 
@@ -51,6 +57,10 @@ class RecordOptions:
         vocabulary. strip_accents: None does as do_lower_case.
       held_out: share of documents whose records go to the folder `heldout` instead.
       invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
+      language_exponent: below 1, documents of small languages are taken several times and some of
+        large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
+      segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
+        such words (`pretraining.segmented`). Not with dynamic_masking.
     """
 
     max_seq_length: int = 128
@@ -72,8 +82,11 @@ class RecordOptions:
     tokenize_chinese_chars: bool = True
     held_out: float = 0.0
     invalid_utf8: str = "error"
+    language_exponent: float = 1.0
+    segmented: bool = False
 
     def __post_init__(self):
+        from data_prep.corpus import languages
         from data_prep.corpus.text_files import INVALID_UTF8
         from data_prep.pretraining.masking import MaskingRates
 
@@ -96,6 +109,9 @@ class RecordOptions:
             raise UserError(
                 f"invalid_utf8={self.invalid_utf8!r}: must be one of {', '.join(INVALID_UTF8)}"
             )
+        if self.segmented and self.dynamic_masking:
+            raise UserError("segmented and dynamic_masking: rows do not keep the segmenter's words")
+        languages.check(self.language_exponent)
         MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
 
 
@@ -305,6 +321,8 @@ def _define_flags():
         "tokenize_chinese_chars": "Make every ideograph a word of its own.",
         "held_out": "Share of documents whose records go to OUTPUT/heldout.",
         "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
+        "segmented": "Blanks between ideographs are a segmenter's: whole-word masks follow them.",
+        "language_exponent": "Below 1, small languages (folders) count for more.",
     }
     define = {
         bool: flags.DEFINE_bool,

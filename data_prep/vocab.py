@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 
 from absl import flags
 
-from data_prep.corpus import input_look
+from data_prep.corpus import input_look, languages
 from data_prep.corpus.documents import expand_inputs
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
@@ -54,6 +54,7 @@ def learn_vocab(
     num_workers: int = 1,
     progress: bool = False,
     invalid_utf8: str = "error",
+    language_exponent: float = 1.0,
 ) -> list[str]:
     """Learns a vocabulary from text files.
 
@@ -67,6 +68,8 @@ def learn_vocab(
       num_workers: processes that count words.
       progress: show a bar on stderr.
       invalid_utf8: see `text_files.decode_lines`.
+      language_exponent: below 1, small languages count for more (`corpus.languages`); 0.7 in
+        multilingual BERT.
 
     Returns:
       The pieces; the position is the id.
@@ -75,7 +78,9 @@ def learn_vocab(
       UserError: inputs as in `expand_inputs`, a vocab_size that is too small for the special tokens
         and characters, or too large for the text.
     """
-    counts = count_words(inputs, do_lower_case, num_workers, progress, invalid_utf8)
+    counts = count_words(
+        inputs, do_lower_case, num_workers, progress, invalid_utf8, language_exponent
+    )
     return vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
 
 
@@ -85,6 +90,7 @@ def count_words(
     num_workers: int = 1,
     progress: bool = False,
     invalid_utf8: str = "error",
+    language_exponent: float = 1.0,
 ) -> dict[str, int]:
     """How often each word of the basic tokeniser occurs in the files.
 
@@ -95,23 +101,35 @@ def count_words(
     """
     paths = expand_inputs(inputs)
     input_look.check(paths)
-    total, invalid = Counter(), 0
+    languages.check(language_exponent)
+    by_language, invalid = {}, 0
     count = functools.partial(_count_file, do_lower_case=do_lower_case, invalid_utf8=invalid_utf8)
     with (
         Processes(min(num_workers, len(paths))) as processes,
         progress_bar(progress, total=len(paths), unit="file", leave=False) as bar,
     ):
         # In the files' order, so that sums never depend on timing.
-        for counts, file_invalid in processes.map(count, paths):
+        for path, (counts, file_invalid) in zip(paths, processes.map(count, paths), strict=True):
+            language = languages.language_of(path) if language_exponent < 1 else ""
+            total = by_language.setdefault(language, Counter())
             total.update(counts)
             _forget_rare(total)
             invalid += file_invalid
             bar.update()
     if invalid:
         print(f"{invalid:,} lines held bytes that are not UTF-8", file=sys.stderr)
-    if not total:
+    if not any(by_language.values()):
         raise UserError(f"no word in the input ({len(paths)} files)")
-    return dict(total)
+    return _weighted(by_language, language_exponent) if len(by_language) > 1 else dict(total)
+
+
+def _weighted(by_language: dict[str, Counter], exponent: float) -> dict[str, int]:
+    sizes = {language: words.total() for language, words in by_language.items()}
+    weights = languages.weights(sizes, exponent)
+    total = Counter()
+    for language, words in by_language.items():
+        total.update({w: round(count * weights[language]) for w, count in words.items()})
+    return {word: count for word, count in total.items() if count}
 
 
 def vocab_from_counts(
@@ -199,8 +217,10 @@ def main(argv) -> None:
         "num_unused": FLAGS.num_unused,
         "character_coverage": FLAGS.character_coverage,
     }
-    if FLAGS.invalid_utf8 != "error":  # came later: vocabularies made before it are found again
-        options["invalid_utf8"] = FLAGS.invalid_utf8
+    # Options that came later are left out at their defaults: older vocabularies are found again.
+    for name in ("invalid_utf8", "language_exponent"):
+        if FLAGS[name].value != FLAGS[name].default:
+            options[name] = FLAGS[name].value
     record = f"{FLAGS.output}.json"
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
         if earlier(record, options, FLAGS.output) is None:
@@ -210,7 +230,14 @@ def main(argv) -> None:
             )
         print(f"{FLAGS.output} is finished already")
         return
-    counts = count_words(paths, FLAGS.do_lower_case, FLAGS.num_workers, True, FLAGS.invalid_utf8)
+    counts = count_words(
+        paths,
+        FLAGS.do_lower_case,
+        FLAGS.num_workers,
+        True,
+        FLAGS.invalid_utf8,
+        FLAGS.language_exponent,
+    )
     vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
     storage.write_vocab(FLAGS.output, vocab)
     storage.write_json(record, options)
@@ -239,6 +266,12 @@ def define_flags() -> None:
     )
     flags.DEFINE_enum(
         "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
+    )
+    flags.DEFINE_float(
+        "language_exponent",
+        1.0,
+        "Below 1, small languages count for more; 0.7 in multilingual BERT. The language of a file "
+        "is its folder.",
     )
     flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")

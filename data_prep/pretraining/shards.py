@@ -30,6 +30,7 @@ _HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
 
 def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, work: str):
     """One task of `make_rows` for each block of a split."""
+    options = _of_rows(options)
     return [
         {
             "store": store.folder,
@@ -42,6 +43,11 @@ def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, wo
         }
         for block in range(len(store.blocks(split)))
     ]
+
+
+def _of_rows(options):
+    """The options that rows depend on; the list of inputs, in every task, would fill the memory."""
+    return {name: value for name, value in options.items() if name != "inputs"}
 
 
 def make_rows(task: dict) -> dict:
@@ -145,7 +151,7 @@ def shard_tasks(
         {
             "slices": path,
             "shard": shard,
-            "options": options,
+            "options": _of_rows(options),
             "vocab_size": vocab_size,
             "output": os.path.join(folder, f"examples-{shard:05d}-of-{shards:05d}.tfrecord"),
             "summary": os.path.join(work, f"shard-{split}-{shard:05d}.summary"),
@@ -239,6 +245,9 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     ids[row, last] = vocabulary.sep
     np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
+    continues = vocabulary.continues[ids] if options["do_whole_word_mask"] else None
+    if options.get("segmented"):
+        ids %= vocabulary.size
     rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
     rows["a_length"], rows["b_length"] = pairs.a_length, pairs.b_length
     rows["is_random"] = pairs.is_random
@@ -248,11 +257,9 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     candidates = before[last]
     candidates[:, 0] = False
     candidates[row, pairs.a_length + 1] = False
-    continues = None
-    if options["do_whole_word_mask"]:
+    if continues is not None:
         # A piece at the start of a segment begins a word of its own, even where the truncation
         # left it without its head.
-        continues = vocabulary.continues[ids]
         continues[:, 1] = continues[row, b_start] = False
     masked = mask_rows(
         ids,
@@ -293,7 +300,10 @@ class _Vocabulary:
         index = {entry: place for place, entry in enumerate(entries)}
         self.pad, self.cls = index["[PAD]"], index["[CLS]"]
         self.sep, self.mask = index["[SEP]"], index["[MASK]"]
-        self.continues = np.array([entry.startswith("##") for entry in entries])
+        # Entry i + size is entry i inside a word (`segmented`).
+        self.continues = np.array(
+            [entry.startswith("##") for entry in entries] + [True] * self.size
+        )
 
 
 @functools.lru_cache(maxsize=2)

@@ -13,6 +13,7 @@ import numpy as np
 from data_prep.corpus.line_blocks import line_blocks
 from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
+from data_prep.pretraining.segmented import SegmentedEncoder
 
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
@@ -24,19 +25,22 @@ DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("
 def tokenise(task: dict) -> dict:
     """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
     tokenizer = _tokenizer(task["vocab"], tuple(task["rules"]), task["vocab_sha256"])
-    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size))
+    segmented = task["segmented"]
+    encode = (SegmentedEncoder(tokenizer) if segmented else tokenizer).encode_lines
+    writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size, segmented))
     counts = Counter()
-    for path, start, stop in task["stretches"]:
+    for path, start, stop, weight in task["stretches"]:
+        writer.set_weight(weight)
         for lines in line_blocks(path, start, stop):
             try:
-                ids, offsets = tokenizer.encode_lines(lines)
+                ids, offsets = encode(lines)
             except UnicodeDecodeError:
                 if task["invalid_utf8"] == "error":
                     for _ in text_lines(path):
                         pass  # raises an error that names the line
                     raise
                 lines = _repaired(lines, task["invalid_utf8"], counts)
-                ids, offsets = tokenizer.encode_lines(lines)
+                ids, offsets = encode(lines)
             lengths = np.diff(offsets)
             writer.add(ids, lengths, _blank(lines, lengths))
         writer.end_document()
@@ -52,7 +56,9 @@ def assemble(task: dict) -> dict:
     """Step 2 for one block: its documents from every chunk, in key order."""
     dtype = np.dtype(task["dtype"])
     tokens, sentences, documents = [], [], []
-    for path, (d0, d1), (s0, s1), (t0, t1) in task["slices"]:
+    chunks, table = _slices(*task["slices"])
+    spans = table[task["block"] : task["block"] + 2].transpose(1, 2, 0).tolist()
+    for path, ((d0, d1), (s0, s1), (t0, t1)) in zip(chunks, spans, strict=True):
         documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
         sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
         tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
@@ -72,6 +78,13 @@ def assemble(task: dict) -> dict:
             "documents": storage.write_array(base + ".documents", document_offsets),
         },
     }
+
+
+@functools.lru_cache(maxsize=1)
+def _slices(path, crc32):
+    """The chunks' names, and int64 [blocks + 1, chunks, 3] of `token_store._write_slices`."""
+    chunks = storage.read_json(path + ".json")["chunks"]
+    return chunks, storage.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 
 
 def _repaired(lines, invalid_utf8, counts):
@@ -98,7 +111,14 @@ class _ChunkWriter:
         self._dtype = dtype
         self._pending = []  # (tokens, lengths of lines, which are blank)
         self._tokens = 0
+        self._weight = 1.0
         self.parts = []
+
+    def set_weight(self, weight: float):
+        """By how much the documents that follow are multiplied; all before have ended."""
+        if weight != self._weight:
+            self.flush()
+            self._weight = weight
 
     def add(self, ids, lengths, blank):
         """Some lines: their ids, how many each has, and which end a document."""
@@ -122,7 +142,9 @@ class _ChunkWriter:
         if not whole:
             return
         columns = _documents(tokens[:whole], lengths[:lines], blank[:lines])
-        documents, sentences, tokens = _in_key_order(*columns)
+        documents, sentences, tokens = _in_key_order(*columns, self._weight)
+        if not len(documents):
+            return
         path = f"{self._base}-{len(self.parts):03d}"
         documents["check"] = _checks(documents, sentences)
         storage.write_array(path + ".tokens", tokens)
@@ -176,9 +198,17 @@ def _checks(documents, sentences):
     return np.array(checks, "<u4")
 
 
-def _in_key_order(documents, sentences, tokens):
-    """Sorts documents by key and takes their sentence lengths and tokens along."""
+def _in_key_order(documents, sentences, tokens, weight=1.0):
+    """Sorts documents by key and takes their sentence lengths and tokens along.
+
+    With a weight of 2.3 a document comes two or three times, with 0.3 three in ten do; the key
+    decides, so copies and runs agree.
+    """
     order = np.argsort(documents["key"], kind="stable")
+    if weight != 1:
+        keys = documents["key"][order]
+        chance = (keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)) * 2.0**-53
+        order = np.repeat(order, np.floor(weight + chance).astype(np.int64))
     return (
         documents[order],
         sentences[_runs(documents["sentences"], order)],
@@ -201,9 +231,9 @@ def offsets_of(lengths) -> np.ndarray:
     return offsets
 
 
-def token_dtype(vocab_size: int):
-    """The integer type of token ids in blocks and rows."""
-    return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+def token_dtype(vocab_size: int, segmented: bool = False):
+    """The integer type of token ids in blocks and rows; see `segmented` for its second half."""
+    return np.dtype("<u2") if vocab_size << segmented <= 1 << 16 else np.dtype("<u4")
 
 
 @functools.lru_cache(maxsize=2)

@@ -14,10 +14,12 @@ out, as blocks of their own. No step holds more than a chunk or a block, plus 24
 """
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from data_prep.corpus import languages
 from data_prep.corpus.line_blocks import stretches
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
@@ -49,7 +51,8 @@ class TokenStore:
     def __init__(self, folder: str):
         self.folder = folder
         self.manifest = storage.read_json(_manifest_path(folder))
-        self.dtype = token_dtype(self.manifest["vocab_size"])
+        segmented = self.manifest["options"].get("segmented", False)
+        self.dtype = token_dtype(self.manifest["vocab_size"], segmented)
 
     def blocks(self, split: str) -> list[dict]:
         return self.manifest["splits"][split]
@@ -86,8 +89,13 @@ def store_options(
       **later: further options that are not at their defaults (strip_accents, invalid_utf8, ...);
         they came later, and stores made before are found again without them.
     """
+    files = [_fingerprint(path) for path in inputs]
+    if "language_exponent" in later:
+        files = [
+            f | {"language": languages.language_of(p)} for f, p in zip(files, inputs, strict=True)
+        ]
     return {
-        "inputs": [_fingerprint(path) for path in inputs],
+        "inputs": files,
         "vocab_sha256": storage.sha256(vocab_path),
         "do_lower_case": do_lower_case,
         "held_out": held_out,
@@ -142,14 +150,16 @@ def build(
 
 def _tokenise_tasks(options, inputs, vocab_path, folder):
     groups, size = [], 0
+    weights = _language_weights(options)
     enough = max(_TASK_BYTES, sum(file["bytes"] for file in options["inputs"]) // 2000)
     for path, file in zip(inputs, options["inputs"], strict=True):
         parts = stretches(path, file["bytes"], 2 * enough)
+        weight = weights.get(file.get("language"), 1.0)
         for start, stop in parts:
             if not groups or size >= enough:
                 groups.append([])
                 size = 0
-            groups[-1].append([path, start, stop])
+            groups[-1].append([path, start, stop, weight])
             size += file["bytes"] // len(parts)
     return [
         {
@@ -162,11 +172,21 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
                 options.get("tokenize_chinese_chars", True),
             ],
             "invalid_utf8": options.get("invalid_utf8", "error"),
+            "segmented": options.get("segmented", False),
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
         }
         for index, group in enumerate(groups)
     ]
+
+
+def _language_weights(options):
+    if "language_exponent" not in options:
+        return {}
+    sizes = Counter()
+    for file in options["inputs"]:
+        sizes[file["language"]] += file["bytes"]
+    return languages.weights(sizes, options["language_exponent"])
 
 
 def _block_tasks(options, inputs, vocab_size, parts, folder):
@@ -187,24 +207,42 @@ def _block_tasks(options, inputs, vocab_size, parts, folder):
         "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0),
         "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
     }
-    offsets = [(offsets_of(d["sentences"]), offsets_of(d["tokens"])) for d in documents]
-    tasks, names = [], []
-    for split, edges in cuts.items():
-        for index, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            slices = []
-            for part, chunk, (sentence, token) in zip(parts, documents, offsets, strict=True):
-                d0 = int(np.searchsorted(chunk["key"], keys[first])) if first else 0
-                d1 = int(np.searchsorted(chunk["key"], keys[last])) if last < len(keys) else None
-                d1 = len(chunk) if d1 is None else d1
-                spans = [[d0, d1], *([int(o[d0]), int(o[d1])] for o in (sentence, token))]
-                slices.append([part["path"], *spans])
-            names.append(f"{split}-{index:05d}")
-            base = os.path.join(folder, names[-1])
-            dtype = token_dtype(vocab_size).str
-            tasks.append(
-                {"output": base, "summary": base + ".summary", "dtype": dtype, "slices": slices}
-            )
+    edges = np.array([*cuts["heldout"][:-1], *cuts["train"]])
+    slices = _write_slices(parts, documents, keys[edges[1:-1]], folder)
+    names = [f"{split}-{index:05d}" for split, cut in cuts.items() for index in range(len(cut) - 1)]
+    tasks = [
+        {
+            "slices": slices,
+            "block": block,
+            "dtype": token_dtype(vocab_size, options.get("segmented", False)).str,
+            "output": os.path.join(folder, name),
+            "summary": os.path.join(folder, f"{name}.summary"),
+        }
+        for block, name in enumerate(names)
+    ]
     return tasks, names
+
+
+def _write_slices(parts, documents, keys, folder):
+    """Writes where each block begins in each chunk: tasks that carried it would fill the memory.
+
+    int64 [blocks + 1, chunks, 3], its documents, sentences and tokens; beside it the chunks' names.
+    Returns the table's path and checksum.
+
+    Args:
+      parts, documents: the chunks.
+      keys: where the second block and those after it begin.
+    """
+    table = np.empty((len(keys) + 2, len(parts), 3), np.int64)
+    for column, chunk in enumerate(documents):
+        place = np.concatenate([[0], np.searchsorted(chunk["key"], keys), [len(chunk)]])
+        table[:, column, 0] = place
+        table[:, column, 1] = offsets_of(chunk["sentences"])[place]
+        table[:, column, 2] = offsets_of(chunk["tokens"])[place]
+    path = os.path.join(folder, "chunk-slices")
+    crc32 = storage.write_array(path, table)
+    storage.write_json(path + ".json", {"chunks": [part["path"] for part in parts]})
+    return [path, crc32]
 
 
 def _held_out_documents(fraction, documents):

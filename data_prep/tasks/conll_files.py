@@ -3,6 +3,7 @@ documents.
 """
 
 import dataclasses
+import re
 
 from data_prep.tasks import reading
 from data_prep.tasks.conll_columns import COLUMNS
@@ -63,8 +64,9 @@ def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocume
             sentences.clear()
 
     for number, line in reading.read_lines(path):
-        fields = line.split()
-        if not fields:
+        # At blanks and tabs alone: no-break spaces are part of words ("10\u00a0000").
+        fields = [field for field in re.split(r"[ \t]+", line) if field]
+        if not line.strip():
             end_sentence()
         elif fields[0] == "-DOCSTART-":
             end_document()

@@ -87,6 +87,8 @@ CASES = {
         "strip_accents": False,
         "tokenize_chinese_chars": False,
         "invalid_utf8": "ignore",
+        "language_exponent": 0.5,
+        "segmented": True,
     },
 }
 

@@ -1,6 +1,7 @@
 """The token store: complete, the same however it is built, resumable, and checked when read."""
 
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep.corpus import line_blocks
 from data_prep.corpus.documents import documents
+from data_prep.create_pretraining_data import create
 from data_prep.jobs.workers import LocalWorkers
 from data_prep.pretraining import store_tasks, token_store
 from official_bert.errors import UserError
@@ -105,7 +107,7 @@ def test_an_interrupted_build_goes_on(tmp_path, vocab, monkeypatch):
     def dies(task):
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append([path for path, _, _ in task["stretches"]])
+        done.append([path for path, *_ in task["stretches"]])
         return tokenise(task)
 
     monkeypatch.setattr(token_store, "tokenise", dies)
@@ -162,3 +164,23 @@ def test_cuts_balance_tokens_and_leave_two_documents():
     assert (cuts[0], cuts[-1], len(cuts)) == (7, 107, 6)
     assert set(np.diff(cuts)) <= {19, 20, 21}
     assert token_store._cuts(np.array([5000, 5000, 1]), 1000, 0) == [0, 3]
+
+
+def test_tasks_stay_small_however_many_the_inputs(tmp_path, vocab, monkeypatch):
+    """Tasks that carried the inputs, or slices of all chunks, filled memory and job graph."""
+    monkeypatch.setattr(token_store, "_TASK_BYTES", 100)
+    paths = [write_corpus(tmp_path / f"{s}.txt", documents=4, seed=s) for s in range(40)]
+    sizes = {}
+
+    class Measuring(LocalWorkers):
+        def run(self, function, tasks, title):
+            sizes[title] = max(len(pickle.dumps(task)) for task in tasks)
+            return super().run(function, tasks, title)
+
+    create(
+        paths, vocab, str(tmp_path / "records"), workers=Measuring(1, progress=False),
+        max_seq_length=32, dupe_factor=1, num_shards=2,
+    )  # fmt: skip
+    assert len(sizes) == 4
+    folder = len(str(tmp_path))
+    assert all(size < 1000 + 6 * folder for size in sizes.values()), sizes

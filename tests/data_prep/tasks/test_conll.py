@@ -129,6 +129,12 @@ def test_other_columns(task, tokenizer, tmp_path, column, labels, tags):
     assert again.head == task.head and again.metrics == task.metrics
 
 
+def test_no_break_spaces_are_part_of_words(write):
+    path = write("a.txt", "10\u00a0000 CD I-NP O\nParis NNP I-NP I-LOC\n")
+    (document,) = conll_files.read(path)
+    assert document.sentences == (("10\u00a0000", "Paris"),)
+
+
 def test_a_chunk_that_follows_another_of_its_kind(write):
     path = write("a.txt", "the DT I-NP O\ncat NN I-NP O\nParis NNP B-NP O\nLondon NNP I-NP O\n")
     (document,) = conll_files.read(path, column=conll_columns.COLUMNS["chunks"])
