@@ -23,6 +23,7 @@ from experiments.training.config import (
 )
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.json_files import read_json
 
 
 def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=False, command=""):
@@ -163,7 +164,7 @@ def _check_config(workdir, ablation):
     if workdir.exists() and not workdir.is_dir():
         raise UserError(f"workdir {workdir} is a file; give a folder")
     if path.exists():
-        old = json.loads(path.read_text(encoding="utf-8"))
+        old = read_json(path, finite=False)
         names = ("name", "scale")
         lines = differences(
             {n: old.get(n) for n in names}, {n: getattr(ablation, n) for n in names}

@@ -5,12 +5,12 @@
 writes report.html, report.md and plots/, for instance after a change of the template.
 """
 
-import json
 from pathlib import Path
 
 from experiments.tables import report
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.json_files import read_json
 
 
 def main(_):
@@ -22,10 +22,7 @@ def main(_):
     path = Path(folder) / "results.json"
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error})") from error
+    results = read_json(path, most_bytes=1_000_000_000, finite=False)
     print(report.text(results))
     for name, written in report.write(results, folder).items():
         print(f"{name}: {written}")

@@ -23,9 +23,12 @@ from official_bert.errors import UserError
 PAGE = Path(__file__).with_name("serve_page.html")
 # waitress reads a request before the application sees its size: more than this it cuts off itself.
 _MOST_BYTES_READ = 64_000_000
+_MOST_CONNECTIONS = 2000  # of all clients together
 
 
-def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits=None):
+def make_server(
+    model, name: str, host: str = "127.0.0.1", port: int = 0, limits=None, allowed_hosts=()
+):
     """A waitress server for an exported model, not yet running.
 
     Args:
@@ -33,16 +36,20 @@ def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits
       name: the model's name in addresses.
       host, port: where to listen; port 0 picks a free one (`server.effective_port`).
       limits: `official_bert.serving.rest.Limits`.
+      allowed_hosts: names under which it may be asked besides its address; "*" for all.
 
     Raises:
       UserError: the address is in use or not this machine's.
     """
     import waitress
 
+    from official_bert.serving.channels import channel_class
+    from official_bert.serving.hosts import Hosts
     from official_bert.serving.rest import Limits, create_app
 
     limits, sockets = limits or Limits(), {}
-    app = create_app(model, name, PAGE.read_text(encoding="utf-8"), limits)
+    hosts = Hosts(host, tuple(allowed_hosts))
+    app = create_app(model, name, PAGE.read_text(encoding="utf-8"), limits, hosts)
     try:
         server = waitress.create_server(
             app,
@@ -52,10 +59,13 @@ def make_server(model, name: str, host: str = "127.0.0.1", port: int = 0, limits
             # A thread for each request that may wait, and some to refuse the others with.
             threads=limits.queue + 4,
             max_request_body_size=max(_MOST_BYTES_READ, limits.request_bytes),
+            connection_limit=_MOST_CONNECTIONS,
+            asyncore_use_poll=True,  # select() ends at 1,024 files
             ident=None,
         )
     except OSError as error:
         raise UserError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
+    server.channel_class = channel_class(limits.request_seconds, limits.client_connections)
     server.gate, server.sockets = app.extensions["gate"], sockets
     return server
 
@@ -100,8 +110,17 @@ def _serve(options, path: Path) -> int:
     model = serving.load(path)
     given = Path(options.model).resolve()
     name = options.name or (given.parent if given.name.isdecimal() else given).name
-    limits = Limits(options.max_request_bytes, options.max_texts, options.queue, options.parallel)
-    server = make_server(model, name, options.host, options.port, limits)
+    limits = Limits(
+        options.max_request_bytes,
+        options.max_texts,
+        options.queue,
+        options.parallel,
+        options.request_seconds,
+        options.client_connections,
+    )
+    server = make_server(
+        model, name, options.host, options.port, limits, options.allowed_hosts or ()
+    )
     _warm_up(model)
     signals = _stop_when_told(server)
     print(f"serving {name} at http://{options.host}:{server.effective_port}/", flush=True)
@@ -149,6 +168,14 @@ def _define_flags():
     flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
     flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
     flags.DEFINE_integer("queue", 32, "Requests that may wait; one more is refused.", 1)
+    flags.DEFINE_list(
+        "allowed_hosts",
+        [],
+        "Names under which the server may be asked besides its address, such as that of a proxy; "
+        "'*' for all. Other names are refused: pages of other sites could use them.",
+    )
+    flags.DEFINE_float("request_seconds", 20.0, "Slower requests are cut off.", 0.1)
+    flags.DEFINE_integer("client_connections", 64, "Connections that one address may hold.", 1)
     flags.DEFINE_integer("parallel", 2, "Batches that are computed at the same time.", 1)
 
 

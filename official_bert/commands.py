@@ -3,6 +3,7 @@
 Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C.
 """
 
+import errno
 import importlib
 import importlib.util
 import logging
@@ -14,6 +15,9 @@ from collections.abc import Callable, Sequence
 from absl import app, flags
 
 from official_bert.errors import UserError
+
+# A folder that is read-only, was removed while the command ran, or is on a full disk.
+_USERS_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR)
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
@@ -63,11 +67,19 @@ def _exit_code(main, argv, takes_files) -> int:
         return main(argv) or 0
     except UserError as error:
         return _say(f"error: {error}", 2)
+    except OSError as error:
+        if error.filename is None or error.errno not in _USERS_ERRORS:
+            return _failed(error)
+        return _say(f"error: {error.filename}: {error.strerror}", 2)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
     except Exception as error:
-        logging.exception("failed")
-        return _say(f"failed: {type(error).__name__}: {error}", 1)
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    logging.exception("failed")
+    return _say(f"failed: {type(error).__name__}: {error}", 1)
 
 
 def _parse_flags(argv):

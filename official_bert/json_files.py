@@ -71,13 +71,13 @@ def parse_json(
       UserError: as `read_json`.
     """
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8")
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
         checks = {"parse_constant": _refuse, "parse_float": _finite} if finite else {}
         value = json.loads(text, **checks)
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{where}: not valid JSON (not UTF-8: {error.reason} at byte {error.start})"
-        ) from error
+        line = content[: error.start].count(b"\n") + 1
+        told = f"not UTF-8: {error.reason} at byte {error.start}, line {line}"
+        raise UserError(f"{where}: not valid JSON ({told})") from error
     except RecursionError:
         raise UserError(f"{where}: nested too deeply") from None
     except ValueError as error:

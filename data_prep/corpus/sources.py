@@ -138,7 +138,7 @@ def _shown(path: str, text_field: str) -> str:
 def _row(line: str) -> dict | None:
     try:
         row = json.loads(line) if line.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 

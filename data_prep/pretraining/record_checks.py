@@ -31,6 +31,7 @@ SCHEMA = {
 }
 
 _LARGEST = (1 << 31) - 1  # ids become int32
+_OUT_OF_BOUNDS = "a record holds a number out of bounds"
 
 
 def limits(records) -> dict[str, int]:
@@ -59,7 +60,7 @@ def check_batch(batch: dict, records) -> list:
     if "masked_lm_weights" in batch:
         weights = batch["masked_lm_weights"]
         fine.append(tf.reduce_all((weights >= 0) & (weights <= 1)))
-    return [tf.debugging.Assert(tf.reduce_all(fine), ["a record holds a number out of bounds"])]
+    return [tf.debugging.Assert(tf.reduce_all(fine), [_OUT_OF_BOUNDS])]
 
 
 @contextlib.contextmanager
@@ -73,8 +74,12 @@ def explained(records) -> Iterator[None]:
 
     try:
         yield
-    except (tf.errors.InvalidArgumentError, tf.errors.DataLossError, tf.errors.NotFoundError):
-        problem = find_fault(records)
+    except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
+        # Another fault of the program is no reason to read all files.
+        of_records = isinstance(error, tf.errors.DataLossError) or any(
+            words in str(error) for words in (_OUT_OF_BOUNDS, "parse serialized", "Example")
+        )
+        problem = find_fault(records) if of_records else None
         if problem is None:
             raise
         raise UserError(problem) from None

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
 from official_bert.errors import UserError
+from official_bert.json_files import parse_json
 
 # Half of a character beyond U+FFFF, which JSON can spell and UTF-8 cannot.
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -85,16 +86,10 @@ def json_object(line: str, where: str) -> dict:
     Raises:
       UserError: the line is not JSON, or no object; `where` names it.
     """
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        reason = getattr(error, "msg", error)
-        raise UserError(f"{where}: not valid JSON ({reason})") from None
-    if not isinstance(row, dict):
-        raise UserError(f"{where}: expected a JSON object, got {line[:40]!r}")
+    row = parse_json(line, where)
     if "\\ud" in line.lower():  # the escape is the only way to one
         plain = json.dumps(row, ensure_ascii=False)
-        row = json.loads(_LONE_SURROGATE.sub("\ufffd", plain))
+        row = parse_json(_LONE_SURROGATE.sub("\ufffd", plain), where)
     return row
 
 

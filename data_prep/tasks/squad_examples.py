@@ -5,6 +5,7 @@ import json
 import os
 
 from official_bert.errors import UserError
+from official_bert.json_files import parse_json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +33,13 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     if not os.path.getsize(path):
         raise UserError(f"{path} is empty")
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            articles = json.load(file)["data"]
+        with open(path, "rb") as file:
+            articles = parse_json(file.read(), path)["data"]
         examples = [
             _example(question, context, path)
             for context, questions in _paragraphs(articles, path)
             for question in questions
         ]
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path} line {error.lineno}: not valid JSON ({error.msg})") from None
-    except UnicodeDecodeError as error:
-        with open(path, "rb") as file:
-            line = file.read(error.start).count(b"\n") + 1
-        raise UserError(f"{path} line {line}: not UTF-8; convert the file to UTF-8") from None
     except (AttributeError, KeyError, TypeError) as error:
         raise UserError(
             f"{path}: not in SQuAD's format (data, paragraphs, context, qas, id, question): {error}"

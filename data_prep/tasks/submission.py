@@ -9,13 +9,13 @@ where all their tasks are there.
 """
 
 import glob
-import json
 import os
 import zipfile
 
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.json_files import read_json
 
 FILES = (
     "CoLA.tsv",
@@ -147,8 +147,7 @@ def _results(run: str) -> dict:
     path = os.path.join(run, "results.json")
     if not os.path.isfile(path):
         raise UserError(f"{run} is not the folder of a finished fine-tuning run")
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(path, finite=False)
 
 
 def _score(scores, task: str, metric: str) -> float:

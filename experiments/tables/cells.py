@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict
+from official_bert.json_files import read_json
 
 
 def run_cell(kind: str, config: dict, folder: Path) -> dict:
@@ -48,7 +49,7 @@ def make_records(config: dict, folder: Path) -> dict:
         # One pass: the same held-out text again with other masks would tell nothing new.
         once = options | {"dupe_factor": 1, "held_out": 0.0}
         create(config["heldout"], config["vocab"], str(heldout), **settings, **once)
-    counts = json.loads((heldout / "manifest.json").read_text())["counts"]
+    counts = read_json(heldout / "manifest.json")["counts"]
     return {
         "counts": manifest["counts"],
         "heldout_counts": counts,

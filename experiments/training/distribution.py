@@ -191,7 +191,7 @@ def _check_tf_config():
     try:
         config = json.loads(text)
         config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(
             "distribute=multi_worker needs TF_CONFIG in the environment of each process, "
             f"for example {example}; it is {text or 'not set'}"

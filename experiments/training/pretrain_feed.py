@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from data_prep.records import open_records, pretraining_dataset
+from data_prep.records import explained, open_records, pretraining_dataset
 from experiments.training import distribution
 from experiments.training.flops import predicted_positions, training_flops
 from official_bert.errors import UserError
@@ -52,7 +52,8 @@ class Feed:
             )
             self._iterator = distribution.distribute_dataset(dataset, self._strategy)
         without = () if phase.phase.use_nsp else ("next_sentence_loss",)
-        metrics = trainer.train_from(self._iterator, count, without)
+        with explained(phase.records):
+            metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count
         examples = count * phase.batch_size
         length = phase.records.max_seq_length

@@ -1,11 +1,11 @@
 """Calling an exported model in Python, for a look at it: `load(folder)(text=[...])`."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from official_bert.errors import UserError
+from official_bert.json_files import read_json
 
 
 def load(folder: str | os.PathLike) -> "ExportedModel":
@@ -57,7 +57,7 @@ class ExportedModel:
         description = path / "assets.extra" / "serving.json"
         self.description: dict[str, Any] = {}
         if description.is_file():
-            self.description = json.loads(description.read_text(encoding="utf-8"))
+            self.description = read_json(description)
         self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
         self.signatures = dict(self._loaded.signatures)
 

@@ -7,23 +7,30 @@ it works against TensorFlow Serving, which is what production should run:
     GET  /v1/models/NAME           state of the model
     GET  /v1/models/NAME/metadata  signatures
     GET  /health                   {"status": "ok"}, 503 while stopping
+    GET  /metrics                  counts and times for Prometheus
     GET  /                         the web page; /model.json is what it needs to know
 
-Wrong requests get a status from 400 to 429 and {"error": what is wrong}.
+Wrong requests get a status from 400 to 429 and {"error": what is wrong}. A request must name the
+address that the server listens at (see `official_bert.serving.hosts`): no page of another site can
+reach it through the browser of someone who opens it.
 """
 
 import base64
 import binascii
 import contextlib
-import json
 import threading
+import time
 from typing import Any, NamedTuple
 
 import flask
 import numpy as np
 from werkzeug.exceptions import HTTPException
 
+from official_bert.errors import UserError
+from official_bert.json_files import parse_json, shorten
 from official_bert.serving.batching import Batcher
+from official_bert.serving.hosts import Hosts
+from official_bert.serving.metrics import Metrics
 
 _DEFAULT_SIGNATURE = "serving_default"
 
@@ -36,12 +43,16 @@ class Limits(NamedTuple):
       texts: rows of one request.
       queue: requests that are worked on or wait; one more is refused with 429.
       parallel: batches that are computed at the same time; requests that wait share one.
+      request_seconds: from a request's first byte to its last, however busy the client is.
+      client_connections: open at the same time from one address; one more ends the idlest.
     """
 
     request_bytes: int = 1_000_000
     texts: int = 256
     queue: int = 32
     parallel: int = 2
+    request_seconds: float = 20.0
+    client_connections: int = 64
 
 
 class RequestError(Exception):
@@ -79,6 +90,10 @@ class Gate:
                 self._inside -= 1
                 self._lock.notify_all()
 
+    @property
+    def inside(self) -> int:
+        return self._inside
+
     def stop(self, seconds: float) -> bool:
         """Lets nobody in any more and waits for those inside; False if some remain."""
         with self._lock:
@@ -86,7 +101,9 @@ class Gate:
             return self._lock.wait_for(lambda: self._inside == 0, seconds)
 
 
-def create_app(model, name: str, page: str, limits: Limits | None = None) -> flask.Flask:
+def create_app(
+    model, name: str, page: str, limits: Limits | None = None, hosts: Hosts | None = None
+) -> flask.Flask:
     """The application.
 
     Args:
@@ -94,8 +111,9 @@ def create_app(model, name: str, page: str, limits: Limits | None = None) -> fla
       name: the model's name in addresses.
       page: HTML of the web page.
       limits: see `Limits`.
+      hosts: under which names it may be asked; by default those of this machine's own address.
     """
-    limits = limits or Limits()
+    limits, hosts, metrics = limits or Limits(), hosts or Hosts("127.0.0.1"), Metrics()
     app = flask.Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = limits.request_bytes
     app.json.sort_keys = False
@@ -108,6 +126,18 @@ def create_app(model, name: str, page: str, limits: Limits | None = None) -> fla
     )
     version = model.path.name if model.path.name.isdecimal() else "1"
     model_path = f"/v1/models/{name}"
+
+    @app.before_request
+    def begin():
+        flask.g.began = time.perf_counter()
+        refused = hosts.refusal(flask.request.environ)
+        if refused:
+            raise RequestError(*refused)
+
+    @app.get("/metrics")
+    def numbers():
+        text = metrics.text(queue=gate.inside, queue_limit=limits.queue, stopping=gate.stopping)
+        return flask.Response(text, mimetype="text/plain; version=0.0.4")
 
     @app.post(f"{model_path}:predict")
     @app.post(f"{model_path}/versions/{version}:predict")
@@ -165,6 +195,8 @@ def create_app(model, name: str, page: str, limits: Limits | None = None) -> fla
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
         )
         response.headers["X-Content-Type-Options"] = "nosniff"
+        route = flask.request.url_rule.rule if flask.request.url_rule else "other"
+        metrics.count(route, response.status_code, time.perf_counter() - flask.g.began)
         return response
 
     return app
@@ -243,18 +275,10 @@ def signature_defs(path) -> dict[str, Any]:
 
 
 def _json_body(request):
-    body = request.get_data(cache=False)
     try:
-        return json.loads(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        wrong = f"not UTF-8: {error.reason} at byte {error.start}"
-    except json.JSONDecodeError as error:
-        wrong = f"not JSON: {error}"
-    except RecursionError:
-        wrong = "nested too deeply"
-    except ValueError as error:  # an integer of thousands of digits
-        wrong = f"not readable: {error}"
-    raise RequestError(400, f"the request is {wrong}")
+        return parse_json(request.get_data(cache=False), "the request", kind=None)
+    except UserError as error:
+        raise RequestError(400, str(error)) from None
 
 
 def _columns(instances):
@@ -308,7 +332,7 @@ def _text(where, value) -> bytes:
         except (binascii.Error, ValueError):
             raise RequestError(400, f"{where} is not base64") from None
     if not isinstance(value, str):
-        raise RequestError(400, f"{where} must be a text, not {json.dumps(value)[:50]}")
+        raise RequestError(400, f"{where} must be a text, not {shorten(value, 50)}")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:
@@ -317,7 +341,7 @@ def _text(where, value) -> bytes:
 
 def _number(where, value) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise RequestError(400, f"{where} must be a 32-bit integer, not {json.dumps(value)[:50]}")
+        raise RequestError(400, f"{where} must be a 32-bit integer, not {shorten(value, 50)}")
     return value
 
 

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -103,8 +104,8 @@ def test_state_metadata_health_and_page(client):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"", 400, "not JSON"),
-        (b'{"instances": [', 400, "not JSON"),
+        (b"", 400, "not valid JSON"),
+        (b'{"instances": [', 400, "not valid JSON"),
         (b'{"instances": ["\xff\xfe"]}', 400, "not UTF-8: invalid start byte at byte 16"),
         (b"[" * 5000, 400, "nested too deeply"),
         (b'["text"]', 400, "must be a JSON object"),
@@ -275,3 +276,94 @@ def test_nothing_to_serve_is_a_clear_error(tmp_path):
     )
     assert done.returncode == 2
     assert "no SavedModel; python -m experiments.export makes one" in done.stderr
+
+
+def test_the_right_status_at_every_depth_of_nesting(client):
+    for depth in (*range(1, 80, 7), 200, 500, *range(880, 1001, 4), 3000):
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            nested = opening * depth + "1" + closing * depth
+            for body in (nested, f'{{"instances": {nested}}}', f'{{"instances": [{nested}]}}'):
+                answer = client.post(PREDICT, data=body)
+                assert answer.status_code == 400, (depth, body[:30])
+                assert answer.get_json()["error"]
+
+
+def test_pages_of_other_sites_are_refused(client):
+    for headers, status in (
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "localhost:8501", "Origin": "http://evil.example"}, 403),
+    ):
+        answer = client.post(PREDICT, json={"instances": ["free"]}, headers=headers)
+        assert answer.status_code == status and answer.get_json()["error"]
+
+
+def test_metrics_are_what_prometheus_reads(client):
+    client.post(PREDICT, json={"instances": ["free"]})
+    client.post(PREDICT, json={"instances": [3]})
+    client.get("/nowhere/at/all")
+    answer = client.get("/metrics")
+    assert answer.mimetype == "text/plain"
+    lines = answer.get_data(as_text=True).splitlines()
+    assert f'bert_requests_total{{route="{PREDICT}",status="200"}} 1' in lines
+    assert f'bert_requests_total{{route="{PREDICT}",status="400"}} 1' in lines
+    assert 'bert_requests_total{route="other",status="404"} 1' in lines
+    assert f'bert_request_seconds_count{{route="{PREDICT}"}} 2' in lines
+    assert f'bert_request_seconds_bucket{{route="{PREDICT}",le="+Inf"}} 2' in lines
+    assert "bert_queue 0" in lines and "bert_errors_total 0" in lines
+    sample = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
+    for line in lines:
+        assert line.startswith(("# HELP bert_", "# TYPE bert_")) or sample.fullmatch(line), line
+
+
+@pytest.fixture
+def running(model):
+    """A server in this process with short deadlines, and its port."""
+    limits = LIMITS._replace(request_seconds=1.0, client_connections=20)
+    server = serve.make_server(model, "spam", limits=limits)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield int(server.effective_port)
+    serve.stop(server, 1.0)
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def health(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30) as reply:
+        return reply.status
+
+
+def test_two_names_in_one_request_are_refused(running):
+    with socket.create_connection(("127.0.0.1", running), timeout=30) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_slow_connections_do_not_keep_others_out(running):
+    slow = [socket.create_connection(("127.0.0.1", running), timeout=30) for _ in range(100)]
+    for client in slow:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: ")
+    assert health(running) == 200
+    last, deadline = slow[-1], time.monotonic() + 30
+    with pytest.raises(OSError):  # a byte now and then does not help
+        while time.monotonic() < deadline:
+            last.sendall(b"x")
+            time.sleep(0.2)
+    assert health(running) == 200
+    for client in slow:
+        client.close()
+
+
+def test_a_request_in_work_is_not_cut_off(model):
+    slow = SlowModel(model)
+    server = serve.make_server(slow, "spam", limits=LIMITS._replace(request_seconds=0.3))
+    threading.Thread(target=server.run, daemon=True).start()
+    address = f"http://127.0.0.1:{server.effective_port}{PREDICT}"
+    request = urllib.request.Request(address, b'{"instances": ["free"]}')
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: urllib.request.urlopen(request, timeout=60).status)
+        assert slow.entered.acquire(timeout=60)
+        time.sleep(1.5)
+        slow.go_on.set()
+        assert answer.result(60) == 200
+    serve.stop(server, 1.0)

@@ -1,0 +1,111 @@
+"""One function reads JSON: size, depth and kind are checked; messages name file and field."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from official_bert import json_files
+from official_bert.errors import UserError
+from official_bert.json_files import field, list_of, parse_json, read_json
+
+ROOT = Path(__file__).parent.parent
+# Lines of our own logs, words of a command line and a pipe of our own may be read directly.
+DIRECT = {
+    "official_bert/json_files.py": 1,
+    "data_prep/corpus/sources.py": 1,
+    "experiments/ablate.py": 2,
+    "experiments/tables/cells.py": 1,
+    "experiments/tables/worker.py": 1,
+    "experiments/training/checkpointing.py": 1,
+    "experiments/training/distribution.py": 1,
+    "experiments/training/overrides.py": 2,
+    "experiments/training/run_folder.py": 1,
+}
+
+
+def test_everything_else_goes_through_it():
+    found = {}
+    for package in ("official_bert", "data_prep", "experiments"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            calls = [
+                node
+                for node in (ast.walk(ast.parse(text)) if "json.load" in text else ())
+                if isinstance(node, ast.Attribute)
+                and node.attr in ("load", "loads")
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "json"
+            ]
+            if calls:
+                found[str(path.relative_to(ROOT))] = len(calls)
+    assert found == DIRECT
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "not valid JSON"),
+        (b"", "not valid JSON"),
+        (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b'{"a": -Infinity}', "-Infinity is no number"),
+        (b'{"a": 1e999}', "1e999 is beyond"),
+        (b'{"a": 1' + b"0" * 5000 + b"}", "not valid JSON"),
+        (b'{"a":\n "\xff"}', "not UTF-8: invalid start byte at byte 8, line 2"),
+        (b"[1]", r"expected a JSON object, not \[1\]"),
+        (b'"' + b"x" * 500 + b'"', 'expected a JSON object, not "xxx.{0,80}\\.\\.\\.$'),
+        (b"null", "expected a JSON object, not null"),
+        *((b'{"a":' * n + b"1" + b"}" * n, "nested too deeply") for n in (65, 500, 990, 50_000)),
+        *((b"[" * n + b"]" * n, "nested too deeply") for n in (65, 900, 995, 1000, 50_000)),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, content, message):
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=f"(?s)^{path}: .*{message}"):
+        read_json(path)
+
+
+def test_what_is_fine_is_read(tmp_path):
+    value = {"a": [1, 2.5, "ä", None, True], "b": {"c": []}}
+    deep = []
+    for _ in range(json_files.MOST_DEPTH - 2):
+        deep = [deep]
+    path = tmp_path / "file.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(value | {"deep": deep}).encode())
+    assert read_json(path) == value | {"deep": deep}
+    assert parse_json("[NaN]", "here", list, finite=False)[0] != 0
+    assert parse_json("3", "here", None) == 3
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(
+        UserError, match=r"absent.json: cannot be read \(No such file.*; look there"
+    ):
+        read_json(tmp_path / "absent.json", missing="look there")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_json(tmp_path)
+    with pytest.raises(UserError, match="is no file"):
+        read_json("/dev/zero")
+    path = tmp_path / "large.json"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(UserError, match="large.json: 1,099,511,627,776 bytes; at most 64,000,000"):
+        read_json(path)
+
+
+def test_fields():
+    fields = {"n": 3, "b": True, "s": ["a", 4], "x": 1.5}
+    assert field(fields, "n", int, "f") == 3 and field(fields, "x", (int, float), "f") == 1.5
+    for name, kind, message in (
+        ("m", int, "f: the field m is missing; it must be a whole number"),
+        ("n", str, "f: n must be a text, not 3"),
+        ("b", int, "f: b must be a whole number, not true"),
+        ("b", (int, float), "f: b must be a whole number or a number, not true"),
+        ("s", dict, r'f: s must be a JSON object, not \["a", 4\]'),
+    ):
+        with pytest.raises(UserError, match=message):
+            field(fields, name, kind, "f")
+    with pytest.raises(UserError, match=r"f: s\[1\] must be a text, not 4"):
+        list_of(fields, "s", str, "f")

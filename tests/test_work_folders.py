@@ -1,0 +1,102 @@
+"""Work folders: one process at a time, no leftovers, a clear end where they are taken away."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from data_prep.create_pretraining_data import create
+from data_prep.pretraining import shards
+from experiments.training import runs
+from experiments.training.checkpointing import Checkpoints
+from experiments.training.config import BertConfig, Phase, PretrainConfig
+from experiments.training.run_folder import RunFolder
+from official_bert import commands
+from official_bert.errors import UserError
+from official_bert.locks import exclusive
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A function that makes records in a folder `records`."""
+    (tmp_path / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    (tmp_path / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c"] * 4) + "\n")
+
+    def run(**options):
+        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1} | options
+        paths = (str(tmp_path / name) for name in ("a.txt", "vocab.txt", "records"))
+        return create(*paths, num_workers=1, progress=False, **options)
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path):
+    return PretrainConfig(bert=BertConfig(), phases=(Phase(records=str(tmp_path / "records")),))
+
+
+def test_two_commands_in_one_folder(tmp_path, make, config):
+    for folder, command in (
+        ("records", make),
+        ("run", lambda: runs.pretrain(config, tmp_path / "run", progress=False)),
+    ):
+        with (
+            exclusive(tmp_path / folder),
+            pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on"),
+        ):
+            command()
+
+
+def test_leftovers_of_killed_processes_go(tmp_path, make):
+    whole = make()
+    records = tmp_path / "records"
+    names = sorted(path.name for path in records.iterdir())
+    (records / ".examples-00000-of-00001.tfrecord.abcd.tmp").write_bytes(b"half")
+    (records / "work").mkdir()
+    (records / "work" / "rows-train-00000.rows").write_bytes(b"killed before it was removed")
+    assert make() == whole
+    assert sorted(path.name for path in records.iterdir()) == names
+    run = tmp_path / "run"
+    RunFolder(run, PretrainConfig())
+    (run / "checkpoints" / ".step-00000001.abcd.tmp").mkdir(parents=True)
+    (run / ".config.json.abcd.tmp").touch()
+    RunFolder(run, PretrainConfig())
+    Checkpoints(run / "checkpoints").load_newest()
+    assert sorted(str(path.relative_to(run)) for path in run.rglob("*")) == [
+        "checkpoints",
+        "config.json",
+    ]
+
+
+def test_records_whose_folder_is_removed_meanwhile(tmp_path, make, monkeypatch):
+    write_shard = shards.write_shard
+
+    def removes(task):
+        shutil.rmtree(tmp_path / "records")
+        return write_shard(task)
+
+    monkeypatch.setattr(shards, "write_shard", removes)
+    with pytest.raises(UserError, match=r"records/work/.*(does not exist|cannot be read)"):
+        make()
+
+
+def test_a_run_whose_folder_is_removed_meanwhile(tmp_path):
+    with exclusive(tmp_path / "run") as lock:
+        folder = RunFolder(tmp_path / "run", PretrainConfig(), lock=lock)
+        shutil.rmtree(tmp_path / "run")
+        Checkpoints(folder.checkpoints).save(1, {"w": np.ones(2)}, {})
+        with pytest.raises(UserError, match="run was removed or replaced while"):
+            folder.write_json("results.json", {})
+
+
+@pytest.mark.parametrize("number", [2, 13, 28, 30])
+def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
+    def main(_):
+        raise OSError(number, os.strerror(number), "runs/x/metrics.jsonl")
+
+    assert commands._exit_code(main, ["command"], False) == 2
+    expected = f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
+    assert capsys.readouterr().err == expected
