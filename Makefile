@@ -10,7 +10,7 @@ reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
 
 test: .venv/dev.stamp
-	$(BIN)/python -m pytest -m "not parity"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not parity"
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity
@@ -18,6 +18,7 @@ test-parity: .venv/peers.stamp
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .

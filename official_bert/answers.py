@@ -12,6 +12,7 @@ them in its settings, as when it is served.
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,13 @@ _SERVED_ROWS = 256  # of questions and taggings, at once
 
 
 class Answers:
-    """The questions that a `LoadedModel` answers; it has `encoder`, `model`, `tokenizer`, ..."""
+    """The questions that a `LoadedModel` answers."""
+
+    config: Any
+    encoder: Any
+    model: Any
+    head: str
+    tokenizer: Any
 
     def predict(self, texts, pairs=None, batch_size: int = 32, max_length: int | None = None):
         """What a fine-tuned model says to texts.

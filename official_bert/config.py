@@ -187,9 +187,10 @@ _IGNORED_FIELDS = frozenset(
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:
     # bool is an int to Python, and JSON writes 0.0 as 0: neither must slip through or be refused.
-    expected = (int, float) if field.type is float else field.type
+    kind: Any = field.type
+    expected = (int, float) if kind is float else kind
     if isinstance(value, bool) or not isinstance(value, expected):
-        raise UserError(f"BertConfig.{field.name} must be {field.type.__name__}, not {value!r}")
+        raise UserError(f"BertConfig.{field.name} must be {kind.__name__}, not {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")
     if isinstance(value, int) and abs(value) >= 1 << 31:

@@ -65,7 +65,7 @@ class ModelWithLosses(keras.Model):
     # The fields of a batch that `y` of `fit` stands for.
     label_names: tuple[str, ...] = ()
     # Added to the weight of a term where it is divided by: once, after everything is summed.
-    loss_epsilons = {}
+    loss_epsilons: dict[str, float] = {}
 
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError

@@ -247,7 +247,9 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     from official_bert.tokenization.reference import Rules
 
     settings = {**settings, "do_lower_case": lower}
-    rules = {name: settings.get(name, usual) for name, usual in Rules._field_defaults.items()}
+    rules: dict[str, Any] = {
+        name: settings.get(name, usual) for name, usual in Rules._field_defaults.items()
+    }
     for name, value in rules.items():
         fine = isinstance(value, bool) or (name == "strip_accents" and value is None)
         _check(folder / MODEL_FILE, settings, name, fine, "true or false")

@@ -1,6 +1,7 @@
 """Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from official_bert.checkpoints import google, huggingface, keras_hub, model_folder
@@ -61,7 +62,7 @@ def kind_of(path_or_preset: str | os.PathLike) -> str:
     )
 
 
-IMPORTERS = {
+IMPORTERS: dict[str, Callable[..., LoadedModel]] = {
     "google": google.import_google,
     "huggingface": huggingface.import_huggingface,
     "keras_hub": keras_hub.import_keras_hub,
