@@ -124,8 +124,7 @@ def two_core_columns(
     for name, limit in limits.items():
         column = columns[name]
         config = dataclasses.replace(column.finetune, max_train_examples=limit)
-        note = f"{column.note}; {limit:,} training examples".removeprefix("; ")
-        columns[name] = dataclasses.replace(column, finetune=config, note=note)
+        columns[name] = dataclasses.replace(column, finetune=config)
     for name, seeds in (restarts or {}).items():
         columns[name] = dataclasses.replace(columns[name], seeds=seeds)
     return columns
