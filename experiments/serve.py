@@ -26,8 +26,54 @@ _MOST_BYTES_READ = 64_000_000
 _MOST_CONNECTIONS = 2000  # of all clients together
 
 
+def add_explanations(app, loaded) -> None:
+    """Adds the addresses behind the page's "look inside".
+
+    GET /explain says what there is to see, POST /explain {"text", "layer", "mask"} shows it.
+
+    Args:
+      app: of `create_app`.
+      loaded: `LoadedModel`; None where only an exported model is there: nothing to see.
+    """
+    import flask
+
+    from official_bert.serving.explanation import explain
+    from official_bert.serving.rest import RequestError
+
+    config = loaded and loaded.config
+
+    @app.get("/explain")
+    def parts():
+        if loaded is None:
+            return {"layers": 0, "heads": 0}
+        return {"layers": config.num_hidden_layers, "heads": config.num_attention_heads}
+
+    @app.post("/explain")
+    def look():
+        asked = flask.request.get_json(force=True, silent=True)
+        asked = asked if isinstance(asked, dict) else {}
+        text, layer, mask = asked.get("text"), asked.get("layer", 0), asked.get("mask")
+        if loaded is None or not isinstance(text, str) or not text.strip():
+            raise RequestError(400, "there is no text to look at")
+        if type(layer) is not int or not 0 <= layer < config.num_hidden_layers:
+            raise RequestError(400, f"layer must be 0 to {config.num_hidden_layers - 1}")
+        if mask is not None and (type(mask) is not int or mask < 1):
+            raise RequestError(400, "mask must be the place of a token")
+        with app.extensions["gate"].enter():
+            try:
+                return explain(loaded, text, layer, mask)
+            except IndexError:
+                raise RequestError(400, f"mask {mask}: the text is shorter") from None
+
+
 def make_server(
-    model, name: str, host: str = "127.0.0.1", port: int = 0, limits=None, allowed_hosts=()
+    model,
+    name: str,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits=None,
+    allowed_hosts=(),
+    loaded=None,
 ):
     """A waitress server for an exported model, not yet running.
 
@@ -37,6 +83,7 @@ def make_server(
       host, port: where to listen; port 0 picks a free one (`server.effective_port`).
       limits: `official_bert.serving.rest.Limits`.
       allowed_hosts: names under which it may be asked besides its address; "*" for all.
+      loaded: `LoadedModel` that the page lets one look inside of; None: nothing to look at.
 
     Raises:
       UserError: the address is in use or not this machine's.
@@ -50,6 +97,7 @@ def make_server(
     limits, sockets = limits or Limits(), {}
     hosts = Hosts(host, tuple(allowed_hosts))
     app = create_app(model, name, PAGE.read_text(encoding="utf-8"), limits, hosts)
+    add_explanations(app, loaded)
     try:
         server = waitress.create_server(
             app,
@@ -104,7 +152,9 @@ def _exported(model: str, scratch: Path) -> Path:
 
 
 def _serve(options, path: Path) -> int:
+    import official_bert
     from official_bert import serving
+    from official_bert.checkpoints.model_folder import is_model_folder
     from official_bert.serving.rest import Limits
 
     model = serving.load(path)
@@ -118,9 +168,9 @@ def _serve(options, path: Path) -> int:
         options.request_seconds,
         options.client_connections,
     )
-    server = make_server(
-        model, name, options.host, options.port, limits, options.allowed_hosts or ()
-    )
+    loaded = official_bert.load(options.model) if is_model_folder(options.model) else None
+    hosts = options.allowed_hosts or ()
+    server = make_server(model, name, options.host, options.port, limits, hosts, loaded)
     _warm_up(model)
     signals = _stop_when_told(server)
     print(f"serving {name} at http://{options.host}:{server.effective_port}/", flush=True)

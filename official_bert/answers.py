@@ -18,9 +18,9 @@ import numpy as np
 
 from official_bert.errors import UserError
 from official_bert.tokenization import sequences
+from official_bert.tokenization.vocabulary import MASK
 
 POOLINGS = ("mean", "cls", "pooler")
-_MASK = "[MASK]"
 _MULTIPLE = 8  # lengths of batches
 _SERVED_ROWS = 256  # of questions and taggings, at once
 
@@ -242,13 +242,12 @@ class Answers:
         return self.config.max_position_embeddings
 
     def _masked_row(self, index, text):
-        """The row of a text; the tokeniser by itself would read [MASK] as a word in brackets."""
+        """The row of a text, with the "positions" of its masks."""
         if self.tokenizer is None:
             raise UserError("the model came without a vocabulary: it reads token ids only")
-        parts = [self.tokenizer.encode(part) for part in text.split(_MASK)]
-        if len(parts) == 1:
-            raise UserError(f"text {index} has no {_MASK}")
-        ids = [piece for part in parts for piece in (*part, self.tokenizer.mask_id)][:-1]
+        if MASK not in text:
+            raise UserError(f"text {index} has no {MASK}")
+        ids = self.tokenizer.encode_masked(text)
         row = sequences.pack(self.tokenizer, ids, None, self._longest)
         if row["truncated"]:
             raise UserError(
@@ -318,10 +317,10 @@ def _texts(texts) -> tuple[list[str], bool]:
 def _filled(text: str, words: Sequence[str]) -> str:
     for word in words:
         if word.startswith("##"):
-            before, after = text.split(_MASK, 1)
+            before, after = text.split(MASK, 1)
             text = before.rstrip() + word[2:] + after
         else:
-            text = text.replace(_MASK, word, 1)
+            text = text.replace(MASK, word, 1)
     return text
 
 

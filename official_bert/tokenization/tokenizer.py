@@ -151,6 +151,11 @@ class BertTokenizer:
         """The ids of a text's pieces."""
         return [self._id_of[piece] for piece in self.tokenize(text)]
 
+    def encode_masked(self, text: str) -> list[int]:
+        """As `encode`, but "[MASK]" stands for the token; elsewhere it is a word in brackets."""
+        parts = [self.encode(part) for part in text.split(vocabulary.MASK)]
+        return [piece for part in parts for piece in (*part, self.mask_id)][:-1]
+
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The ids of a text's pieces and where each stands in `text`.
 

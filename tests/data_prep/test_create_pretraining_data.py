@@ -39,7 +39,7 @@ def vocab(tmp_path):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(token_store, "BLOCK_TOKENS", 20_000)
-    monkeypatch.setattr(token_store.store_options, "__defaults__", (0.0, 20_000, "error"))
+    monkeypatch.setattr(token_store.store_options, "__defaults__", (0.0, 20_000))
 
 
 def make(inputs, vocab, output, **options):
@@ -278,7 +278,7 @@ KILLED = """
 import sys
 from data_prep.pretraining import token_store
 from data_prep.create_pretraining_data import create
-token_store.store_options.__defaults__ = (0.0, 20_000, "error")
+token_store.store_options.__defaults__ = (0.0, 20_000)
 if __name__ == "__main__":
     create(sys.argv[1], sys.argv[2], sys.argv[3], max_seq_length=64, max_predictions_per_seq=10,
            dupe_factor=30, examples_per_shard=2000, num_workers=int(sys.argv[4]), progress=False)

@@ -14,14 +14,16 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import flask
 import numpy as np
 import pytest
 
 import official_bert
 from experiments import serve
-from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+from official_bert import BertClassifier, BertConfig, BertEncoder, BertPretrainer, BertTokenizer
+from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.serving import export, load
-from official_bert.serving.rest import Limits, create_app
+from official_bert.serving.rest import Gate, Limits, RequestError, create_app
 
 ROOT = Path(__file__).parents[2]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
@@ -70,6 +72,30 @@ def test_predictions_in_rows_and_columns(client, model):
         assert columns["labels"] == expected["labels"]
     versioned = client.post("/v1/models/spam/versions/1:predict", json={"instances": texts})
     assert versioned.get_json()["predictions"] == rows
+
+
+def test_a_look_inside(tmp_path):
+    """What the page draws: the encoder's own attention, and the masked-LM head's words."""
+    app = flask.Flask(__name__)
+    app.extensions["gate"] = Gate(LIMITS)
+    app.register_error_handler(RequestError, lambda error: ({"error": str(error)}, error.status))
+    config = BertConfig(len(VOCAB), 8, 1, 2, 16, max_position_embeddings=8)
+    model = BertPretrainer(config, seed=1)
+    tokenizer = BertTokenizer(VOCAB)
+    loaded = LoadedModel(config, model.encoder, model, "pretraining", tokenizer, {})
+    serve.add_explanations(app, loaded)
+    client = app.test_client()
+    assert client.get("/explain").get_json() == {"layers": 1, "heads": 2}
+    seen = client.post("/explain", json={"text": "free [MASK]", "layer": 0}).get_json()
+    assert seen["tokens"] == ["[CLS]", "free", "[MASK]", "[SEP]"]
+    ids = np.array([[tokenizer.vocab.index(token) for token in seen["tokens"]]])
+    expected = model.encoder({"input_ids": ids}, return_attention=True)["attention_probabilities"]
+    np.testing.assert_allclose(seen["attention"], expected[0][0], atol=6e-4)
+    assert list(seen["candidates"]) == ["2"] and len(seen["candidates"]["2"]) == 5
+    hidden = client.post("/explain", json={"text": "free prize", "mask": 1}).get_json()
+    assert hidden["tokens"][1] == "[MASK]" and list(hidden["candidates"]) == ["1"]
+    for wrong in ({}, {"text": " "}, {"text": "a", "layer": 1}, {"text": "a", "mask": 99}, [1]):
+        assert client.post("/explain", json=wrong).status_code == 400
 
 
 def test_other_signatures_and_base64(client, model):

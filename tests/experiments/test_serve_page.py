@@ -84,7 +84,7 @@ def serving(head, folder):
     settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
     loaded = LoadedModel(config, encoder, model, kind, BertTokenizer(VOCAB), settings)
     path = export(loaded, folder / head, head=head, max_query_length=8)
-    server = serve.make_server(load(path), head)
+    server = serve.make_server(load(path), head, loaded=loaded)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -165,6 +165,29 @@ def test_the_page_shows_the_answer(browser, tmp_path, head):
             assert answer.startswith(best)
         # Nothing that was typed became part of the page, and nothing went wrong unseen.
         assert not browser.find_elements("css selector", "#answer b")
+        assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+
+
+def test_looking_inside(browser, tmp_path):
+    """Tokens, lines between them, and what stands in the place of a token that is clicked."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def texts(selector):
+        return [element.text for element in browser.find_elements("css selector", selector)]
+
+    with serving("masked_words", tmp_path) as address:
+        ask(browser, address, text="the cat sat")
+        wait = WebDriverWait(browser, 60)
+        browser.find_element("css selector", "#inside summary").click()
+        tokens = ["[CLS]", "the", "cat", "sat", "[SEP]"]
+        wait.until(lambda _: texts("#lines text") == [t for token in tokens for t in (token,) * 2])
+        lines = len(browser.find_elements("css selector", "#lines line"))
+        assert 5 < lines <= 25
+        assert texts("#head option") == ["all (mean)", "1", "2"] and texts("#layer option") == ["1"]
+        browser.find_elements("css selector", "#lines text")[4].click()  # "cat" on the left
+        wait.until(lambda _: texts("#lines text")[4] == "[MASK]")
+        assert "Token 2, hidden" in browser.find_element("id", "candidates").text
+        assert len(texts("#candidates tr")) == 5
         assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 
 

@@ -1,0 +1,55 @@
+"""A look inside a model for those who learn: tokens, attention, and words for a hidden token."""
+
+import numpy as np
+
+from official_bert.tokenization import sequences
+
+_WORDS = 5  # offered for each [MASK]
+
+
+def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: int = 48) -> dict:
+    """What a model makes of one text.
+
+    Args:
+      loaded: `LoadedModel` with its tokenizer.
+      text: "[MASK]" in it stands for the token.
+      layer: whose attention is returned, from 0.
+      mask: place of a token that is replaced by [MASK] first; [CLS] is 0.
+      most: tokens, [CLS] and [SEP] included; the rest of the text is left out.
+
+    Returns:
+      {"tokens": list of T pieces, "attention": [heads][T][T], 3 digits: how much each token
+      takes from each, "candidates" (of a model with a masked-LM head): {place of a [MASK]: list of
+      {"word", "probability"}}, "cut": whether text was left out}.
+    """
+    from keras import ops
+
+    tokenizer = loaded.tokenizer
+    most = min(most, loaded.config.max_position_embeddings)
+    row = sequences.pack(tokenizer, tokenizer.encode_masked(text), None, most)
+    ids = np.array(row["input_ids"], np.int32)
+    if mask is not None:
+        ids[mask] = tokenizer.mask_id
+    outputs = loaded.encoder(
+        {"input_ids": ids[None], "input_mask": np.ones_like(ids)[None]}, return_attention=True
+    )
+    attention = ops.convert_to_numpy(
+        ops.cast(outputs["attention_probabilities"][layer][0], "float32")
+    )
+    found = {
+        "tokens": [tokenizer.vocab[i] for i in ids],
+        "attention": np.round(attention.astype(float), 3).tolist(),
+        "candidates": {},
+        "cut": bool(row["truncated"]),
+    }
+    places = np.flatnonzero(ids == tokenizer.mask_id)
+    if loaded.head == "pretraining" and len(places):
+        table = loaded.encoder.embeddings.word_embeddings
+        scores = loaded.model.masked_lm(outputs["sequence_output"], table)[0]
+        shares = ops.convert_to_numpy(ops.softmax(scores[:, : len(tokenizer.vocab)]))
+        for place in places:
+            best = np.argsort(-shares[place], kind="stable")[:_WORDS]
+            found["candidates"][str(place)] = [
+                {"word": tokenizer.vocab[i], "probability": float(shares[place, i])} for i in best
+            ]
+    return found
