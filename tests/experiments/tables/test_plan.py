@@ -49,7 +49,7 @@ def test_the_quickstart_is_table5_without_the_bilstm():
 
 
 def test_unknown_scale_lists_the_valid_ones():
-    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke, quickstart"):
+    with pytest.raises(UserError, match="valid: paper, gpu, night, cpu, smoke, quickstart"):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
         load_config("table1:huge")
