@@ -125,7 +125,7 @@ def test_model_folders_keep_the_rules(tmp_path, config):
     path.write_text(json.dumps(before))  # a folder of before there were such rules
     assert model_folder.load(tmp_path / "model").tokenizer.rules == (True, None, True)
     path.write_text(json.dumps(stored | {"strip_accents": "no"}))
-    with pytest.raises(UserError, match="strip_accents must be true or false, not 'no'"):
+    with pytest.raises(UserError, match="strip_accents must be true or false, not .no"):
         model_folder.load(tmp_path / "model")
 
 
