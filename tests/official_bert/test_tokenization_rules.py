@@ -120,11 +120,12 @@ def test_model_folders_keep_the_rules(tmp_path, config):
     assert model_folder.load(tmp_path / "model").tokenizer.rules == (True, False, False)
     path = tmp_path / "model" / "model.json"
     stored = json.loads(path.read_text())
+    del stored["checksums"]  # the file is changed by hand
     before = {k: v for k, v in stored.items() if k not in reference.Rules._fields[1:]}
     path.write_text(json.dumps(before))  # a folder of before there were such rules
     assert model_folder.load(tmp_path / "model").tokenizer.rules == (True, None, True)
     path.write_text(json.dumps(stored | {"strip_accents": "no"}))
-    with pytest.raises(UserError, match="strip_accents must be true or false, not 'no'"):
+    with pytest.raises(UserError, match="strip_accents must be true or false, not .no"):
         model_folder.load(tmp_path / "model")
 
 
