@@ -4,7 +4,7 @@ import pytest
 
 from tests import fuzz
 
-EXAMPLES = {"model_folder": 8, "huggingface": 8, "google": 8, "keras_hub": 4, "checkpoint": 40,
+EXAMPLES = {"model_folder": 5, "huggingface": 6, "google": 5, "keras_hub": 3, "checkpoint": 40,
             "records": 40, "vocabulary": 60, "configuration": 150, "server": 80}  # fmt: skip
 
 

@@ -69,8 +69,8 @@ class Checkpoints:
         """(arrays, state) of one checkpoint; raises UserError, or anything, if it is damaged."""
         path = self._path(step)
         state = read_json(path / _STATE, finite=False)
-        integrity.check_folder(path, _STATE, state)
-        state.pop(integrity.CHECKSUMS, None)
+        integrity.check_folder(path, _STATE, state, required=True)
+        state.pop(integrity.CHECKSUMS)
         with np.load(path / "arrays.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         return arrays, state

@@ -36,8 +36,13 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
     return {**fields, CHECKSUMS: {**checksums, name: _checksum_of(fields)}}
 
 
-def check_folder(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> None:
+def check_folder(
+    folder: str | os.PathLike, name: str, fields: dict[str, Any], required: bool = False
+) -> None:
     """Compares a folder with the checksums in its file `name`, whose contents are `fields`.
+
+    Args:
+      required: whether a folder without checksums is an error, or only gets a warning.
 
     Raises:
       UserError: a file differs; the message names it.
@@ -45,6 +50,8 @@ def check_folder(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -
     folder = Path(folder)
     fields = dict(fields)
     checksums = fields.pop(CHECKSUMS, None)
+    if checksums is None and required:
+        raise UserError(f"{folder / name} has no {CHECKSUMS}; an earlier version wrote it")
     if checksums is None:
         warnings.warn(
             f"{folder / name} has no {CHECKSUMS}: damage of this folder would not be noticed; "
