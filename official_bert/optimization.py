@@ -34,6 +34,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
       peak: the learning rate at the end of the warm-up.
       warmup_steps: steps of the warm-up; at step 0 the rate is 0.
       total_steps: steps after which the rate stays 0.
+
+    >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100)
+    >>> [round(float(rate(step)), 7) for step in (0, 5, 50, 100)]
+    [0.0, 5e-05, 5e-05, 0.0]
     """
 
     def __init__(self, peak: float, warmup_steps: int, total_steps: int):

@@ -1,0 +1,58 @@
+"""What the documentation shows, runs: docstrings, docs/library.md, the notebooks."""
+
+import doctest
+import importlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import official_bert as ob
+from official_bert.checkpoints.huggingface import export_huggingface
+
+DOCS = Path(__file__).parents[1] / "docs"
+MODULES = [
+    "official_bert.config",
+    "official_bert.encoder",
+    "official_bert.heads",
+    "official_bert.optimization",
+    "official_bert.tokenization.tokenizer",
+]
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.!?"]
+VOCAB += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """The models that the documents name, tiny ones, in the working folder."""
+    config = ob.BertConfig(len(VOCAB), 8, 2, 2, 16, max_position_embeddings=64)
+    tokenizer = ob.BertTokenizer(VOCAB)
+    encoder = ob.BertEncoder(config, seed=0)
+    export_huggingface(tmp_path / "bert-base-uncased", ob.BertPretrainer(encoder), tokenizer)
+    export_huggingface(tmp_path / "all-MiniLM-L6-v2", encoder, tokenizer)
+    spam = ob.BertClassifier(encoder, 2)
+    ob.save(tmp_path / "runs" / "spam" / "model", spam, tokenizer, {"labels": ["ham", "spam"]})
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings(module):
+    failed, tried = doctest.testmod(importlib.import_module(module))
+    assert tried and not failed
+
+
+@pytest.mark.parametrize(
+    "name", ["library.md", "notebooks/sentence_similarity.ipynb", "notebooks/own_model.ipynb"]
+)
+def test_documents(name, folders):
+    text = (DOCS / name).read_text(encoding="utf-8")
+    if name.endswith(".ipynb"):
+        cells = json.loads(text)["cells"]
+        blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    else:
+        blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= 4
+    names = {"__name__": "__main__"}
+    for number, block in enumerate(blocks):
+        exec(compile(block, f"{name} block {number}", "exec"), names)
