@@ -192,11 +192,5 @@ def _json_rows(path: str):
 def _json_array(path: str):
     """The objects of one array; their numbers, counted from 1, stand for lines."""
     text = "\n".join(line for _, line in read_lines(path))
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = f" line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = getattr(error, "msg", error)
-        raise UserError(f"{path}{line}: not valid JSON ({reason})") from None
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(parse_json(text, path, list), 1):
         yield number, json_object(json.dumps(row), f"{path} object {number}")
