@@ -47,7 +47,6 @@ def main(_):
         raise UserError(f"--config gives a {type(config).__name__}; finetune needs FinetuneConfig")
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
-    commands.import_tensorflow()
     if flags.FLAGS.search:
         from experiments.training import search as grid_search
 

@@ -185,6 +185,41 @@ class BertAdamW(keras.optimizers.Optimizer):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
 
 
+@keras.saving.register_keras_serializable("official_bert")
+class BertLamb(BertAdamW):
+    """LAMB (You et al. 2020, "Large batch optimization for deep learning", Algorithm 2).
+
+    For each variable w, with m and v the moments corrected for their bias as in Adam:
+
+        r <- m / (sqrt(v) + epsilon) + weight_decay w
+        w <- w - lr (|w| / |r|) r
+
+    The factor |w| / |r| is 1 where either norm is 0, and for the variables named in `NOT_DECAYED`,
+    as in the code that trained ALBERT.
+    """
+
+    def update_step(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        m, v = self.first_moments[index], self.second_moments[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype) * self.rate_factors[index]
+        self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
+        self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
+        first = m / (1 - ops.power(self.beta_1, step))
+        second = v / (1 - ops.power(self.beta_2, step))
+        update = first / (ops.sqrt(second) + self.epsilon) + self.decays[index] * variable
+        if variable.name not in NOT_DECAYED:
+            norms = ops.norm(ops.ravel(variable)), ops.norm(ops.ravel(update))
+            both = ops.logical_and(norms[0] > 0, norms[1] > 0)
+            safe = ops.where(both, norms[1], ops.ones_like(norms[1]))
+            rate = rate * ops.where(both, norms[0] / safe, ops.ones_like(safe))
+        self.assign_sub(variable, rate * update)
+
+
+OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb}
+
+
 def rate_factors(paths: list[str], layer_decay: float) -> list[float]:
     """What the learning rate of each variable is multiplied by, from the variables' paths.
 

@@ -26,6 +26,12 @@ _USUAL_COLUMNS = (
 )
 
 
+_COLUMNS_HINT = (
+    " (set task_options text_column, text_b_column or label_column: "
+    "--config.task_options.label_column=NAME)"
+)
+
+
 class TextClassification(SequenceClassification):
     """Named columns in, labels out."""
 
@@ -98,6 +104,19 @@ class TextClassification(SequenceClassification):
     def input_fields(self) -> tuple[str, ...]:
         return self.text_columns or self._find_text_columns(self.files.source("train")[0])
 
+    def check_files(self) -> None:
+        for split in ("train", "dev"):
+            if split == "dev" and self.dev_from_train:
+                continue
+            path = self.files.source(split)[0]
+            there = reading.column_names(path)
+            columns = (*(self.text_columns or self._find_text_columns(path)), self.label_column)
+            if missing := [name for name in columns if name not in there]:
+                raise UserError(
+                    f"{path}: no column {', '.join(missing)}; the columns are {', '.join(there)}"
+                    + _COLUMNS_HINT
+                )
+
     def settings(self) -> dict:
         columns = (*self.input_fields, "")
         return {
@@ -142,9 +161,7 @@ class TextClassification(SequenceClassification):
 
     def _rows(self, path: str, columns, has_labels: bool):
         needed = (*columns, self.label_column) if has_labels else columns
-        return reading.read_table(
-            path, needed, what_to_do=" (set text_column, text_b_column or label_column)"
-        )
+        return reading.read_table(path, needed, what_to_do=_COLUMNS_HINT)
 
     def _find_text_columns(self, path: str) -> tuple[str, ...]:
         there = reading.column_names(path)
@@ -152,7 +169,8 @@ class TextClassification(SequenceClassification):
             if set(columns) <= set(there):
                 return columns
         raise UserError(
-            f"{path}: which column is the text? Set text_column (and text_b_column for pairs); "
+            f"{path}: which column is the text? Set task_options text_column "
+            "(--config.task_options.text_column=, and text_b_column for pairs); "
             f"the columns are {', '.join(there)}"
         )
 

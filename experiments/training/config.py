@@ -65,6 +65,8 @@ class PretrainConfig:
     left_to_right_fraction: float = 1.0
     seed: int = 12345
     init_from: str = ""  # model folder, imported checkpoint or preset to go on from; bert="": its
+    # "adamw", the paper's, or "lamb" for batches of thousands.
+    optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999
@@ -90,6 +92,7 @@ class PretrainConfig:
         _check_choice(self, "distribute", DISTRIBUTE)
         _check_choice(self, "precision", PRECISION)
         _check_choice(self, "output_bias", ("zeros", "unigram"))
+        _check_choice(self, "optimizer", ("adamw", "lamb"))
         _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")

@@ -5,9 +5,12 @@ without loading TensorFlow.
 """
 
 import contextlib
+import os
 import sys
 
+from data_prep.tasks import TASKS, get_task
 from experiments.training.run_folder import RunFolder
+from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.locks import exclusive
 
@@ -55,6 +58,8 @@ def finetune(config, workdir, progress=True, overwrite=False):
     _check_finetune(config)
 
     def start(folder):
+        _check_files(config)
+        commands.import_tensorflow()
         from experiments.training import finetune_run
 
         return finetune_run.run(config, folder, progress)
@@ -80,8 +85,6 @@ def _continue(config, workdir, progress, overwrite, start):
 
 def _check_finetune(config):
     if not config.task:
-        from data_prep.tasks import TASKS
-
         raise UserError(f"configuration: task is empty; choose one of {', '.join(TASKS)}")
     if not config.model and not config.vocab:
         raise UserError(
@@ -92,3 +95,20 @@ def _check_finetune(config):
         raise UserError("configuration: keep_best needs eval_every, the steps between evaluations")
     if config.patience and not config.eval_every:
         raise UserError("configuration: patience needs eval_every, the steps between evaluations")
+
+
+def _check_files(config):
+    """Raises UserError for files and options that can be seen to be wrong without TensorFlow."""
+    try:
+        task = get_task(config.task, config.data_dir, **config.task_options)
+    except UserError as error:
+        raise UserError(f"--config.task, --config.task_options: {error}") from None
+    if "://" not in config.data_dir and config.data_dir and not os.path.exists(config.data_dir):
+        raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
+    if os.sep in config.model and "://" not in config.model and not _is_there(config.model):
+        raise UserError(f"--config.model={config.model}: no such folder or checkpoint")
+    task.check_files()
+
+
+def _is_there(path):
+    return os.path.exists(path) or os.path.exists(f"{path.removesuffix('.index')}.index")

@@ -30,6 +30,7 @@ class StepOptions:
     accumulation: int = 1  # micro-batches a step
     jit_compile: bool = False
     fixed_shapes: bool = False  # False: one compiled function for all lengths
+    optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
     layer_decay: float = 1.0  # of the learning rate, see BertAdamW
     train_metrics: bool = False  # compute metric terms at the last step of each call
 

@@ -17,7 +17,7 @@ from experiments.training import distribution, evaluation
 from experiments.training.checkpointing import check_arrays
 from experiments.training.train_step import TrainStep
 from official_bert.errors import UserError
-from official_bert.optimization import BertAdamW, WarmupLinearDecay
+from official_bert.optimization import OPTIMIZERS, WarmupLinearDecay
 
 # Trainers are kept for the next run in this process: the last one, and as many of those before it
 # as fit. Each holds a model and its optimiser, three times the weights.
@@ -55,7 +55,7 @@ class Trainer:
             if options.jit_compile:
                 _leave_cudnn(self.model)
             self._schedule = _AdjustableSchedule()
-            self.optimizer = BertAdamW(
+            self.optimizer = OPTIMIZERS[options.optimizer](
                 learning_rate=self._schedule,
                 weight_decay=options.weight_decay,
                 beta_2=options.beta_2,

@@ -172,8 +172,10 @@ def test_looking_inside(browser, tmp_path):
     """Tokens, lines between them, and what stands in the place of a token that is clicked."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    def texts(selector):
-        return [element.text for element in browser.find_elements("css selector", selector)]
+    def texts(selector):  # all at once: the page may draw anew in between
+        return browser.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector
+        )
 
     with serving("masked_words", tmp_path) as address:
         ask(browser, address, text="the cat sat")
@@ -186,7 +188,7 @@ def test_looking_inside(browser, tmp_path):
         assert texts("#head option") == ["all (mean)", "1", "2"] and texts("#layer option") == ["1"]
         browser.find_elements("css selector", "#lines text")[4].click()  # "cat" on the left
         wait.until(lambda _: texts("#lines text")[4] == "[MASK]")
-        assert "Token 2, hidden" in browser.find_element("id", "candidates").text
+        wait.until(lambda _: texts("#candidates p") == ["Token 2, hidden:"])
         assert len(texts("#candidates tr")) == 5
         assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 

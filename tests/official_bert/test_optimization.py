@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert import BertAdamW, BertClassifier, BertEncoder, WarmupLinearDecay
+from official_bert import BertAdamW, BertClassifier, BertEncoder, BertLamb, WarmupLinearDecay
 
 SHAPES = {"kernel": (7, 5), "bias": (5,), "gamma": (5,), "beta": (5,), "word_embeddings": (11, 3)}
 
@@ -56,6 +56,29 @@ def test_twenty_steps_equal_the_formula(method, clip):
     for name, variable in variables.items():
         np.testing.assert_allclose(variable.numpy(), expected[name], atol=1e-6)
     assert int(optimizer.iterations) == 20
+
+
+def test_lamb_equals_the_formula_of_its_paper():
+    weights, gradients = random_steps(6)
+    variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
+    optimizer = BertLamb(1e-2, clip_norm=None)
+    w = {name: value.astype("float64") for name, value in weights.items()}
+    m, v = ({name: np.zeros_like(value) for name, value in w.items()} for _ in range(2))
+    for step, part in enumerate(gradients, 1):
+        optimizer.apply_reduced([tf.constant(part[n]) for n in variables], list(variables.values()))
+        for name, gradient in part.items():
+            g = gradient.astype("float64")
+            m[name] = 0.9 * m[name] + 0.1 * g
+            v[name] = 0.999 * v[name] + 0.001 * g**2
+            update = m[name] / (1 - 0.9**step)
+            update = update / (np.sqrt(v[name] / (1 - 0.999**step)) + 1e-6)
+            ratio = 1.0
+            if name in ("kernel", "word_embeddings"):
+                update = update + 0.01 * w[name]
+                ratio = np.linalg.norm(w[name]) / np.linalg.norm(update)
+            w[name] = w[name] - 1e-2 * ratio * update
+    for name, variable in variables.items():
+        np.testing.assert_allclose(variable.numpy(), w[name], atol=2e-6)
 
 
 def test_plain_formula_and_fused_kernel_agree(monkeypatch):
