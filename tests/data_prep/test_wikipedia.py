@@ -16,6 +16,7 @@ from data_prep import wikipedia
 from data_prep.corpus import text_layout
 from data_prep.corpus.documents import documents
 from data_prep.corpus.text_files import text_lines
+from data_prep.jobs import storage
 from data_prep.sentences import split_sentences
 from data_prep.wikipedia import extract, read_pages
 from official_bert.errors import UserError
@@ -76,7 +77,7 @@ def test_corpus_sidecar_and_report(dump, tmp_path):
         "page: too short": 1,
         "page: disambiguation": 1,
     }
-    assert json.loads((tmp_path / "out" / "report.json").read_text()) == report
+    assert storage.read_json(str(tmp_path / "out" / "report.json")) == report
 
 
 def test_compressed_dumps_and_workers_give_the_same_bytes(dump, tmp_path, monkeypatch):

@@ -349,7 +349,9 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
         max_seq_length=32,
         task={"name": "conll2003", "options": {"label_piece": "last"}},
     )
-    served = ServedTagger(model, _in_graph(tuple(VOCAB), True), ServingSettings.of_model(model))
+    served = ServedTagger(
+        model, _in_graph(tuple(VOCAB), model.tokenizer.rules), ServingSettings.of_model(model)
+    )
     texts = ["good 19-year (here) the answering", "", "abc"]
     answer = {name: x.numpy().tolist() for name, x in served.answer_texts(text=texts).items()}
     words = [[word.decode() for word in row if word] for row in answer["words"]]
