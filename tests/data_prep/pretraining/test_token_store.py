@@ -169,7 +169,7 @@ def test_cuts_balance_tokens_and_leave_two_documents():
 def test_tasks_stay_small_however_many_the_inputs(tmp_path, vocab, monkeypatch):
     """Tasks that carried the inputs, or slices of all chunks, filled memory and job graph."""
     monkeypatch.setattr(token_store, "_TASK_BYTES", 100)
-    paths = [write_corpus(tmp_path / f"{s}.txt", documents=4, seed=s) for s in range(40)]
+    paths = [write_corpus(tmp_path / f"{s}.txt", documents=4, seed=s) for s in range(20)]
     sizes = {}
 
     class Measuring(LocalWorkers):
