@@ -484,6 +484,21 @@ def test_files_that_are_damaged_within_a_run_are_found(tmp_path, vocab, monkeypa
         make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
 
 
+@pytest.mark.parametrize("name", ["chunk-slices", "chunk-slices.json"])
+def test_a_damaged_table_of_slices_is_found(tmp_path, vocab, monkeypatch, name):
+    assemble = token_store.assemble
+
+    def damages(task):
+        path = Path(task["slices"][0]).with_name(name)
+        damage(path, path.stat().st_size // 2)
+        return assemble(task)
+
+    monkeypatch.setattr(token_store, "assemble", damages)
+    with pytest.raises(UserError, match=f"{name} is damaged"):
+        path = write_corpus(tmp_path / "a.txt", documents=40)
+        make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
+
+
 def dies(task):
     raise KeyboardInterrupt
 
