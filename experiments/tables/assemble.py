@@ -24,7 +24,7 @@ from experiments.tables.verdicts import (
 )
 from experiments.training import example_scores
 from experiments.training.config import resolve_bert
-from experiments.training.flops import parameters
+from official_bert.checkpoints.integrity import encoder_parameters
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax")
 
@@ -204,7 +204,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
                 "heads": bert.num_attention_heads,
                 "vocabulary": bert.vocab_size,
                 "direction": bert.attention_direction,
-                "parameters": parameters(bert),
+                "parameters": encoder_parameters(bert),
             }
         models.append(facts)
     records = {

@@ -9,10 +9,10 @@ from experiments.training.config import FinetuneConfig, PretrainConfig, from_dic
 from experiments.training.flops import (
     encoder_flops,
     finetune_flops,
-    parameters,
     pretrain_flops,
     training_flops,
 )
+from official_bert.checkpoints.integrity import encoder_parameters
 
 # Used where nothing was measured: two cores, small matrices.
 DEFAULT_FLOPS_PER_SECOND = 3e10
@@ -34,7 +34,7 @@ def windows(config: FinetuneConfig) -> float:
 
 def checkpoint_bytes(bert) -> int:
     """Weights and both Adam moments in float32."""
-    return 12 * parameters(bert)
+    return 12 * encoder_parameters(bert)
 
 
 def seconds(flops: float, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
@@ -130,12 +130,12 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
             config = from_dict(PretrainConfig, cell.config)
             bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
             flops = pretrain_flops(config, positions)
-            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
+            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * encoder_parameters(bert)
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
             flops = finetune_flops(config, bert, train, dev)
-            size = 4 * parameters(bert) * config.save_model + 1e5
+            size = 4 * encoder_parameters(bert) * config.save_model + 1e5
         rate = DEFAULT_FLOPS_PER_SECOND
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)

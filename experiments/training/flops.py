@@ -75,11 +75,3 @@ def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_exampl
     if config.features:
         one = bilstm_flops(bert, config.features, config.feature_width, config.max_seq_length)
     return one * (3 * config.num_train_epochs * train_examples + dev_examples)
-
-
-def parameters(bert) -> int:
-    """Weights of encoder and pooler."""
-    H, I = bert.hidden_size, bert.intermediate_size
-    tables = (bert.vocab_size + bert.max_position_embeddings + bert.type_vocab_size) * H + 2 * H
-    layer = 4 * (H * H + H) + (H * I + I) + (I * H + H) + 4 * H
-    return tables + bert.num_hidden_layers * layer + H * H + H
