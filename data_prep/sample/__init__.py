@@ -1,4 +1,4 @@
-"""The embedded sample: a small corpus and three small tasks, so that everything runs offline.
+"""The embedded sample: a small corpus and four small tasks, so that everything runs offline.
 
 What it holds, how it was made and under which licences: README.md and LICENSES.md beside this file.
 """
@@ -28,7 +28,8 @@ def task_dir(name: str) -> str:
 
     "sms_spam": train.tsv and dev.tsv with the columns text, label (ham, spam);
     "snli": train.tsv and dev.tsv with premise, hypothesis, label (entailment, neutral,
-    contradiction); "squad": train-v1.1.json and dev-v1.1.json in SQuAD's format.
+    contradiction); "squad": train-v1.1.json and dev-v1.1.json in SQuAD's format; "names": train.txt
+    and valid.txt in CoNLL-2003's format, names in text.
 
     Raises:
       UserError: there is no such task.

@@ -60,6 +60,16 @@ def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict)
     return columns
 
 
+def cloze(records: str, examples: int) -> Column:
+    """Held-out pieces of those records, of so many examples, filled in without fine-tuning."""
+    return Column(
+        "cloze",
+        metric="cloze_accuracy",
+        cloze=Cloze(records, examples),
+        note="held-out pieces that the masked model sees as [MASK], without fine-tuning",
+    )
+
+
 def ner(finetune: FinetuneConfig, seeds: tuple[int, ...], length: int, **changes) -> Column:
     config = dataclasses.replace(
         finetune, task="conll2003", data_dir="conll2003", max_seq_length=length, **changes
@@ -113,12 +123,7 @@ def two_core_columns(
             note="a part of Quora's pairs",
         ),
         "NER": ner(CPU_FINETUNE, (1, 2), length=64),
-        "cloze": Column(
-            "cloze",
-            metric="cloze_accuracy",
-            cloze=Cloze("length 64", 4096),
-            note="held-out pieces that the masked model sees as [MASK], without fine-tuning",
-        ),
+        "cloze": cloze("length 64", 4096),
         **{label: _tags(label, column) for label, column in TAGS.items()},
     }
     for name, limit in limits.items():
@@ -135,8 +140,11 @@ def two_core_columns(
 TAGS = {"entities": "entities", "chunks": "chunks", "part of speech": "part_of_speech"}
 
 
+LAST_PIECE = {"label_piece": "last", "context": "sentence"}
+
+
 def _tags(label: str, column: str) -> Column:
-    options = {"column": column, "label_piece": "last", "context": "sentence"}
+    options = {"column": column} | LAST_PIECE
     config = dataclasses.replace(
         CPU_FINETUNE, task="conll2003", data_dir="conll2003", task_options=options
     )

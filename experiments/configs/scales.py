@@ -16,6 +16,8 @@ import os
 
 from experiments.configs.columns import (
     CPU_FINETUNE,
+    LAST_PIECE,
+    cloze,
     columns_for,
     local_columns,
     ner,
@@ -313,10 +315,16 @@ def _smoke() -> Scale:
                 "SQuAD", "squad_v1.1", "squad", "f1", "SQuAD", "F1 on an excerpt",
                 task_options={"doc_stride": 16, "max_query_length": 24},
             ),
-            "NER": ner(
-                finetune, (1,), length=64, train_batch_size=16, num_train_epochs=4.0,
-                max_train_examples=3000, max_dev_examples=900,
+            "NER": column(
+                "NER", "conll2003", "names", "f1", "", "names of the sample in place of CoNLL-2003",
+                num_train_epochs=2.0, max_dev_examples=500,
             ),
+            "names": column(
+                "names", "conll2003", "names", "f1", "",
+                "words of Wikipedia that the text, read in lower case, wrote with a capital",
+                task_options=LAST_PIECE,
+            ),
+            "cloze": cloze("length 64", 1024),
         },
         notes=("a test of the machinery: scores at this scale mean little",),
         left_to_right_fraction=0.3,

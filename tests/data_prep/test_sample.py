@@ -10,6 +10,7 @@ import pytest
 
 from data_prep import sample
 from data_prep.corpus.documents import documents
+from data_prep.tasks.conll import Conll
 from official_bert.errors import UserError
 
 
@@ -81,15 +82,32 @@ def test_snli_and_spam():
     assert not {row["text"] for row in spam["train"]} & {row["text"] for row in spam["dev"]}
 
 
+def test_names():
+    names = Conll(sample.task_dir("names"), context="sentence")
+    documents = {split: names.examples(split) for split in ("train", "dev")}
+    sentences = {
+        split: [s for document in found for s in document.sentences]
+        for split, found in documents.items()
+    }
+    assert {split: len(found) for split, found in sentences.items()} == {"train": 2976, "dev": 997}
+    assert not set(sentences["train"]) & set(sentences["dev"])
+    assert names.labels == ["O", "B-NAME", "I-NAME"]
+    for document in documents["dev"]:
+        for words, tags in zip(document.sentences, document.tags, strict=True):
+            capital = [w[0].isupper() and w != "I" and len(w) > 1 for w in words[1:]]
+            assert [tag != "O" for tag in tags] == [False, *capital]
+
+
 def test_it_is_small_and_licensed():
     folder = Path(sample.__file__).parent
     files = [
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in str(path)
     ]
-    assert sum(path.stat().st_size for path in files) < 6_000_000
+    assert sum(path.stat().st_size for path in files) < 6_500_000
     licences = (folder / "LICENSES.md").read_text("utf-8")
-    for part in ["wikipedia.txt.gz", "squad_train_passages", "tasks/snli/", "tasks/sms_spam/"]:
+    tasks = [f"tasks/{name}/" for name in sample.task_names()]
+    for part in ["wikipedia.txt.gz", "squad_train_passages", *tasks]:
         assert part in licences
-    assert sample.task_names() == ["sms_spam", "snli", "squad"]
-    with pytest.raises(UserError, match=r"no task 'mnli'; it has sms_spam, snli, squad"):
+    assert sample.task_names() == ["names", "sms_spam", "snli", "squad"]
+    with pytest.raises(UserError, match=r"no task 'mnli'; it has names, sms_spam, snli, squad"):
         sample.task_dir("mnli")

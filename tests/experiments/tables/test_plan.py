@@ -42,10 +42,10 @@ def test_the_quickstart_is_table5_without_the_bilstm():
     assert {r.label for r in smoke.rows} - {r.label for r in quick.rows} == {
         "LTR & No NSP + BiLSTM"
     }
-    assert {c.name for c in smoke.claims} - {c.name for c in quick.claims} == {
-        "BiLSTM, SQuAD",
-        "BiLSTM, GLUE",
-        "BiLSTM, far worse",
+    left_out = {c.name for c in smoke.claims} - {c.name for c in quick.claims}
+    assert left_out == {
+        *("BiLSTM, SQuAD", "BiLSTM, GLUE", "BiLSTM, far worse", "BiLSTM, tags"),
+        "large drops",  # on SQuAD
     }
 
 
@@ -157,7 +157,7 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
     assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
     row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
     assert "pending" in row and "TFLOP" in row
-    assert "20 cells; still to do" in text
+    assert "28 cells; still to do" in text
     assert not any(tmp_path.iterdir())
 
 
