@@ -47,14 +47,12 @@ def read_json(
         something else. The message starts with the path.
     """
     try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # looked at first: to open a pipe would wait
+            raise UserError(f"{path}: is no file")
+        if status.st_size > most_bytes:
+            raise UserError(f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read")
         with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise UserError(f"{path}: is no file")
-            if status.st_size > most_bytes:
-                raise UserError(
-                    f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read"
-                )
             content = file.read()
     except OSError as error:
         told = f"{path}: cannot be read ({error.strerror})"

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,10 +85,13 @@ def test_files_that_cannot_be_read(tmp_path):
         UserError, match=r"absent.json: cannot be read \(No such file.*; look there"
     ):
         read_json(tmp_path / "absent.json", missing="look there")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is no file"):
         read_json(tmp_path)
     with pytest.raises(UserError, match="is no file"):
         read_json("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.json")  # whose opening would wait for a writer
+    with pytest.raises(UserError, match="pipe.json: is no file"):
+        read_json(tmp_path / "pipe.json")
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)

@@ -160,6 +160,8 @@ def check_fit(records, source, bert, tokenizer):
             f"{tokenizer.vocab_size}; make the records again with it"
         )
     made = records.manifest.get("options")
+    if made is not None and not isinstance(made, dict):
+        raise UserError(f"{source}: options in its manifest.json must be a JSON object")
     for name, usual in tokenizer.rules._field_defaults.items() if made else ():
         theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
         if theirs != ours:
