@@ -36,7 +36,8 @@ _TURN = 3.0  # seconds
 _refused = 0
 _NAMES = st.sampled_from(
     ["head", "labels", "num_labels", "hidden_size", "vocab_size", "shards", "file", "model",
-     "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label"]
+     "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label",
+     "\ud800", "a\udfff"]
 )  # fmt: skip
 _NUMBERS = st.one_of(
     st.integers(-3, 300),

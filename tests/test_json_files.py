@@ -99,6 +99,12 @@ def test_files_that_cannot_be_read(tmp_path):
         read_json(path)
 
 
+def test_half_a_character_becomes_one_that_can_be_written(tmp_path):
+    path = tmp_path / "file.json"
+    path.write_text(r'{"a": ["\ud800b", "\uDFFF", "\ud83d\ude00"], "\ud800": 1}')
+    assert read_json(path) == {"a": ["\ufffdb", "\ufffd", "\U0001f600"], "\ufffd": 1}
+
+
 def test_fields():
     fields = {"n": 3, "b": True, "s": ["a", 4], "x": 1.5}
     assert field(fields, "n", int, "f") == 3 and field(fields, "x", (int, float), "f") == 1.5
