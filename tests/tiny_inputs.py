@@ -3,8 +3,10 @@
 Each is made on the first call, in one temporary folder.
 """
 
+import atexit
 import functools
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -15,8 +17,10 @@ VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 
 @functools.cache
 def folder() -> Path:
-    """Where all of them are."""
-    return Path(tempfile.mkdtemp(prefix="fuzz-"))
+    """Where all of them are, until the process ends."""
+    path = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 @functools.cache
