@@ -153,15 +153,34 @@ def _file_reader(records):
     from data_prep.jobs import storage
     from data_prep.pretraining.record_files import read_records
 
+    def read(path):
+        return tf.data.TFRecordDataset(path, records.compression, buffer_size=1 << 20)
+
     if storage.read_by_tensorflow(records.files[0]):
-        return lambda path: tf.data.TFRecordDataset(
-            path, compression_type=records.compression, buffer_size=1 << 20
-        )
+        if records.compression or storage.is_remote(records.files[0]):
+            return read
+        return lambda path: read(tf.ensure_shape(_checked(path), []))
     return lambda path: tf.data.Dataset.from_generator(
         lambda name: read_records(name.decode(), records.compression),
         output_signature=tf.TensorSpec([], tf.string),
         args=(path,),
     )
+
+
+def _checked(path):
+    """The same path, in a graph, once it is known that TensorFlow's reader can be let loose."""
+    import tensorflow as tf
+
+    from data_prep.pretraining.record_files import check_lengths
+
+    def check(name):
+        try:
+            check_lengths(name.decode())
+        except UserError as error:
+            raise ValueError(str(error)) from None  # as TensorFlow's own of a damaged record
+        return name
+
+    return tf.numpy_function(check, [path], tf.string, stateful=False)
 
 
 def _parser(records):

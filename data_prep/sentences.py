@@ -28,7 +28,7 @@ from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
@@ -104,7 +104,8 @@ def split_files(
 
     Raises:
       UserError: an unknown layout or none where the text shows none, inputs as `expand_inputs`,
-        `output` made with other options (unless `overwrite`), or nothing in any file.
+        `output` made with other options (unless `overwrite`) or in use by another process, or
+        nothing in any file.
     """
     paths = _expand(inputs)
     layout = sources.find_layout(paths, layout, text_field)
@@ -122,29 +123,30 @@ def split_files(
     options |= {"text_field": text_field} if text_field else {}
     options |= {"invalid_utf8": invalid_utf8} if invalid_utf8 != "error" else {}
     record = os.path.join(output, "sentences.json")
-    before = None if overwrite else earlier(record, options, output, "options")
-    done = before["files"] if before else {}
-    # Entries of files that are no input of this call stay, like the files themselves.
-    entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
-    for name, source in targets.items():
-        state = _input_state(source)
-        entry = done.get(name)
-        if entry and entry["input"] == state and storage.exists(os.path.join(output, name)):
-            entries[name] = entry
-        else:
-            todo[name] = (source, state)
-
     arguments = (layout, language, title_lines, section_titles, text_field, invalid_utf8)
-    last_saved = 0.0
-    try:
-        for name, counts in _run(todo, output, arguments, num_workers, progress, len(entries)):
-            entries[name] = {"input": todo[name][1], **counts}
-            if time.monotonic() - last_saved > 2:
+    with locked(output):
+        before = None if overwrite else earlier(record, options, output, "options")
+        done = before["files"] if before else {}
+        # Entries of files that are no input of this call stay, like the files themselves.
+        entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
+        for name, source in targets.items():
+            state = _input_state(source)
+            entry = done.get(name)
+            if entry and entry["input"] == state and storage.exists(os.path.join(output, name)):
+                entries[name] = entry
+            else:
+                todo[name] = (source, state)
+
+        last_saved = 0.0
+        try:
+            for name, counts in _run(todo, output, arguments, num_workers, progress, len(entries)):
+                entries[name] = {"input": todo[name][1], **counts}
+                if time.monotonic() - last_saved > 2:
+                    _save(record, options, entries)
+                    last_saved = time.monotonic()
+        finally:
+            if entries:
                 _save(record, options, entries)
-                last_saved = time.monotonic()
-    finally:
-        if entries:
-            _save(record, options, entries)
     if not any(entries[name]["sentences"] for name in targets):
         raise UserError(
             f"no sentence found in {len(paths)} files with --documents={layout}; "

@@ -31,7 +31,7 @@ from data_prep.corpus import wikitext
 from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.corpus.text_files import DamagedFile, open_bytes
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
@@ -121,7 +121,8 @@ def extract(
       The report: {"options", "pages", "articles", "sentences", "characters", "files", "dropped"}.
 
     Raises:
-      UserError: as `read_pages`, or `output` was made with other options (unless `overwrite`).
+      UserError: as `read_pages`, or `output` was made with other options (unless `overwrite`) or is
+        in use by another process.
     """
     output = str(output)
     options = {
@@ -130,18 +131,19 @@ def extract(
         "min_characters": min_characters,
         "megabytes_per_file": megabytes_per_file,
     }
-    report = _begin_or_continue(output, options, overwrite)
-    if report["finished"]:
-        return report
-    # What an earlier run had finished is read over, which costs little.
-    pages = itertools.islice(read_pages(dump), report["pages"], None)
-    work = functools.partial(_extract_batch, language=language, min_characters=min_characters)
-    with Processes(num_workers) as processes:
-        documents = processes.map(work, _batches(pages))
-        for batch in _files(documents, megabytes_per_file * 1e6, report["pages"], progress):
-            _write(output, report, *batch)
-    report["finished"] = True
-    storage.write_json(_report_path(output), report)
+    with locked(output):
+        report = _begin_or_continue(output, options, overwrite)
+        if report["finished"]:
+            return report
+        # What an earlier run had finished is read over, which costs little.
+        pages = itertools.islice(read_pages(dump), report["pages"], None)
+        work = functools.partial(_extract_batch, language=language, min_characters=min_characters)
+        with Processes(num_workers) as processes:
+            documents = processes.map(work, _batches(pages))
+            for batch in _files(documents, megabytes_per_file * 1e6, report["pages"], progress):
+                _write(output, report, *batch)
+        report["finished"] = True
+        storage.write_json(_report_path(output), report)
     if not report["articles"]:
         raise UserError(
             f"{dump}: no article with at least {min_characters} characters of text among "

@@ -7,10 +7,10 @@ writes report.html, report.md and plots/, for instance after a change of the tem
 
 from pathlib import Path
 
+from data_prep.jobs import storage
 from experiments.tables import report
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.json_files import read_json
 
 
 def main(_):
@@ -22,7 +22,7 @@ def main(_):
     path = Path(folder) / "results.json"
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
-    results = read_json(path, most_bytes=1_000_000_000, finite=False)
+    results = storage.read_json(path, finite=False)
     print(report.text(results))
     for name, written in report.write(results, folder).items():
         print(f"{name}: {written}")

@@ -38,7 +38,7 @@ def add_explanations(app, loaded) -> None:
     import flask
 
     from official_bert.serving.explanation import explain
-    from official_bert.serving.rest import RequestError
+    from official_bert.serving.rest import RequestError, json_body
 
     config = loaded and loaded.config
 
@@ -50,7 +50,7 @@ def add_explanations(app, loaded) -> None:
 
     @app.post("/explain")
     def look():
-        asked = flask.request.get_json(force=True, silent=True)
+        asked = json_body(flask.request)
         asked = asked if isinstance(asked, dict) else {}
         text, layer, mask = asked.get("text"), asked.get("layer", 0), asked.get("mask")
         if loaded is None or not isinstance(text, str) or not text.strip():

@@ -8,6 +8,7 @@ says which file and, with `field`, which field is wrong.
 import json
 import math
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from official_bert.errors import UserError
 
 MOST_BYTES = 64_000_000
 MOST_DEPTH = 64
+_HALVES = re.compile("[\ud800-\udfff]")
 _KINDS = {
     dict: "a JSON object",
     list: "a list",
@@ -33,7 +35,7 @@ def read_json(
     finite: bool = True,
     missing: str = "",
 ) -> Any:
-    """The contents of a JSON file.
+    """The contents of a JSON file; halves of surrogate pairs become U+FFFD.
 
     Args:
       path: the file.
@@ -47,19 +49,18 @@ def read_json(
         something else. The message starts with the path.
     """
     try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # looked at first: to open a pipe would wait
+            raise UserError(f"{path}: is no file")
+        if status.st_size > most_bytes:
+            raise UserError(f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read")
         with open(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise UserError(f"{path}: is no file")
-            if status.st_size > most_bytes:
-                raise UserError(
-                    f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read"
-                )
             content = file.read()
     except OSError as error:
         told = f"{path}: cannot be read ({error.strerror})"
         raise UserError(f"{told}; {missing}" if missing else told) from error
-    return parse_json(content, str(path), kind, finite)
+    value = parse_json(content, str(path), kind, finite)
+    return whole_characters(value, content.decode("utf-8-sig"))
 
 
 def parse_json(
@@ -87,6 +88,13 @@ def parse_json(
     if kind is not None and not isinstance(value, kind):
         raise UserError(f"{where}: expected {_KINDS[kind]}, not {shorten(value)}")
     return value
+
+
+def whole_characters(value: Any, text: str) -> Any:
+    """`value`, parsed of `text`, with U+FFFD for halves of surrogate pairs: no file holds them."""
+    if "\\ud" not in text and "\\uD" not in text:  # the escape is the only way to one
+        return value
+    return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 def field(

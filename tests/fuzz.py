@@ -1,6 +1,7 @@
 """Feeds every loader and the server with damaged and made-up input, for as long as one likes.
 
     python -m tests.fuzz --minutes=10        # all targets in turn; --target=huggingface for one
+    python -m tests.fuzz --flips             # single bits instead, counted by outcome: tests.flips
 
 Each target is a function of hypothesis's `data`. It may refuse its input with a UserError (the
 server: with a status below 500) and must do nothing else: another exception is a finding, which
@@ -19,6 +20,7 @@ import tempfile
 import time
 import types
 import warnings
+from collections import Counter
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -28,11 +30,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from official_bert.errors import UserError
+from tests import tiny_inputs
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+_TURN = 3.0  # seconds
+_refused = 0
 _NAMES = st.sampled_from(
     ["head", "labels", "num_labels", "hidden_size", "vocab_size", "shards", "file", "model",
-     "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label"]
+     "vocab", "instances", "inputs", "signature_name", "text", "b64", "checksums", "id2label",
+     "\ud800", "a\udfff"]
 )  # fmt: skip
 _NUMBERS = st.one_of(
     st.integers(-3, 300),
@@ -91,11 +96,22 @@ def _replaced(data, value):
 
 
 @contextlib.contextmanager
-def _damaged_copy(data, folder: Path, names: list[str] | None = None):
-    """A copy of a folder in which one file is changed, and its name."""
+def _damaged_copy(
+    data, folder: Path, names: list[str] | None = None, drop: tuple[str, str] | None = None
+):
+    """A copy of a folder in which one file is changed, and its name.
+
+    Args:
+      names: the files that may be changed; None for all.
+      drop: a JSON file and its field of checksums, to be left out: a stranger's are right.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "copy"
         shutil.copytree(folder, copy)
+        if drop:
+            fields = json.loads((copy / drop[0]).read_text())
+            del fields[drop[1]]
+            (copy / drop[0]).write_text(json.dumps(fields))
         files = sorted(str(p.relative_to(copy)) for p in copy.rglob("*") if p.is_file())
         name = data.draw(st.sampled_from(names or files))
         path = copy / name
@@ -105,34 +121,6 @@ def _damaged_copy(data, folder: Path, names: list[str] | None = None):
             yield copy, name
 
 
-@functools.cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="fuzz-"))
-
-
-@functools.cache
-def _model():
-    import official_bert as ob
-
-    config = ob.BertConfig(
-        vocab_size=10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=12, max_position_embeddings=8,
-    )  # fmt: skip
-    return ob.BertClassifier(ob.BertEncoder(config, seed=1), 2), ob.BertTokenizer(VOCAB)
-
-
-@functools.cache
-def _saved(kind: str) -> Path:
-    """A folder of every kind that is fine."""
-    from official_bert.checkpoints import model_folder
-    from official_bert.checkpoints.resolve import EXPORTERS
-
-    model, tokenizer = _model()
-    save = EXPORTERS.get(kind, model_folder.save)
-    save(_folder() / kind, model, tokenizer, {"labels": ["x", "y"]})
-    return _folder() / kind
-
-
 def _weights(loaded) -> list[bytes]:
     return [np.asarray(variable).tobytes() for variable in loaded.model.weights]
 
@@ -140,87 +128,110 @@ def _weights(loaded) -> list[bytes]:
 def model_folder(data):
     import official_bert as ob
 
-    folder = _saved("model_folder")
-    has_checksums = data.draw(st.booleans())
-    with _damaged_copy(data, folder) as (copy, name):
-        if not has_checksums and name != "model.json":
-            fields = json.loads((copy / "model.json").read_text())
-            fields.pop("checksums")
-            (copy / "model.json").write_text(json.dumps(fields))
-        with contextlib.suppress(UserError):
-            loaded = ob.load(copy)
-            assert np.isfinite(np.frombuffer(b"".join(_weights(loaded)), "f4")).all()
-            if has_checksums:
-                assert _weights(loaded) == _weights(ob.load(folder))
+    folder = tiny_inputs.model("model_folder")
+    drop = data.draw(st.sampled_from([None, ("model.json", "checksums")]))
+    with _damaged_copy(data, folder, drop=drop) as (copy, _), _refusing():
+        loaded = ob.load(copy)
+        assert np.isfinite(np.frombuffer(b"".join(_weights(loaded)), "f4")).all()
+        if not drop:
+            assert _weights(loaded) == _weights(ob.load(folder))
 
 
 def huggingface(data):
     from official_bert.checkpoints import huggingface
 
     names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
-    with _damaged_copy(data, _saved("huggingface"), names) as (copy, name):
+    with _damaged_copy(data, tiny_inputs.model("huggingface"), names) as (copy, name):
         if name == "tokenizer.json":
             (copy / "vocab.txt").unlink()
-        with contextlib.suppress(UserError):
+        with _refusing():
             huggingface.import_huggingface(copy)
 
 
 def google(data):
     from official_bert.checkpoints import google
 
-    with _damaged_copy(data, _saved("google")) as (copy, _), contextlib.suppress(UserError):
+    with _damaged_copy(data, tiny_inputs.model("google")) as (copy, _), _refusing():
         google.import_google(copy)
 
 
 def keras_hub(data):
     from official_bert.checkpoints import keras_hub
 
-    with _damaged_copy(data, _saved("keras_hub")) as (copy, _), contextlib.suppress(UserError):
+    with _damaged_copy(data, tiny_inputs.model("keras_hub")) as (copy, _), _refusing():
         keras_hub.import_keras_hub(copy)
 
 
 def checkpoint(data):
     from experiments.training.checkpointing import Checkpoints
 
-    folder = _folder() / "checkpoints"
-    if not folder.exists():
-        for step in (1, 2):
-            arrays = {"a": np.arange(40.0) + step, "b/c": np.full((3, 5), step, "f4")}
-            Checkpoints(folder).save(step, arrays, {"note": step})
     names = [
         f"step-0000000{step}/{name}" for step in (1, 2) for name in ("arrays.npz", "state.json")
     ]
-    with _damaged_copy(data, folder, names) as (copy, name):
+    with _damaged_copy(data, tiny_inputs.checkpoints(), names) as (copy, name):
         arrays, state = Checkpoints(copy).load_newest()
         step = state["step"]
         assert step == 2 or "step-00000002" in name
-        assert arrays["a"].tolist() == (np.arange(40.0) + step).tolist() and state["note"] == step
+        assert arrays["a"].tolist() == tiny_inputs.checkpoint_arrays(step)["a"].tolist()
+        assert state["note"] == step
 
 
 def records(data):
-    from data_prep.create_pretraining_data import create
     from data_prep.pretraining.record_checks import find_fault
-    from data_prep.records import open_records
+    from data_prep.records import explained, open_records, pretraining_dataset
 
-    folder = _folder() / "records"
-    if not folder.exists():
-        (_folder() / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c a"] * 6) + "\n")
-        (_folder() / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
-        options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
-        options |= {"compression": "GZIP", "num_shards": 2, "num_workers": 1, "progress": False}
-        create(str(_folder() / "a.txt"), str(_folder() / "vocab.txt"), str(folder), **options)
-    with _damaged_copy(data, folder) as (copy, name), contextlib.suppress(UserError):
-        if data.draw(st.booleans()) and name != "manifest.json":
+    kind = data.draw(st.sampled_from([("GZIP",), ("",), ("", True)]))
+    drop = data.draw(st.sampled_from([None, ("manifest.json", "checksum")]))
+    with _damaged_copy(data, tiny_inputs.records(*kind), drop=drop) as (copy, name), _refusing():
+        if name != "manifest.json" and not data.draw(st.integers(0, 3)):
             (copy / "manifest.json").unlink()
-        find_fault(open_records(str(copy)))
+        opened = open_records(str(copy))
+        find_fault(opened)
+        if not data.draw(st.integers(0, 7)):  # takes longer
+            with explained(opened):
+                list(pretraining_dataset(opened, 4, drop_remainder=False))
+
+
+def task_files(data):
+    from data_prep.tasks import get_task
+    from official_bert.tokenization import BertTokenizer
+
+    name = data.draw(st.sampled_from(sorted(tiny_inputs.TASK_FILES)))
+    task, content = tiny_inputs.TASK_FILES[name]
+    path = tiny_inputs.folder() / "tasks" / name.replace(".", "-") / Path(name).name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(mutated(data, content.encode(), name.endswith(".json")))
+    with _refusing():
+        task = get_task(task, str(path.parent))
+        for example in task.examples("train"):
+            task.features(example, BertTokenizer(tiny_inputs.VOCAB), 16)
+
+
+def corpora(data):
+    from data_prep.sentences import split_file
+
+    layout = data.draw(st.sampled_from(sorted(tiny_inputs.CORPORA)))
+    path = tiny_inputs.folder() / f"{layout}.txt"
+    path.write_bytes(mutated(data, tiny_inputs.CORPORA[layout].encode(), is_json=False))
+    with _refusing():
+        split_file(str(path), tiny_inputs.folder() / "sentences.txt", layout)
+
+
+def arrays(data):
+    from data_prep.jobs import array_files
+
+    path = tiny_inputs.folder() / "changed.npz"
+    path.write_bytes(mutated(data, tiny_inputs.arrays().read_bytes(), is_json=False))
+    with _refusing():
+        array_files.read(path)
 
 
 def vocabulary(data):
     from official_bert.tokenization import BertTokenizer
 
-    path = _folder() / "changed.txt"
-    path.write_bytes(mutated(data, "\n".join(VOCAB).encode(), is_json=False))
-    with contextlib.suppress(UserError):
+    path = tiny_inputs.folder() / "changed.txt"
+    path.write_bytes(mutated(data, "\n".join(tiny_inputs.VOCAB).encode(), is_json=False))
+    with _refusing():
         BertTokenizer(path).encode(data.draw(st.text(max_size=20)))
 
 
@@ -229,7 +240,7 @@ def configuration(data):
     from official_bert.json_files import parse_json
 
     content = json.dumps(BertConfig(hidden_size=12).to_dict()).encode()
-    with contextlib.suppress(UserError):
+    with _refusing():
         BertConfig.from_dict(parse_json(mutated(data, content, is_json=True), "here"))
 
 
@@ -285,8 +296,8 @@ def server(data):
     assert answer.status_code < 500, answer.get_data()
 
 
-TARGETS = [model_folder, huggingface, google, keras_hub, checkpoint, records, vocabulary,
-           configuration, server]  # fmt: skip
+TARGETS = [model_folder, huggingface, google, keras_hub, checkpoint, records, task_files, corpora,
+           arrays, vocabulary, configuration, server]  # fmt: skip
 
 
 def run(target, examples: int, derandomize: bool = False) -> int:
@@ -312,28 +323,61 @@ def run(target, examples: int, derandomize: bool = False) -> int:
     return count
 
 
+@contextlib.contextmanager
+def _refusing():
+    """Around what may refuse its input; counts how often it does."""
+    global _refused
+    try:
+        yield
+    except UserError:
+        _refused += 1
+
+
+def in_turns(targets: list, minutes: float) -> dict[str, Counter]:
+    """Gives each target the same time; returns its inputs, those refused, and seconds.
+
+    What a target imports and makes first is not counted.
+    """
+    for target in targets:
+        run(target, 1, derandomize=True)
+    counts = {target.__name__: Counter() for target in targets}
+    end = time.monotonic() + 60 * minutes
+    while time.monotonic() < end:
+        target = min(targets, key=lambda target: counts[target.__name__]["seconds"])
+        own, began, refused = counts[target.__name__], time.monotonic(), _refused
+        # Inputs for about a turn; hypothesis begins each run with the simplest ones.
+        rate = own["inputs"] / own["seconds"] if own["seconds"] else 0
+        own["inputs"] += run(target, max(6, min(500, round(rate * _TURN))))
+        own["refused"] += _refused - refused
+        own["seconds"] += time.monotonic() - began
+    return counts
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="how long; default 1")
     parser.add_argument("--target", choices=[target.__name__ for target in TARGETS])
+    parser.add_argument("--flips", action="store_true", help="count single flipped bits instead")
+    parser.add_argument("--seed", type=int, default=0, help="of the flips; default 0")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
+    if options.flips:
+        return _flips(options.seed)
     targets = [t for t in TARGETS if options.target in (None, t.__name__)]
-    end, counts = time.monotonic() + 60 * options.minutes, dict.fromkeys(targets, 0)
-    try:
-        while time.monotonic() < end:
-            target = min(targets, key=_seconds.__getitem__)
-            began = time.monotonic()
-            counts[target] += run(target, 20)
-            _seconds[target] += time.monotonic() - began
-    finally:
-        for target, count in counts.items():
-            print(f"{target.__name__:<14} {count:>8,} inputs", file=sys.stderr)
-        shutil.rmtree(_folder(), ignore_errors=True)
+    counts = in_turns(targets, options.minutes)
+    print("| target | inputs | refused | seconds |\n|---|---|---|---|")
+    for name, count in counts.items():
+        print(f"| {name} | {count['inputs']} | {count['refused']} | {count['seconds']:.0f} |")
     return 0
 
 
-_seconds = dict.fromkeys(TARGETS, 0.0)
+def _flips(seed: int) -> int:
+    from tests import flips
+
+    logging.disable(logging.NOTSET)  # fallbacks are said by warnings, which it counts
+    counts = flips.count(seed)
+    print(flips.table(counts))
+    return int(any(found[flips.FOUND] for found in counts.values()))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,15 +85,24 @@ def test_files_that_cannot_be_read(tmp_path):
         UserError, match=r"absent.json: cannot be read \(No such file.*; look there"
     ):
         read_json(tmp_path / "absent.json", missing="look there")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is no file"):
         read_json(tmp_path)
     with pytest.raises(UserError, match="is no file"):
         read_json("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.json")  # whose opening would wait for a writer
+    with pytest.raises(UserError, match="pipe.json: is no file"):
+        read_json(tmp_path / "pipe.json")
     path = tmp_path / "large.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(UserError, match="large.json: 1,099,511,627,776 bytes; at most 64,000,000"):
         read_json(path)
+
+
+def test_half_a_character_becomes_one_that_can_be_written(tmp_path):
+    path = tmp_path / "file.json"
+    path.write_text(r'{"a": ["\ud800b", "\uDFFF", "\ud83d\ude00"], "\ud800": 1}')
+    assert read_json(path) == {"a": ["\ufffdb", "\ufffd", "\U0001f600"], "\ufffd": 1}
 
 
 def test_fields():

@@ -6,8 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
+from data_prep import wikipedia
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import shards
+from data_prep.sentences import split_files
 from experiments.training import runs
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, Phase, PretrainConfig
@@ -42,12 +44,15 @@ def test_two_commands_in_one_folder(tmp_path, make, config):
     for folder, command in (
         ("records", make),
         ("run", lambda: runs.pretrain(config, tmp_path / "run", progress=False)),
+        ("lines", lambda: split_files(str(tmp_path / "a.txt"), tmp_path / "lines", "articles")),
+        ("wiki", lambda: wikipedia.extract(str(tmp_path / "dump.xml"), tmp_path / "wiki")),
     ):
         with (
             exclusive(tmp_path / folder),
             pytest.raises(UserError, match=f"{folder} is in use by process {os.getpid()} on"),
         ):
             command()
+        assert list((tmp_path / folder).iterdir()) == []
 
 
 def test_leftovers_of_killed_processes_go(tmp_path, make):

@@ -23,6 +23,7 @@ from data_prep.corpus.input_look import look
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from official_bert.errors import UserError
+from official_bert.json_files import whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
 
@@ -137,7 +138,7 @@ def _shown(path: str, text_field: str) -> str:
 
 def _row(line: str) -> dict | None:
     try:
-        row = json.loads(line) if line.startswith("{") else None
+        row = whole_characters(json.loads(line), line) if line.startswith("{") else None
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None

@@ -17,6 +17,7 @@ from data_prep.jobs import storage
 from official_bert.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
+_LONGEST_LINE = 1 << 29  # of a packed file: a few bytes of it could ask for all memory
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
 
 
@@ -123,19 +124,26 @@ class _Content(io.RawIOBase):
         self._path, self._file = path, file
         self._name, unpack = kind
         self._content = unpack(file)
+        self._line = 0  # bytes since the last line end
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
         try:
-            return self._content.readinto(buffer)
+            count = self._content.readinto(buffer)
         except UserError:
             raise
         except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
             raise DamagedFile(
                 f"{self._path} is a damaged or truncated {self._name} file: {error}"
             ) from None
+        self._line = 0 if b"\n" in bytes(buffer[:count]) else self._line + count
+        if self._line > _LONGEST_LINE:
+            raise UserError(
+                f"{self._path}: unpacked, it has a line of more than {_LONGEST_LINE:,} bytes"
+            )
+        return count
 
     def close(self):
         if not self.closed:

@@ -24,6 +24,7 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_write, sha256_file
 from official_bert.json_files import parse_json
 
+_MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below
 # What to install for a kind of remote path.
 _EXTRAS = {
     "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
@@ -203,20 +204,27 @@ def write_vocab(path: str, vocab: list[str]) -> None:
             file.write(read_bytes(copy))
 
 
-def write_json(path: str, content: dict) -> None:
+def write_json(path: str | os.PathLike, content: dict) -> None:
     """Writes an object and, as its last field, the checksum of the others."""
+    content = json.loads(json.dumps(content))  # as it will be read: names are texts
     text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
     with writing(path) as file:
         file.write((text + "\n").encode())
 
 
-def read_json(path: str) -> dict:
+def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
     """The object of a file of `write_json`, its checksum verified where it has one.
 
+    Args:
+      finite: whether NaN and infinite numbers are refused.
+
     Raises:
-      UserError: the file is damaged or holds no object.
+      UserError: the file is missing, damaged, too large, or holds no object.
     """
-    content = parse_json(read_bytes(path), path)
+    path = str(path)
+    if exists(path) and size(path) > _MOST_JSON:
+        raise UserError(f"{path}: {size(path):,} bytes; at most {_MOST_JSON:,} are read")
+    content = parse_json(read_bytes(path), path, finite=finite)
     checksum = content.pop("checksum", None)
     if checksum not in (None, _checksum(content)):
         raise UserError(

@@ -10,6 +10,7 @@ import os
 import tensorflow as tf
 
 from data_prep.jobs import storage
+from official_bert.json_files import field
 
 
 class DynamicMasking:
@@ -20,11 +21,18 @@ class DynamicMasking:
         vocabulary come from its folder.
       batch_size: of all input pipelines together.
       seed: of the masks.
+
+    Raises:
+      UserError: the manifest lacks the rates, or the vocabulary is not the records' own.
     """
 
     def __init__(self, records, batch_size: int, seed: int):
-        options = records.manifest["options"]
-        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"))
+        path = os.path.join(records.folder, "manifest.json")
+        options = field(records.manifest, "options", dict, path)
+        for name in ("masked_lm_prob", "mask_rate", "same_rate"):
+            field(options, name, (int, float), f"{path}: options")
+        digest = field(records.manifest, "vocab_sha256", str, path)
+        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"), digest)
         self._length = records.max_seq_length
         self._wanted_slots = records.max_predictions_per_seq
         self._slots = min(self._wanted_slots, self._length)
@@ -34,7 +42,7 @@ class DynamicMasking:
         self._vocab_size = len(vocab)
         self._cls, self._sep, self._mask = map(vocab.index, ("[CLS]", "[SEP]", "[MASK]"))
         self._continues = None
-        if options["do_whole_word_mask"]:
+        if field(options, "do_whole_word_mask", bool, f"{path}: options"):
             self._continues = tf.constant([entry.startswith("##") for entry in vocab])
         self._batch_size = batch_size
         self._seed = seed % 2**62

@@ -77,7 +77,8 @@ def explained(records) -> Iterator[None]:
     except (tf.errors.InvalidArgumentError, tf.errors.DataLossError) as error:
         # Another fault of the program is no reason to read all files.
         of_records = isinstance(error, tf.errors.DataLossError) or any(
-            words in str(error) for words in (_OUT_OF_BOUNDS, "parse serialized", "Example")
+            words in str(error)
+            for words in (_OUT_OF_BOUNDS, "parse serialized", "Example", "is truncated")
         )
         problem = find_fault(records) if of_records else None
         if problem is None:

@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from official_bert.files import atomic_write
+from data_prep.jobs import array_files
+from official_bert.errors import UserError
 
 
 @dataclasses.dataclass
@@ -159,17 +160,15 @@ class FeatureSet:
             if column.offsets is not None:
                 arrays[f"{name}/offsets"] = column.offsets
                 arrays[f"{name}/choices"] = column.choices
-        with atomic_write(path, "wb") as file:
-            np.savez(file, **arrays)
+        array_files.write(path, arrays)
 
     @classmethod
     def load(cls, path) -> "FeatureSet | None":
-        """What `save` wrote; None, with a message, where the file cannot be read."""
+        """What `save` wrote; None, with a message, where the file is damaged."""
         try:
-            with np.load(path) as file:
-                arrays = {name: file[name] for name in file.files}
-        except Exception as error:  # zipfile, zlib and numpy raise many kinds
-            print(f"{path} cannot be read ({error}); making it again", file=sys.stderr)
+            arrays = array_files.read(path)
+        except UserError as error:
+            print(f"{error}; making it again", file=sys.stderr)
             return None
         columns = {}
         for name in (key.removesuffix("/values") for key in arrays if key.endswith("/values")):

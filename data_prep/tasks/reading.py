@@ -13,10 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
 from official_bert.errors import UserError
-from official_bert.json_files import parse_json
-
-# Half of a character beyond U+FFFF, which JSON can spell and UTF-8 cannot.
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+from official_bert.json_files import parse_json, whole_characters
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -86,11 +83,7 @@ def json_object(line: str, where: str) -> dict:
     Raises:
       UserError: the line is not JSON, or no object; `where` names it.
     """
-    row = parse_json(line, where)
-    if "\\ud" in line.lower():  # the escape is the only way to one
-        plain = json.dumps(row, ensure_ascii=False)
-        row = parse_json(_LONE_SURROGATE.sub("\ufffd", plain), where)
-    return row
+    return whole_characters(parse_json(line, where), line)
 
 
 def check_texts(row: dict, columns: Iterable[str], where: str) -> None:

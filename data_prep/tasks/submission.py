@@ -12,10 +12,10 @@ import glob
 import os
 import zipfile
 
+from data_prep.jobs import storage
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
-from official_bert.json_files import read_json
 
 FILES = (
     "CoLA.tsv",
@@ -147,7 +147,7 @@ def _results(run: str) -> dict:
     path = os.path.join(run, "results.json")
     if not os.path.isfile(path):
         raise UserError(f"{run} is not the folder of a finished fine-tuning run")
-    return read_json(path, finite=False)
+    return storage.read_json(path, finite=False)
 
 
 def _score(scores, task: str, metric: str) -> float:

@@ -193,21 +193,24 @@ def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float
 
 
 def _piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
-    from data_prep.records import pretraining_dataset
+    from data_prep.records import explained, open_records, pretraining_dataset
 
-    counts = np.zeros(vocab_size)
-    for batch in pretraining_dataset(records, 256, shuffle=False, drop_remainder=False):
-        batch = {name: value.numpy() for name, value in batch.items()}
-        real = batch["masked_lm_weights"] > 0
-        ids = batch["input_ids"]
-        if every_token:
-            ids = ids.copy()
-            rows = np.nonzero(real)[0]
-            ids[rows, batch["masked_lm_positions"][real]] = batch["masked_lm_ids"][real]
-            predicted = ids[:, 1:][batch["input_mask"][:, 1:] > 0]
-        else:
-            predicted = batch["masked_lm_ids"][real]
-        counts += np.bincount(predicted, minlength=vocab_size)
-        if counts.sum() >= limit:
-            break
+    counts, opened = np.zeros(vocab_size), open_records(records)
+    dataset = pretraining_dataset(opened, 256, shuffle=False, drop_remainder=False)
+    with explained(opened):
+        for batch in dataset:
+            counts += _pieces_of(batch, vocab_size, every_token)
+            if counts.sum() >= limit:
+                break
     return counts
+
+
+def _pieces_of(batch: dict, vocab_size: int, every_token: bool) -> np.ndarray:
+    batch = {name: value.numpy() for name, value in batch.items()}
+    real = batch["masked_lm_weights"] > 0
+    predicted = batch["masked_lm_ids"][real]
+    if every_token:
+        ids, rows = batch["input_ids"].copy(), np.nonzero(real)[0]
+        ids[rows, batch["masked_lm_positions"][real]] = predicted
+        predicted = ids[:, 1:][batch["input_mask"][:, 1:] > 0]
+    return np.bincount(predicted, minlength=vocab_size)

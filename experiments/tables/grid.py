@@ -26,10 +26,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, remove_leftovers
-from official_bert.json_files import field, read_json
+from official_bert.files import remove_leftovers
+from official_bert.json_files import field
 from official_bert.locks import exclusive
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
@@ -338,8 +339,7 @@ def _death(code: int) -> str:
 
 
 def _write_status(folder: Path, status: Status) -> None:
-    with atomic_write(folder / "cell.json") as file:
-        json.dump(dataclasses.asdict(status), file, indent=1)
+    storage.write_json(folder / "cell.json", dataclasses.asdict(status))
 
 
 def _read_status(folder: Path) -> Status | None:
@@ -347,7 +347,7 @@ def _read_status(folder: Path) -> Status | None:
     path = folder / "cell.json"
     if not path.exists():
         return None
-    record = read_json(path, finite=False)
+    record = storage.read_json(path, finite=False)
     field(record, "state", str, path)
     names = {field.name for field in dataclasses.fields(Status)}
     return Status(**{name: value for name, value in record.items() if name in names})

@@ -4,10 +4,10 @@
 load from elsewhere); `experiments.ablate` calls it at its end, `experiments.report` draws it again.
 """
 
-import json
 import string
 from pathlib import Path
 
+from data_prep.jobs import storage
 from experiments.tables import score_tables as tables
 from experiments.tables import wording
 from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
@@ -39,7 +39,7 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
     files = {folder / "plots" / f"{name}.svg": svg for name, svg in drawings.items()}
-    files[paths["json"]] = json.dumps(results, indent=1) + "\n"
+    storage.write_json(paths["json"], results)
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
     for path, content in files.items():

@@ -17,8 +17,8 @@ import time
 import traceback
 from pathlib import Path
 
+from data_prep.jobs import storage
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
 
 
 def main(runner: str) -> None:
@@ -37,8 +37,7 @@ def main(runner: str) -> None:
                     module, _, name = runner.partition(":")
                     function = getattr(importlib.import_module(module), name)
                 record = run_cell(function, command["kind"], command["config"], folder)
-            with atomic_write(folder / "cell.json") as file:
-                json.dump(record, file, indent=1)
+            storage.write_json(folder / "cell.json", record)
 
 
 def run_cell(function, kind: str, config: dict, folder: Path) -> dict:

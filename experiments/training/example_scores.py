@@ -4,9 +4,11 @@ Each metric of a task becomes an array [examples, k] whose column sums give the 
 (`experiments.tables.intervals.MEASURES`), so that the metric without an example is known at once.
 """
 
+import os
+
 import numpy as np
 
-from official_bert.files import atomic_write
+from data_prep.jobs import array_files
 
 
 def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
@@ -39,19 +41,19 @@ def write(path, found: dict[str, tuple[str, np.ndarray]]) -> None:
         f"{metric}:{measure}": array.astype(np.float32)
         for metric, (measure, array) in found.items()
     }
-    with atomic_write(path, "wb") as file:
-        np.savez_compressed(file, **arrays)
+    array_files.write(path, arrays, packed=True)
 
 
 def load(path, metric: str) -> tuple[str, np.ndarray] | None:
-    """(measure, float64 [examples, k]) of one metric, or None where it was not kept."""
-    try:
-        with np.load(path) as arrays:
-            for name in arrays.files:
-                if name.rpartition(":")[0] == metric:
-                    return name.rpartition(":")[2], arrays[name].astype(np.float64)
-    except FileNotFoundError:
-        pass
+    """(measure, float64 [examples, k]) of one metric, or None where it was not kept.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    arrays = array_files.read(path) if os.path.exists(path) else {}
+    for name, array in arrays.items():
+        if name.rpartition(":")[0] == metric:
+            return name.rpartition(":")[2], array.astype(np.float64)
     return None
 
 

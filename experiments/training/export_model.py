@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from experiments.training.predictor import described_task
 from official_bert.errors import UserError
 
 
@@ -23,7 +24,7 @@ def export(model_folder, output, **options) -> Path:
     if loaded.tokenizer is None:
         raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
     if loaded.head == "classification" and not options.get("input_fields"):
-        pairs = _reads_pairs(loaded.settings.get("task"))
+        pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
     return serving.export(loaded, output, **options)
 
@@ -41,10 +42,9 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
     return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
 
 
-def _reads_pairs(task) -> bool:
+def _reads_pairs(settings) -> bool:
     """Whether the task that the model was trained on has two texts an example."""
-    if not isinstance(task, dict) or not task.get("name"):
-        return False
     from data_prep.tasks import get_task
 
-    return len(get_task(task["name"], **task.get("options", {})).input_fields) == 2
+    name, options = described_task(settings)
+    return bool(name) and len(get_task(name, **options).input_fields) == 2

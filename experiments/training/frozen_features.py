@@ -11,22 +11,26 @@ the 8 of bfloat16 that encoders are trained with.
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 
 import official_bert
+from data_prep.jobs import storage
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
+from official_bert.errors import UserError
 from official_bert.features import select_layers
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, crc32c_file
 
 _CODE = (
     Path(__file__),
     *(Path(official_bert.__file__).with_name(name) for name in ("encoder.py", "layers.py")),
 )
+_CHECKSUMS = "checksums.json"
 
 
 class FrozenFeatures:
@@ -57,7 +61,7 @@ class FrozenFeatures:
 def open_or_compute(
     folder, layers, build_encoder, examples, windows, batch_size, progress=True
 ) -> FrozenFeatures:
-    """The vectors in `folder`; computes all of them first where it does not exist.
+    """The vectors in `folder`; computes all of them first where it is missing or damaged.
 
     Args:
       folder: of `cache_folder`, which names everything that decides the vectors.
@@ -68,7 +72,7 @@ def open_or_compute(
       batch_size: windows that are encoded at once; does not change the result.
       progress: show a progress line on stderr.
     """
-    if not folder.is_dir():
+    if not _is_whole(folder, layers):
         # Another process may be computing the same: both write the same files, the last one stays.
         with atomic_folder(folder, overwrite=True) as temporary:
             compute(temporary, build_encoder(), examples, windows, batch_size, progress)
@@ -76,7 +80,7 @@ def open_or_compute(
 
 
 def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
-    """Writes one file a hidden state, float16 [words, H]."""
+    """Writes one file a hidden state, float16 [words, H], and the checksums of all."""
     import tensorflow as tf
 
     first_word = _first_words(examples)
@@ -105,6 +109,23 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
             bar.update(len(rows))
     for file in files:
         file.flush()
+    names = [_file_name(layer) for layer in range(len(files))]
+    storage.write_json(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
+
+
+def _is_whole(folder, layers) -> bool:
+    """Whether the files of these layers are what `compute` wrote; says so where they are not."""
+    if not folder.is_dir():
+        return False
+    try:
+        checksums = storage.read_json(folder / _CHECKSUMS)
+        for name in map(_file_name, layers):
+            if checksums.get(name) != crc32c_file(folder / name):
+                raise UserError(f"the checksum of {name} is wrong")
+    except (UserError, OSError) as error:
+        print(f"{folder} is damaged ({error}); making it again", file=sys.stderr)
+        return False
+    return True
 
 
 def sentence_features(examples, windows: FeatureSet) -> FeatureSet:

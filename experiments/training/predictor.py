@@ -16,10 +16,25 @@ def read_task(model):
     from official_bert.checkpoints import model_folder
 
     settings = model_folder.read_settings(model)
-    described = settings.get("task")
-    if not isinstance(described, dict) or "name" not in described:
+    name, options = described_task(settings)
+    if not name or not settings.get("max_seq_length"):
         raise UserError(f"{model} is not fine-tuned: its model.json names no task")
-    return settings, described["name"], described.get("options", {})
+    return settings, name, options
+
+
+def described_task(settings):
+    """(name, options) of the task that a model was fine-tuned for; ("", {}) without one.
+
+    Raises:
+      UserError: an option names files: a model from a stranger shall not choose what is read.
+    """
+    task = settings.get("task")
+    task = task if isinstance(task, dict) else {}
+    options = task.get("options", {})
+    files = [name for name in options if name == "name" or name.endswith(("_dir", "_file"))]
+    if files:
+        raise UserError(f"model.json: task: the option {files[0]} is none that a model may have")
+    return task.get("name", ""), options
 
 
 def task_on(model, data, split="dev"):

@@ -103,17 +103,21 @@ class Feed:
 
         From the first records in reading order. A model whose output bias starts there spends none
         of its first steps on learning which pieces are frequent.
+
+        Raises:
+          UserError: a record is damaged; names file and record.
         """
         phase = self.phases[0]
         counts = np.ones(self._bert.vocab_size)
         seen = 0
         dataset = pretraining_dataset(phase.records, min(256, phase.records.examples))
-        for batch in dataset:
-            ids = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
-            counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
-            seen += len(ids)
-            if seen >= predictions:
-                break
+        with explained(phase.records):
+            for batch in dataset:
+                ids = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
+                counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
+                seen += len(ids)
+                if seen >= predictions:
+                    break
         return np.log(counts / counts.sum()).astype(np.float32)
 
 
@@ -156,6 +160,8 @@ def check_fit(records, source, bert, tokenizer):
             f"{tokenizer.vocab_size}; make the records again with it"
         )
     made = records.manifest.get("options")
+    if made is not None and not isinstance(made, dict):
+        raise UserError(f"{source}: options in its manifest.json must be a JSON object")
     for name, usual in tokenizer.rules._field_defaults.items() if made else ():
         theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
         if theirs != ours:

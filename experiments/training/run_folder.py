@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from data_prep.jobs import storage
 from experiments.training.config import differences, from_dict, result_dict, to_dict
 from official_bert.errors import UserError
 from official_bert.files import atomic_write, remove_leftovers
@@ -68,10 +69,10 @@ class RunFolder:
     def results(self):
         """The results of a finished run, or None."""
         path = self.path / "results.json"
-        return read_json(path, finite=False) if path.exists() else None
+        return storage.read_json(path, finite=False) if path.exists() else None
 
     def write_json(self, name, value):
-        """Writes a JSON file into the folder, whole or not at all.
+        """Writes a JSON file and its checksum into the folder, whole or not at all.
 
         Raises:
           UserError: the folder was removed, or cannot be written.
@@ -79,9 +80,7 @@ class RunFolder:
         if self.write:
             if self._lock:
                 self._lock.check()
-            with atomic_write(self.path / name) as file:
-                json.dump(value, file, indent=2)
-                file.write("\n")
+            storage.write_json(self.path / name, value)
 
     def write_versions(self, seed, devices):
         """Writes versions.json: packages, revision of the code, seed, devices."""

@@ -16,6 +16,8 @@ from official_bert.files import atomic_folder
 from official_bert.json_files import field, is_json_object, read_json, shorten
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 
+_TOKENIZER = "tokenizer.json"
+
 
 def import_keras_hub(
     preset: str | os.PathLike,
@@ -180,12 +182,9 @@ def preset_names() -> list[str]:
 def _check_files(folder: Path) -> None:
     """What KerasHub would believe: the class to make, its size, and where its weights lie."""
     path, weights = folder / "config.json", folder / "model.weights.h5"
-    fields = read_json(path)
-    name = field(fields, "class_name", str, path)
-    module = field(fields, "module", str, path) if fields.get("module") is not None else ""
-    if name != "BertBackbone" or not f"{module}.".startswith(("keras_hub.", "keras_nlp.", ".")):
-        raise UserError(f"{path}: a {shorten(f'{module} {name}')}, not KerasHub's BertBackbone")
-    shape = field(fields, "config", dict, path)
+    shape = field(_object_of(path, "BertBackbone"), "config", dict, path)
+    if (folder / _TOKENIZER).exists():
+        _object_of(folder / _TOKENIZER, "BertTokenizer")
     numbers = {
         ours: field(shape, theirs, int, f"{path}: config")
         for ours, theirs in (
@@ -203,6 +202,16 @@ def _check_files(folder: Path) -> None:
         raise UserError(f"{weights}: missing; a preset needs its weights")
     held = sum(map(math.prod, integrity.check_hdf5(weights).values()))
     integrity.check_size(config, {}, held, weights)
+
+
+def _object_of(path: Path, expected: str) -> dict:
+    """What a JSON file of Keras says of an object, which must be of KerasHub's class `expected`."""
+    fields = read_json(path)
+    name = field(fields, "class_name", str, path)
+    module = field(fields, "module", str, path) if fields.get("module") is not None else ""
+    if name != expected or not f"{module}.".startswith(("keras_hub.", "keras_nlp.", ".")):
+        raise UserError(f"{path}: a {shorten(f'{module} {name}')}, not KerasHub's {expected}")
+    return fields
 
 
 def _check_representable(config: BertConfig) -> None:
@@ -241,7 +250,9 @@ def _read_tokenizer(preset: str, vocab, do_lower_case: bool | None) -> BertToken
         return BertTokenizer(vocab, do_lower_case=do_lower_case)
     try:
         theirs = keras_hub.models.BertTokenizer.from_preset(preset)
-    except Exception:  # a preset of a backbone alone has no tokenizer
+    except Exception as error:  # a preset of a backbone alone has no tokenizer
+        if (Path(preset) / _TOKENIZER).exists():
+            raise UserError(f"{preset}: its tokenizer cannot be read ({error})") from error
         if vocab is None:
             return None
         from official_bert.checkpoints.google import find_tokenizer

@@ -154,6 +154,14 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         for name, kind in (("use_nsp", bool), ("left_to_right_fraction", (int, float))):
             if name in settings:
                 field(settings, name, kind, path)
+    length, task = settings.get("max_seq_length"), settings.get("task")
+    if length is not None:
+        whole = isinstance(length, int) and not isinstance(length, bool) and length > 0
+        _check(path, settings, "max_seq_length", whole, "a positive whole number")
+    if isinstance(task, dict):  # what fine-tuning writes
+        for name, kind in (("name", str), ("options", dict)):
+            if name in task:
+                field(task, name, kind, f"{path}: task")
     return settings
 
 

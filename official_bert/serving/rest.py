@@ -143,7 +143,7 @@ def create_app(
     @app.post(f"{model_path}/versions/{version}:predict")
     def predict():
         with gate.enter():
-            request = _json_body(flask.request)
+            request = json_body(flask.request)
             signature, inputs, by_row = parse_request(request, model.signatures, limits.texts)
             return format_outputs(run(signature, inputs), by_row)
 
@@ -274,7 +274,12 @@ def signature_defs(path) -> dict[str, Any]:
     }
 
 
-def _json_body(request):
+def json_body(request) -> Any:
+    """The JSON value of a request's body.
+
+    Raises:
+      RequestError: it is no JSON, or is nested too deeply.
+    """
     try:
         return parse_json(request.get_data(cache=False), "the request", kind=None)
     except UserError as error:

@@ -4,6 +4,8 @@ import dataclasses
 from typing import Any
 
 from official_bert.errors import UserError
+from official_bert.json_files import shorten
+from official_bert.tokenization.sequences import TRUNCATIONS
 
 PRECISIONS = ("float32", "bfloat16")
 POOLINGS = ("cls", "mean")
@@ -58,6 +60,7 @@ class ServingSettings:
             "precision": PRECISIONS,
             "pooling": POOLINGS,
             "label_piece": LABEL_PIECES,
+            "truncation": TRUNCATIONS,
         }
         for name, choices in choices_of.items():
             if getattr(self, name) not in choices:
@@ -89,13 +92,16 @@ class ServingSettings:
         task = loaded.settings.get("task")
         task = task if isinstance(task, dict) else {}
         version_2 = {"allow_no_answer": "2" in str(task.get("name", "")).partition("_v")[2]}
-        sources = [version_2, task.get("options") or {}, loaded.settings, overrides]
+        options = task.get("options")
+        options = options if isinstance(options, dict) else {}
+        sources = [version_2, options, loaded.settings, overrides]
         found = {
             name: value
             for source in sources
             for name, value in source.items()
             if name in names and value is not None
         }
+        cls._check_kinds(found)
         longest = loaded.config.max_position_embeddings
         found.setdefault("max_seq_length", min(128, longest))
         if found["max_seq_length"] > longest:
@@ -107,3 +113,16 @@ class ServingSettings:
             if name in found:
                 found[name] = tuple(str(value) for value in found[name])
         return cls(**found)
+
+    @classmethod
+    def _check_kinds(cls, found: dict[str, Any]) -> None:
+        """Whether each value is of its field's kind: `model.json` may come from a stranger."""
+        for setting in dataclasses.fields(cls):
+            kinds: tuple[type, ...] = (type(setting.default),)
+            if kinds == (tuple,):
+                kinds = (list, tuple)
+            elif kinds == (float,):
+                kinds = (float, int)
+            value = found.get(setting.name, setting.default)
+            if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+                raise UserError(f"{setting.name} cannot be {shorten(value)}, as model.json has it")

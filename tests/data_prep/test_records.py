@@ -268,6 +268,23 @@ def test_records_of_other_options_than_the_configuration(made, name, value):
     pretraining_dataset(made["static"], 32, **right)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": None}, "manifest.json: options must be a JSON object, not null"),
+        ({"options": {}}, "options: the field masked_lm_prob is missing"),
+        ({"options": {"masked_lm_prob": "x"}}, "masked_lm_prob must be a whole number or a number"),
+        ({"vocab_sha256": 3}, "manifest.json: vocab_sha256 must be a text"),
+        ({"vocab_sha256": "0" * 64}, "vocab.txt is damaged"),
+    ],
+)
+def test_dynamic_masks_need_a_manifest_that_is_whole(made, change, message):
+    opened = open_records(made["dynamic"])
+    opened.manifest |= change
+    with pytest.raises(UserError, match=message):
+        pretraining_dataset(opened, 32)
+
+
 def test_a_remote_folder_holds_the_same_records(made, tmp_path):
     # fsspec's file system in memory, which TensorFlow does not know, stands for an object store.
     vocab = write_vocabulary(tmp_path / "vocab.txt")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
+from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase, override
 from experiments.training.search import parse
@@ -71,7 +72,7 @@ def test_pretraining_leaves_the_runs_folder(pretrained):
         "snapshots",
         "model",
     }
-    assert json.loads((workdir / "results.json").read_text()) == results
+    assert storage.read_json(workdir / "results.json") == results
     assert results["steps"] == 24 and results["examples"] == 24 * 8
     assert results["tokens"] == (16 * 16 + 8 * 24) * 8
     heldout = results["heldout"]
@@ -190,7 +191,7 @@ def test_finetuning_learns_and_leaves_its_files(finetuned):
     assert results["main_metric"] == "accuracy"
     assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
     assert (results["steps"], results["train_examples"], results["dev_examples"]) == (60, 160, 43)
-    assert json.loads((workdir / "results.json").read_text()) == results
+    assert storage.read_json(workdir / "results.json") == results
     lines = Path(results["predictions_file"]).read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 43
     analysis = json.loads((workdir / "analysis.json").read_text())

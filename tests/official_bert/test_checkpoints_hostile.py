@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import google, huggingface, resolve
+from official_bert.checkpoints import google, huggingface, keras_hub, resolve
 from official_bert.checkpoints.huggingface_tensors import open_tensors
 from official_bert.tokenization import vocabulary
 
@@ -253,6 +253,18 @@ def test_keras_hub_presets_are_checked_before_keras_hub_sees_them(tmp_path, conf
     (tmp_path / "config.json").write_text(json.dumps(fields | {"config": {}} | config))
     with pytest.raises(UserError, match=f"config.json: .*{message}"):
         resolve.load(tmp_path)
+
+
+def test_the_tokenizer_of_a_preset_is_checked_and_never_left_out_silently(tmp_path, encoder):
+    keras_hub.export_keras_hub(tmp_path / "p", encoder, ob.BertTokenizer(VOCAB))
+    assert resolve.load(tmp_path / "p").tokenizer.vocab == VOCAB
+    (vocabulary_file,) = (tmp_path / "p" / "assets").rglob("vocabulary.txt")
+    vocabulary_file.write_bytes(b"[PAD]\n\xff\n")
+    with pytest.raises(UserError, match="its tokenizer cannot be read"):
+        resolve.load(tmp_path / "p")
+    change(tmp_path / "p" / "tokenizer.json", class_name="Lambda")
+    with pytest.raises(UserError, match="tokenizer.json: .*not KerasHub's BertTokenizer"):
+        resolve.load(tmp_path / "p")
 
 
 def test_a_vocabulary_of_millions_of_lines_is_refused(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from corpora import write_vocabulary
 
+from data_prep.corpus import text_files
 from data_prep.corpus.line_blocks import line_blocks, stretches
 from data_prep.corpus.text_files import text_lines
 from data_prep.create_pretraining_data import create
@@ -54,6 +55,16 @@ def test_half_a_packed_file_is_an_error(tmp_path, kind):
         path.write_bytes(content)
         with pytest.raises(UserError, match=f"{name} is a damaged or truncated {kind} file"):
             list(text_lines(str(path)))
+
+
+def test_a_packed_line_of_all_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_LONGEST_LINE", 1000)
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * 5000))
+    with pytest.raises(UserError, match="a.txt.gz: unpacked, it has a line of more than 1,000"):
+        list(text_lines(str(path)))
+    path.write_bytes(gzip.compress((b"a" * 900 + b"\n") * 5))
+    assert len(list(text_lines(str(path)))) == 5
 
 
 def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):

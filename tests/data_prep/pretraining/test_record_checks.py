@@ -11,7 +11,7 @@ import pytest
 from data_prep import records as records_module
 from data_prep.jobs import storage
 from data_prep.pretraining.record_checks import find_fault
-from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.record_files import check_lengths, read_records
 from data_prep.records import explained, open_records, pretraining_dataset
 from official_bert.errors import UserError
 
@@ -125,14 +125,41 @@ def test_a_damaged_shard_is_named(tmp_path):
         read(tmp_path / "*.tfrecord")
 
 
-def test_a_record_that_claims_all_memory_is_not_read(tmp_path):
+def header_of_all_memory():
     size = struct.pack("<Q", 1 << 50)
     crc = google_crc32c.value(size)
     masked = (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+    return size + struct.pack("<I", masked)
+
+
+def test_a_record_that_claims_all_memory_is_not_read(tmp_path):
     path = tmp_path / "a.tfrecord"
-    path.write_bytes(size + struct.pack("<I", masked) + bytes(50))
+    path.write_bytes(header_of_all_memory() + bytes(50))
     with pytest.raises(UserError, match="a.tfrecord is truncated"):
         list(read_records(str(path)))
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_nor_by_tensorflow_which_would_end_the_process(folder, number):
+    path = folder / "a.tfrecord"
+    content = path.read_bytes()
+    start = number * len(content) // 3
+    path.write_bytes(content[:start] + header_of_all_memory() + content[start + 12 :])
+    with pytest.raises(UserError, match=f"^{path} is truncated: it ends within record {number}$"):
+        read(folder)
+
+
+def test_lengths_are_checked_to_the_end_of_the_file(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    write(path, [example()] * 3)
+    check_lengths(str(path))
+    whole = path.read_bytes()
+    for content, number in ((whole[:-1], 2), (whole + b"x", 3), (whole + bytes(20), 4)):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=f"it ends within record {number}"):
+            check_lengths(str(path))
+    path.write_bytes(b"")
+    check_lengths(str(path))
 
 
 @pytest.fixture

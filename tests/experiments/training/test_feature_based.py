@@ -105,6 +105,33 @@ def test_the_vectors_are_the_encoders_where_a_word_has_most_context(conll, tmp_p
     assert seen == len(words)
 
 
+def test_damaged_vectors_are_said_and_computed_again(conll, tmp_path, capsys):
+    config = _config(conll, "last", bert=tiny_runs.bert(vocab_size=100, num_hidden_layers=1))
+    task = get_task("conll2003", str(conll))
+    examples = task.examples("dev")[:2]
+    windows = featurize(task, examples, BertTokenizer(config.vocab), LENGTH)
+    encoder, folder, built = BertEncoder(config.bert, seed=1), tmp_path / "f", []
+
+    def vectors():
+        frozen = frozen_features.open_or_compute(
+            folder, [0, 1], lambda: built.append(1) or encoder, examples, windows, 4, False
+        )
+        rows = frozen.sentences.columns["input_ids"].values[None]
+        return frozen.complete({"input_ids": rows})["features"].tobytes()
+
+    expected, names = vectors(), sorted(path.name for path in folder.iterdir())
+    assert vectors() == expected and len(built) == 1 and capsys.readouterr().err == ""
+    assert names == ["checksums.json", "layer-00.npy", "layer-01.npy"]
+    for count, name in enumerate(names, 2):
+        content = bytearray((folder / name).read_bytes())
+        content[-40] ^= 1
+        (folder / name).write_bytes(content)
+        assert vectors() == expected and len(built) == count
+        assert f"{name}" in (said := capsys.readouterr().err) and "making it again" in said
+    (folder / "layer-00.npy").unlink()
+    assert vectors() == expected and "making it again" in capsys.readouterr().err
+
+
 def test_a_sentence_longer_than_the_window_is_cut_but_whole_in_the_predictions(conll, tmp_path):
     config = _config(conll, "last")
     task = get_task("conll2003", str(conll))

@@ -1,0 +1,54 @@
+"""Named arrays in one .npz file that holds the checksum of its names, types, shapes and bytes.
+
+A zip file has checksums of its members' bytes alone: an array whose name is damaged would be one
+that was never written.
+"""
+
+import os
+import zlib
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+_CHECKSUM = "checksum"
+
+
+def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], packed: bool = False) -> None:
+    """Writes the file whole or not at all.
+
+    Args:
+      packed: whether arrays are compressed.
+    """
+    save = np.savez_compressed if packed else np.savez
+    with atomic_write(path, "wb") as file:
+        save(file, **arrays, **{_CHECKSUM: np.uint32(_checksum(arrays))})
+
+
+def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """The arrays of a file of `write`; their checksum is verified where the file has one.
+
+    Raises:
+      UserError: the file is missing or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except Exception as error:  # zipfile, zlib and numpy raise many kinds
+        raise UserError(f"{path} is damaged ({error})") from error
+    checksum = arrays.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(arrays):
+        raise UserError(f"{path} is damaged (its checksum is wrong)")
+    return arrays
+
+
+def _checksum(arrays: dict[str, np.ndarray]) -> int:
+    checksum = 0
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        checksum = zlib.crc32(f"{name} {array.dtype} {np.shape(arrays[name])}".encode(), checksum)
+        checksum = zlib.crc32(array.reshape(-1).view(np.uint8).data, checksum)
+    return checksum

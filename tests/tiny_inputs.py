@@ -1,0 +1,111 @@
+"""One tiny, faultless input of every kind, for `tests.fuzz` and `tests.flips` to damage.
+
+Each is made on the first call, in one temporary folder.
+"""
+
+import atexit
+import functools
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
+
+
+@functools.cache
+def folder() -> Path:
+    """Where all of them are, until the process ends."""
+    path = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@functools.cache
+def model(kind: str) -> Path:
+    """A model in a folder: "model_folder", or a name of `resolve.EXPORTERS`."""
+    from official_bert.checkpoints import model_folder
+    from official_bert.checkpoints.resolve import EXPORTERS
+
+    classifier, tokenizer = _classifier()
+    save = EXPORTERS.get(kind, model_folder.save)
+    save(folder() / kind, classifier, tokenizer, {"labels": ["x", "y"]})
+    return folder() / kind
+
+
+@functools.cache
+def checkpoints() -> Path:
+    """Checkpoints of steps 1 and 2 with the arrays of `checkpoint_arrays`, noted as "note"."""
+    from experiments.training.checkpointing import Checkpoints
+
+    path = folder() / "checkpoints"
+    for step in (1, 2):
+        Checkpoints(path).save(step, checkpoint_arrays(step), {"note": step})
+    return path
+
+
+def checkpoint_arrays(step: int) -> dict[str, np.ndarray]:
+    return {"a": np.arange(40.0) + step, "b/c": np.full((3, 5), step, "f4")}
+
+
+@functools.cache
+def records(compression: str = "", dynamic_masking: bool = False) -> Path:
+    """Two shards of pre-training records with their manifest; compression "" or "GZIP"."""
+    from data_prep.create_pretraining_data import create
+
+    path = folder() / f"records{compression}{dynamic_masking}"
+    (folder() / "a.txt").write_text("\n\n".join(["a b c\nd e a b\nc c a"] * 6) + "\n")
+    (folder() / "vocab.txt").write_text("\n".join(VOCAB) + "\n")
+    options = {"max_seq_length": 16, "max_predictions_per_seq": 2, "dupe_factor": 1}
+    options |= {"compression": compression, "dynamic_masking": dynamic_masking}
+    options |= {"num_shards": 2, "num_workers": 1, "progress": False}
+    create(str(folder() / "a.txt"), str(folder() / "vocab.txt"), str(path), **options)
+    return path
+
+
+# Task and content of a training file of every format, by name.
+TASK_FILES = {
+    "train-v1.1.json": ("squad", json.dumps(
+        {"data": [{"paragraphs": [{"context": "a b c d", "qas": [
+            {"id": "1", "question": "a b", "answers": [{"text": "b c", "answer_start": 2}]}]}]}]})),
+    "train.tsv": ("text_classification", "text\tlabel\na b\tx\nc d\ty\n"),
+    "train.csv": ("text_classification", 'text,label\n"a, ""b""",x\nc d,y\n'),
+    "train.jsonl": ("text_classification",
+                    '{"text": "a b", "label": "x"}\n{"text": "c", "label": "y"}\n'),
+    "train.json": ("text_classification",
+                   '[{"text": "a b", "label": "x"}, {"text": "c", "label": "y"}]'),
+    "train.txt": ("conll2003", "-DOCSTART- O\n\na NNP I-NP B-PER\nb VB O O\n\nc NN I-NP B-LOC\n"),
+    "swag/train.csv": ("swag", "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
+                               "a b,c,d,e,a b,c,2\n"),
+}  # fmt: skip
+
+# Content of an input of every layout of `data_prep.corpus.sources`, by layout.
+CORPORA = {
+    "chapters": "CHAPTER I\n\nA b c. D e.\n\nCHAPTER II\n\nA b c.\n",
+    "articles": "Title\nA b. C d.\n\nTitle\nE a.\n",
+    "wikiextractor": '<doc id="1" url="u" title="t">\nt\n\nA b c. D e.\n</doc>\n',
+    "rows": '{"text": "A b. C."}\n{"text": "D e."}\n',
+}
+
+
+@functools.cache
+def arrays() -> Path:
+    """A file of arrays, as features are kept in."""
+    from data_prep.jobs import array_files
+
+    path = folder() / "arrays.npz"
+    array_files.write(path, {"ids/values": np.arange(300, dtype="i2"), "ids/offsets": np.arange(9)})
+    return path
+
+
+@functools.cache
+def _classifier():
+    import official_bert as ob
+
+    config = ob.BertConfig(
+        vocab_size=10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=12, max_position_embeddings=8,
+    )  # fmt: skip
+    return ob.BertClassifier(ob.BertEncoder(config, seed=1), 2), ob.BertTokenizer(VOCAB)
