@@ -42,7 +42,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
 
     from data_prep.records import open_records
     from experiments.training import evaluation, heldout
-    from experiments.training.pretrain_feed import check_fit
+    from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)

@@ -110,6 +110,10 @@ class Conll(Task):
             "problem": "tagging",
         }
 
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir and not any(self.files.values())
+
     def settings(self) -> dict:
         return {
             "labels": list(self.labels),
@@ -300,20 +304,16 @@ class Conll(Task):
         return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
 
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
-        if not self._uses_tfds:
+        if not self.reads_tfds:
             return conll_files.read(self._path(split), kinds, self.column)
         rows, features = tfds_rows.read(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )
         return conll_files.from_tfds(rows, features[self.column.feature].names, kinds, self.column)
 
-    @property
-    def _uses_tfds(self) -> bool:
-        return not self.data_dir and not any(self.files.values())
-
     def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
         message = ""
-        if self._uses_tfds:
+        if self.reads_tfds:
             message = (
                 "TFDS has no documents, so every sentence stands alone; the CoNLL-2003 files in "
                 "data_dir give the paper's context"

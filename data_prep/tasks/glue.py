@@ -117,12 +117,16 @@ class Glue(SequenceClassification):
     def labels(self) -> list[str]:
         return list(self.spec.labels)
 
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir
+
     def settings(self) -> dict:
         return {}
 
     def _read_split(self, split: str) -> list[TextExample]:
         """`id` is "split/index", the index counted from 0 in the order of the file."""
-        rows = self._tsv_rows(split) if self.data_dir else self._tfds_rows(split)
+        rows = self._tfds_rows(split) if self.reads_tfds else self._tsv_rows(split)
         return [
             TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows
         ]
