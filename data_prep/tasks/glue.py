@@ -78,6 +78,9 @@ _MNLI_TFDS_SPLITS = {
 }
 
 
+_OTHER_COLUMNS = " (files with columns of other names are for --config.task=text_classification)"
+
+
 class Glue(SequenceClassification):
     """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
 
@@ -168,7 +171,7 @@ class Glue(SequenceClassification):
         elif self.task == "qqp":
             rows = self._complete_rows(path, split, columns)
         else:
-            rows = reading.read_table(path, columns)
+            rows = reading.read_table(path, columns, what_to_do=_OTHER_COLUMNS)
         for index, entry in enumerate(rows):
             if entry is not None:
                 yield index, *entry
