@@ -86,6 +86,7 @@ FINETUNING = {
         {"data_dir": "{}/plain.tsv"},
         "one file, the training file; set dev_file or dev_fraction .*task_options.dev_file=",
     ),
+    "entities, one file": ("ner", {"data_dir": "{}/two.txt"}, "the training file; set dev_file"),
     "entities, columns": (
         "ner",
         {"task_options.train_file": "two.txt", "task_options.column": "chunks"},
