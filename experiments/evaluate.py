@@ -38,14 +38,17 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     Raises:
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
-    import tensorflow as tf
-
     from data_prep.records import open_records
-    from experiments.training import evaluation, heldout
-    from experiments.training.pretrain_feed import check_fit
+    from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)
+    check_fit(opened, records, *(resolve.peek(model) or (None, None)))
+    commands.import_tensorflow()
+    import tensorflow as tf
+
+    from experiments.training import evaluation, heldout
+
     loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":
         raise UserError(
@@ -81,6 +84,7 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
     """
     from data_prep.tasks.batches import sample
 
+    # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split).examples(split), max_examples)
     predictor = Predictor(model, batch_size)
     predictions, truncated = predictor.predict(examples)
@@ -112,15 +116,12 @@ def main(_):
     if bool(values.records) == bool(values.data):
         raise UserError("give --data (a fine-tuned model's task) or --records (pre-training)")
     if values.data:
-        task_on(values.model, values.data, values.split)  # before TensorFlow starts
-        commands.import_tensorflow()
         _, report = on_task(
             values.model, values.data, values.split, values.batch_size, values.max_examples,
             values.output,
         )  # fmt: skip
         print(report)
         return
-    commands.import_tensorflow()
     metrics = run(
         values.model, values.records, values.batch_size, values.max_examples, values.precision
     )

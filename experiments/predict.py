@@ -57,9 +57,9 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="")
     from data_prep.jobs.progress import progress_bar
 
     format = format or _format_of(input_path)
-    predictor = Predictor(model, batch_size)
     if format in ("squad", "official"):
-        return _whole_file(predictor, model, input_path, output_path)
+        return _whole_file(model, input_path, output_path, batch_size)
+    predictor = Predictor(model, batch_size)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
     name, lines = _numbered_lines(input_path)
     is_json = format == "jsonl"
@@ -87,7 +87,6 @@ def main(_):
     read_task(values.model)
     if values.input != "-" and not os.path.isfile(values.input):
         raise UserError(f"--input={values.input}: no such file")
-    commands.import_tensorflow()
     counts = run(values.model, values.input, values.output, values.batch_size, format=values.format)
     print(
         f"{counts['lines']} lines, {counts['empty']} empty, {counts['truncated']} longer than the "
@@ -154,12 +153,12 @@ def _check_words(words, where):
             raise UserError(f"{where}: words must be a list of words, or of lists of them")
 
 
-def _whole_file(predictor, model, input_path, output_path):
+def _whole_file(model, input_path, output_path, batch_size):
     """Reads and writes files as the task's benchmark has them."""
-    task = predictor.task
-    examples = task_on(model, input_path, "test").examples("test")
+    examples = task_on(model, input_path, "test").examples("test")  # before TensorFlow starts
+    predictor = Predictor(model, batch_size)
     predictions, truncated = predictor.predict(examples)
-    task.write(output_path, predictions)
+    predictor.task.write(output_path, predictions)
     return {"lines": len(examples), "empty": 0, "truncated": truncated}
 
 

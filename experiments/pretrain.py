@@ -26,7 +26,6 @@ def main(_):
         raise UserError(f"--config gives a {type(config).__name__}; pretrain needs PretrainConfig")
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
-    commands.import_tensorflow()
     results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite, began=began)
     print(summary(results))
 

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from typing import Any
 
 from official_bert.errors import UserError
@@ -185,6 +186,30 @@ _IGNORED_FIELDS = frozenset(
         "pooler_type",
     }
 )
+
+
+def parts_named(what: str, num_hidden_layers: int) -> list[int]:
+    """Which parts of an encoder "embeddings,blocks:0-5" means, in the order of its `parts`: 0 the
+    embeddings, then the blocks, then the pooler.
+
+    Raises:
+      UserError: there is no such part.
+    """
+    found = []
+    for name in (part.strip() for part in what.split(",")):
+        blocks = re.fullmatch(r"blocks(?::(\d+)(?:-(\d+))?)?", name)
+        first = int(blocks[1] or 0) if blocks else 0
+        last = int(blocks[2] or blocks[1] or num_hidden_layers - 1) if blocks else -1
+        if name in ("embeddings", "pooler"):
+            found.append(0 if name == "embeddings" else num_hidden_layers + 1)
+        elif blocks and first <= last < num_hidden_layers:
+            found += range(first + 1, last + 2)
+        else:
+            raise UserError(
+                f"freeze: {name!r} is no part; parts are embeddings, "
+                f"blocks:0-{num_hidden_layers - 1} (or fewer), pooler"
+            )
+    return found
 
 
 def _check_type(field: dataclasses.Field, value: Any) -> None:

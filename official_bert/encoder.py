@@ -1,12 +1,11 @@
 """`BertEncoder`: the bidirectional Transformer encoder of section 3, with its pooler."""
 
 import functools
-import re
 
 import keras
 from keras import ops
 
-from official_bert.config import BertConfig
+from official_bert.config import BertConfig, parts_named
 from official_bert.errors import UserError
 from official_bert.layers import Embeddings, TransformerBlock, attention_bias
 from official_bert.randomness import fold_in, next_seed
@@ -129,23 +128,9 @@ class BertEncoder(keras.Model):
         Raises:
           UserError: there is no such part.
         """
-        for name in (part.strip() for part in what.split(",")):
-            for part in self._named_parts(name):
-                part.trainable = False
-
-    def _named_parts(self, name):
-        if name in ("embeddings", "pooler"):
-            return [self.parts[name]]
-        found = re.fullmatch(r"blocks(?::(\d+)(?:-(\d+))?)?", name)
-        if found:
-            first = int(found[1] or 0)
-            last = int(found[2] or found[1] or len(self.blocks) - 1)
-            if first <= last < len(self.blocks):
-                return self.blocks[first : last + 1]
-        raise UserError(
-            f"freeze: {name!r} is no part; parts are embeddings, blocks:0-{len(self.blocks) - 1} "
-            "(or fewer), pooler"
-        )
+        parts = list(self.parts.values())
+        for index in parts_named(what, len(self.blocks)):
+            parts[index].trainable = False
 
     def get_config(self):
         return {

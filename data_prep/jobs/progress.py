@@ -31,7 +31,7 @@ class _Lines:
 
     def __init__(self, stream):
         self._stream = stream
-        self._newest = ""
+        self._newest, self._last = "", ""
         self._written = time.monotonic()
 
     def write(self, text):
@@ -40,8 +40,10 @@ class _Lines:
         self._newest = shown or self._newest
         now = time.monotonic()
         if text == "\n" or (shown and now - self._written >= _SECONDS_BETWEEN_LINES):
-            self._written = now
-            self._stream.write(f"{self._newest}\n")
+            done = self._newest.partition("[")[0]
+            if done != self._last:  # the end of a bar may just have been shown
+                self._stream.write(f"{self._newest}\n")
+            self._written, self._last = now, done
 
     def flush(self):
         self._stream.flush()

@@ -54,14 +54,9 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
       UserError: unknown name or option (the message lists the valid ones), or an option's value is
         not of the type that the task's constructor declares.
     """
-    known = {_plain(key): key for key in TASKS} | {_plain(k): v for k, v in _OTHER_NAMES.items()}
-    if _plain(name) not in known:
-        raise UserError(f"unknown task {name!r}; the tasks are {', '.join(TASKS)}")
-    name = known[_plain(name)]
-    module, class_name, fixed = TASKS[name]
-    task_class = getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name)
-    valid = set(inspect.signature(task_class).parameters) - {"data_dir", *fixed}
-    unknown = sorted(set(task_options) - valid)
+    name, task_class, fixed = _find(name)
+    valid = options_of(name)
+    unknown = sorted(set(task_options) - set(valid))
     if unknown:
         raise UserError(
             f"unknown option {', '.join(unknown)} of task {name}; "
@@ -80,6 +75,32 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
     task = task_class(data_dir, **fixed, **task_options)
     task.name = name
     return task
+
+
+def options_of(name: str) -> dict[str, inspect.Parameter]:
+    """The options of a task: {name: its parameter, with default and type}.
+
+    Raises:
+      UserError: there is no such task.
+    """
+    _, task_class, fixed = _find(name)
+    parameters = inspect.signature(task_class).parameters
+    return {key: p for key, p in parameters.items() if key not in ("data_dir", *fixed)}
+
+
+def docstring_of(name: str) -> str:
+    """What a task's constructor says of its options."""
+    return _find(name)[1].__init__.__doc__ or ""
+
+
+def _find(name: str):
+    """(name in the registry, class, options that the name stands for)."""
+    known = {_plain(key): key for key in TASKS} | {_plain(k): v for k, v in _OTHER_NAMES.items()}
+    if _plain(name) not in known:
+        raise UserError(f"unknown task {name!r}; the tasks are {', '.join(TASKS)}")
+    name = known[_plain(name)]
+    module, class_name, fixed = TASKS[name]
+    return name, getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name), fixed
 
 
 def _typed(value, hint):

@@ -17,8 +17,9 @@ from data_prep.tasks import conll_files, metrics, tfds_rows
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
+from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_windows import max_context_window, window_starts
-from data_prep.tasks.task import Task, find_file, label_list
+from data_prep.tasks.task import Task, label_list
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
@@ -52,7 +53,8 @@ class Conll(Task):
     ):
         """
         Args:
-          data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt.
+          data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt;
+            or one file, which is then the training file.
             Empty: TFDS, which has the sentences without their documents and their order, so that
             each is a document of its own and the paper's context is missing.
           train_file, dev_file, test_file: names there where they are others.
@@ -109,6 +111,10 @@ class Conll(Task):
             "labels": labels,
             "problem": "tagging",
         }
+
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir and not any(self.files.values())
 
     def settings(self) -> dict:
         return {
@@ -300,20 +306,16 @@ class Conll(Task):
         return ", ".join(f"{' '.join(words[first:end])}/{kind}" for kind, first, end in found)
 
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
-        if not self._uses_tfds:
+        if not self.reads_tfds:
             return conll_files.read(self._path(split), kinds, self.column)
         rows, features = tfds_rows.read(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )
         return conll_files.from_tfds(rows, features[self.column.feature].names, kinds, self.column)
 
-    @property
-    def _uses_tfds(self) -> bool:
-        return not self.data_dir and not any(self.files.values())
-
     def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
         message = ""
-        if self._uses_tfds:
+        if self.reads_tfds:
             message = (
                 "TFDS has no documents, so every sentence stands alone; the CoNLL-2003 files in "
                 "data_dir give the paper's context"
@@ -328,8 +330,7 @@ class Conll(Task):
             print(f"{self.name}: {message}", file=sys.stderr)
 
     def _path(self, split: str) -> str:
-        names = [self.files[split]] if self.files[split] else _USUAL_FILES[split]
-        return find_file(self.data_dir, names, split)
+        return split_file(self.data_dir, self.files[split], _USUAL_FILES[split], split)
 
 
 def _gold_and_predicted(name: str, examples, predictions):

@@ -34,7 +34,10 @@ class Phrases:
     def check(self, tag: str, kinds, where: str) -> None:
         """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
         if tag != "O" and tag[:2] not in ("B-", "I-"):
-            raise UserError(f"{where}: {tag!r} is not an IOB tag")
+            raise UserError(
+                f"{where}: {tag!r} is not an IOB tag (--config.task_options.column=part_of_speech "
+                "reads single words' tags, in the second column)"
+            )
         _check_kind(self.kind(tag), tag, kinds if kinds is None else kinds | {"O"}, where)
 
     def as_read(self, tags) -> tuple[str, ...]:
@@ -150,7 +153,8 @@ def _check_kind(kind: str, tag: str, kinds, where: str) -> None:
     if kinds is not None and kind not in kinds:
         raise UserError(
             f"{where}: the tag {tag} is not among the training tags, "
-            f"which are of the types {', '.join(sorted(set(kinds) - {'O'}))}"
+            f"which are of the types {', '.join(sorted(set(kinds) - {'O'}))} "
+            "(--config.task_options.labels= lists all tags)"
         )
 
 

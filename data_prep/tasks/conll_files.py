@@ -76,7 +76,8 @@ def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocume
                 where = "last" if column.place < 0 else f"number {column.place + 1}"
                 raise UserError(
                     f"{path} line {number}: {len(fields)} columns, expected {max(columns, least)} "
-                    f"(word first, {column.name} {where})"
+                    f"(word first, {column.name} {where}; "
+                    "--config.task_options.column= chooses another)"
                 )
             tag = fields[column.place]
             column.check(tag, kinds, f"{path} line {number}")

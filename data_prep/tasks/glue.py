@@ -78,6 +78,9 @@ _MNLI_TFDS_SPLITS = {
 }
 
 
+_OTHER_COLUMNS = " (files with columns of other names are for --config.task=text_classification)"
+
+
 class Glue(SequenceClassification):
     """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
 
@@ -117,12 +120,16 @@ class Glue(SequenceClassification):
     def labels(self) -> list[str]:
         return list(self.spec.labels)
 
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir
+
     def settings(self) -> dict:
         return {}
 
     def _read_split(self, split: str) -> list[TextExample]:
         """`id` is "split/index", the index counted from 0 in the order of the file."""
-        rows = self._tsv_rows(split) if self.data_dir else self._tfds_rows(split)
+        rows = self._tfds_rows(split) if self.reads_tfds else self._tsv_rows(split)
         return [
             TextExample(f"{split}/{index}", *texts, label=label) for index, texts, label in rows
         ]
@@ -164,7 +171,7 @@ class Glue(SequenceClassification):
         elif self.task == "qqp":
             rows = self._complete_rows(path, split, columns)
         else:
-            rows = reading.read_table(path, columns)
+            rows = reading.read_table(path, columns, what_to_do=_OTHER_COLUMNS)
         for index, entry in enumerate(rows):
             if entry is not None:
                 yield index, *entry

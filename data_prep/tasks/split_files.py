@@ -39,7 +39,7 @@ class SplitFiles:
         return bool(self.files["dev"]) or any(map(os.path.isfile, paths))
 
     def _path(self, split: str) -> str:
-        other_way = " or dev_fraction" if split == "dev" else ""
+        other_way = " or dev_fraction (0.1, a tenth of its rows)" if split == "dev" else ""
         names = self._usual_names(split)
         return split_file(self.data_dir, self.files[split], names, split, other_way)
 

@@ -99,6 +99,10 @@ class Squad(Task):
     def head(self) -> dict:
         return {"head": "span", "num_labels": 2, "labels": [], "problem": "span"}
 
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir and not any(self.files.values())
+
     def settings(self) -> dict:
         names = ("context", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
         options = {name: getattr(self, name) for name in names}
@@ -345,7 +349,7 @@ class Squad(Task):
 
     def _read(self, split: str) -> tuple[list[SquadExample], str]:
         """All questions of a split, and where they come from."""
-        if self.data_dir or any(self.files.values()):
+        if not self.reads_tfds:
             paths = self._paths(split)
             examples = [e for path in paths for e in read(path, need_answers=split != "test")]
             return examples, ", ".join(paths)

@@ -169,7 +169,8 @@ class Swag(Task):
         return (".csv", ".tsv", ".jsonl")
 
     def _rows(self, path: str):
-        return reading.read_table(path, self.input_fields)
+        hint = " (--config.task_options.num_choices= says how many endings there are)"
+        return reading.read_table(path, self.input_fields, what_to_do=hint)
 
     def _example(self, row: dict, index) -> ChoiceExample:
         start = row["sent2"].strip()

@@ -44,8 +44,10 @@ class Task:
         """The options, as plain data, that make this task again without its data files."""
         raise NotImplementedError
 
-    def check_files(self) -> None:
-        """Raises UserError where the training or dev file is missing or lacks a column."""
+    @property
+    def reads_tfds(self) -> bool:
+        """Whether the examples come from TFDS, for want of files."""
+        return False
 
     def examples(self, split: str) -> list:
         """All examples of a split, in the order of the file. The label is None where there is

@@ -104,19 +104,6 @@ class TextClassification(SequenceClassification):
     def input_fields(self) -> tuple[str, ...]:
         return self.text_columns or self._find_text_columns(self.files.source("train")[0])
 
-    def check_files(self) -> None:
-        for split in ("train", "dev"):
-            if split == "dev" and self.dev_from_train:
-                continue
-            path = self.files.source(split)[0]
-            there = reading.column_names(path)
-            columns = (*(self.text_columns or self._find_text_columns(path)), self.label_column)
-            if missing := [name for name in columns if name not in there]:
-                raise UserError(
-                    f"{path}: no column {', '.join(missing)}; the columns are {', '.join(there)}"
-                    + _COLUMNS_HINT
-                )
-
     def settings(self) -> dict:
         columns = (*self.input_fields, "")
         return {

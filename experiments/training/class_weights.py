@@ -15,15 +15,26 @@ def of(config, task, features):
     """
     if not config.class_weights:
         return None
-    head = task.head
-    if head["head"] != "classification" or head["problem"] != "single_label":
-        raise UserError(f"--config.class_weights: {task.name} does not choose one class of several")
-    labels = list(head["labels"])
+    check(config, task)
+    labels = list(task.head["labels"])
     if config.class_weights == "balanced":
         counts = np.bincount(features.columns["label_ids"].values, minlength=len(labels))
         return (counts.sum() / (len(labels) * np.maximum(counts, 1))).astype(np.float32)
+    return _listed(config.class_weights, labels)
+
+
+def check(config, task):
+    """Raises UserError as `of` does, without the examples."""
+    head = task.head
+    if head["head"] != "classification" or head["problem"] != "single_label":
+        raise UserError(f"--config.class_weights: {task.name} does not choose one class of several")
+    if config.class_weights != "balanced":
+        _listed(config.class_weights, list(head["labels"]))
+
+
+def _listed(text, labels):
     weights = np.ones(len(labels), np.float32)
-    for part in config.class_weights.split(","):
+    for part in text.split(","):
         label, _, number = part.rpartition("=")
         try:
             weights[labels.index(label.strip())] = float(number)

@@ -15,6 +15,7 @@ import json
 import pathlib
 import sys
 
+from experiments.training import config_help
 from experiments.training.overrides import override, replace_field
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
@@ -41,7 +42,7 @@ class Phase:
     """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
 
     records: str = ""  # folder of records with its manifest, or a glob
-    max_seq_length: int = 128
+    max_seq_length: int = 128  # 0: as long as the records are
     num_train_steps: int = 1000
     heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
     train_batch_size: int = 0  # 0: the run's train_batch_size
@@ -53,18 +54,21 @@ class Phase:
 class PretrainConfig:
     """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
 
-    bert: BertConfig | str = "base"
+    bert: BertConfig | str = "base"  # a size ("tiny", "L-4_H-256") or its fields; "": init_from's
     vocab: str = ""  # "": the vocabulary beside the records
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
+    # With num_warmup_steps=0: the warm-up's share of all steps.
+    warmup_proportion: float = dataclasses.field(default=0.0, metadata=_LATER)
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
     use_nsp: bool = True
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
     seed: int = 12345
-    init_from: str = ""  # model folder, imported checkpoint or preset to go on from; bert="": its
+    # Model folder, imported checkpoint or preset to go on from; bert="" takes its sizes.
+    init_from: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
@@ -94,6 +98,7 @@ class PretrainConfig:
         _check_choice(self, "output_bias", ("zeros", "unigram"))
         _check_choice(self, "optimizer", ("adamw", "lamb"))
         _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
+        _check_share(self, "warmup_proportion")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")
 
@@ -105,6 +110,10 @@ class PretrainConfig:
     @property
     def num_train_steps(self):
         return sum(phase.num_train_steps for phase in self.phases)
+
+    @property
+    def warmup_steps(self):
+        return self.num_warmup_steps or int(self.num_train_steps * self.warmup_proportion)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,11 +174,7 @@ class FinetuneConfig:
         _check_choice(self, "precision", PRECISION)
         _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
         _check_positive(self, "max_seq_length", "gradient_accumulation", "layer_decay")
-        if not 0 <= self.warmup_proportion <= 1:
-            raise UserError(
-                f"configuration: warmup_proportion is {self.warmup_proportion}; "
-                "it is a share of the training steps, between 0 and 1"
-            )
+        _check_share(self, "warmup_proportion")
 
     @property
     def bert_config(self):
@@ -271,7 +276,8 @@ def define_flags(default=None, overwrite=True):
         "config",
         default,
         "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
-        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5.",
+        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5; --help together with "
+        "--config lists them.",
     )
     flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
     names = ["config", "workdir"]
@@ -283,6 +289,7 @@ def define_flags(default=None, overwrite=True):
         if argument.startswith("-") and name.startswith("config.") and name not in flags.FLAGS:
             flags.DEFINE_string(name, None, "replaces a field of the configuration")
     show_in_help(*names)
+    config_help.add_to_help(load_config, sys.argv[1:])
 
 
 def show_in_help(*names):
@@ -377,3 +384,11 @@ def _check_positive(config, *names):
     for name in names:
         if not getattr(config, name) > 0:
             raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")
+
+
+def _check_share(config, name):
+    if not 0 <= getattr(config, name) <= 1:
+        raise UserError(
+            f"configuration: {name} is {getattr(config, name)}; "
+            "it is a share of the training steps, between 0 and 1"
+        )

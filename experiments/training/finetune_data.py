@@ -1,11 +1,11 @@
 """Texts of fine-tuning: the examples of a split as features, and training batches of them."""
 
-from data_prep.tasks.batches import TrainBatches, sample
+from data_prep.tasks.batches import TrainBatches
 from data_prep.tasks.featurize import cache_key, feature_cache, featurize
 from data_prep.tasks.task import MissingFile
 from experiments.training import frozen_features
 from experiments.training.flops import bilstm_flops, training_flops
-from official_bert.errors import UserError
+from experiments.training.start_checks import read_examples
 
 # Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
 _FEW_LENGTHS = (32, 32)  # each length is compiled
@@ -21,6 +21,7 @@ class Split:
       name: "train", "dev", ...
       start: StartingPoint.
       config: FinetuneConfig.
+      examples: those of the split where they are read already.
 
     Attributes:
       complete: function that adds to a batch what is not in the features.
@@ -31,11 +32,9 @@ class Split:
       UserError: there are no examples.
     """
 
-    def __init__(self, task, name, start, config):
+    def __init__(self, task, name, start, config, examples=None):
         length = config.max_seq_length
-        self.examples = sample(task.examples(name), _limit(name, config))
-        if not self.examples:
-            raise UserError(f"task {task.name} has no {name} examples in {config.data_dir}")
+        self.examples = examples or read_examples(task, name, config)
         self.features = featurize(task, self.examples, start.tokenizer, length, feature_cache())
         self.key = cache_key(task, self.examples, start.tokenizer, length)
         self.notes = {**self.features.notes, **getattr(task, "notes", {}).get(name, {})}
@@ -132,10 +131,3 @@ def padding(config):
 def eval_batch_size(config):
     """Rows of a batch that is evaluated."""
     return config.eval_batch_size or max(32, config.train_batch_size)
-
-
-def _limit(split, config):
-    """How many examples of a split are used; 0: all."""
-    if split == "train":
-        return config.max_train_examples
-    return config.max_dev_examples if split.startswith("dev") else 0

@@ -8,7 +8,6 @@ import math
 import sys
 import time
 
-from data_prep.tasks import get_task
 from experiments.training import (
     class_weights,
     distribution,
@@ -18,31 +17,34 @@ from experiments.training import (
     kept_head,
     loop,
     session,
+    start_checks,
     starting_point,
 )
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.heads import build_head
 
 
-def run(config, folder, progress):
-    """See `runs.finetune`; `folder` is its RunFolder."""
+def run(config, folder, progress, task, examples):
+    """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
+    `start_checks.finetuning` returned."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
     distribution.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = starting_point.of_finetuning(config)
-    task = get_task(config.task, config.data_dir, **config.task_options)
-    _check(config, start, task)
+    start_checks.check_model(config, task, start.bert)
     head = kept_head.sentence(
         config.model, kept_head.difference(start.head, task.head, config.bilstm)
     )
     if progress:
         print(head, file=sys.stderr, flush=True)
-    train, dev = (finetune_data.Split(task, name, start, config) for name in ("train", "dev"))
+    train, dev = (
+        finetune_data.Split(task, name, start, config, examples.get(name))
+        for name in ("train", "dev")
+    )
     # Read before the training, so that a broken file is not found after it.
     others, missing = finetune_data.other_splits(task, start, config) if folder.write else ({}, {})
     if config.features:
@@ -156,21 +158,6 @@ def _key(config, start, task):
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
     return "finetune", start.bert, head, model
-
-
-def _check(config, start, task):
-    if config.max_seq_length > start.bert.max_position_embeddings:
-        raise UserError(
-            f"max_seq_length is {config.max_seq_length}, but the model has positions for "
-            f"{start.bert.max_position_embeddings} tokens"
-        )
-    if config.features and task.head["head"] != "tagging":
-        raise UserError(
-            f"features={config.features}: the feature-based approach is for tagging tasks; "
-            f"{config.task} is {task.head['head']}"
-        )
-    if config.features and config.bilstm:
-        raise UserError("bilstm is for fine-tuning; with features there are BiLSTMs anyway")
 
 
 def _write_dev(folder, task, dev, predictions, analysis, results):

@@ -2,6 +2,7 @@
 
 import os
 
+from official_bert import commands
 from official_bert.errors import UserError
 
 
@@ -70,6 +71,7 @@ class Predictor:
     """
 
     def __init__(self, model, batch_size=32):
+        commands.import_tensorflow()
         import tensorflow as tf
 
         from data_prep.tasks import get_task

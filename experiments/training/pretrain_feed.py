@@ -7,10 +7,10 @@ import os
 
 import numpy as np
 
-from data_prep.records import explained, open_records, pretraining_dataset
+from data_prep.records import explained, pretraining_dataset
 from experiments.training import distribution
 from experiments.training.flops import predicted_positions, training_flops
-from official_bert.errors import UserError
+from experiments.training.start_checks import check_fit
 
 
 class Feed:
@@ -20,23 +20,24 @@ class Feed:
       config: PretrainConfig.
       start: its StartingPoint.
       strategy: where the batches go.
+      records: of `start_checks.pretraining`.
 
     Raises:
-      UserError: records are missing or of another vocabulary or length, or a batch does not divide.
+      UserError: records are of another vocabulary or length, or a batch does not divide.
     """
 
-    def __init__(self, config, start, strategy):
+    def __init__(self, config, start, strategy, records):
         bert = start.bert
         self._bert, self._strategy, self._seed = bert, strategy, config.seed
         self._fraction = config.left_to_right_fraction
         self.phases = []
         first = 0
-        for index, phase in enumerate(config.phases):
+        for phase, opened in zip(config.phases, records, strict=True):
             batch_size = phase.train_batch_size or config.train_batch_size
             distribution.check_batch_size(batch_size, strategy, config.gradient_accumulation)
-            records = _open(phase, index, bert, start.tokenizer)
+            check_fit(opened, phase.records, bert, start.tokenizer)
             last = first + phase.num_train_steps
-            self.phases.append(_Stretch(first, last, records, batch_size, phase))
+            self.phases.append(_Stretch(first, last, opened, batch_size, phase))
             first = last
         self._iterator, self._next_step = None, -1
 
@@ -128,41 +129,3 @@ class _Stretch:
     records: object
     batch_size: int
     phase: object
-
-
-def _open(phase, index, bert, tokenizer):
-    if not phase.records:
-        raise UserError(f"configuration: phases.{index}.records is empty; give a folder of records")
-    records = open_records(phase.records, max_seq_length=phase.max_seq_length)
-    check_fit(records, phase.records, bert, tokenizer)
-    return records
-
-
-def check_fit(records, source, bert, tokenizer):
-    """Raises UserError unless a model can read the records.
-
-    Args:
-      records: of `open_records`.
-      source: what messages call them.
-      bert, tokenizer: the model's.
-    """
-    if records.max_seq_length > bert.max_position_embeddings:
-        raise UserError(
-            f"{source}: rows of {records.max_seq_length} tokens, but the model has positions for "
-            f"{bert.max_position_embeddings}"
-        )
-    if tokenizer is None:
-        return
-    found = records.manifest.get("vocab_size")
-    if found is not None and found != tokenizer.vocab_size:
-        raise UserError(
-            f"{source}: made with a vocabulary of {found} entries, the model's has "
-            f"{tokenizer.vocab_size}; make the records again with it"
-        )
-    made = records.manifest.get("options")
-    if made is not None and not isinstance(made, dict):
-        raise UserError(f"{source}: options in its manifest.json must be a JSON object")
-    for name, usual in tokenizer.rules._field_defaults.items() if made else ():
-        theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
-        if theirs != ours:
-            raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")

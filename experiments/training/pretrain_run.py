@@ -1,5 +1,6 @@
 """What a pre-training run does, step by step; imports TensorFlow (`runs.pretrain` does not)."""
 
+import sys
 import time
 
 import numpy as np
@@ -10,12 +11,15 @@ from official_bert.checkpoints import model_folder
 from official_bert.pretraining import BertPretrainer
 
 
-def run(config, folder, progress, began=None):
-    """See `runs.pretrain`; `folder` is its RunFolder, `began` its first moment."""
+def run(config, folder, progress, records, began=None):
+    """See `runs.pretrain`; `folder` is its RunFolder, `records` those of each phase, `began` its
+    first moment."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
     start = starting_point.of_pretraining(config)
-    feed = Feed(config, start, strategy)
+    if config.init_from and progress:
+        print(start.about_heads(config), file=sys.stderr, flush=True)
+    feed = Feed(config, start, strategy, records)
 
     def build(seed):
         model = BertPretrainer(
@@ -31,8 +35,8 @@ def run(config, folder, progress, began=None):
 
     key = "pretrain", start.bert, config.use_nsp, config.left_to_right_fraction, config.remat
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
-    trainer.set_schedule(config.learning_rate, config.num_warmup_steps, config.num_train_steps)
-    settings = {"max_seq_length": max(phase.max_seq_length for phase in config.phases)}
+    trainer.set_schedule(config.learning_rate, config.warmup_steps, config.num_train_steps)
+    settings = {"max_seq_length": max(opened.max_seq_length for opened in records)}
 
     def save_model(path):
         if folder.write:
@@ -101,7 +105,7 @@ class Evaluator:
             stretch.phase.heldout_records,
             self._config.eval_batch_size or min(stretch.batch_size, limit),
             self._config.max_heldout_examples,
-            max_seq_length=stretch.phase.max_seq_length,
+            max_seq_length=stretch.records.max_seq_length,
         )
 
 

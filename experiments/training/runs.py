@@ -5,10 +5,10 @@ without loading TensorFlow.
 """
 
 import contextlib
-import os
 import sys
 
-from data_prep.tasks import TASKS, get_task
+from data_prep.tasks import TASKS
+from experiments.training import start_checks
 from experiments.training.run_folder import RunFolder
 from official_bert import commands
 from official_bert.errors import UserError
@@ -33,12 +33,13 @@ def pretrain(config, workdir, progress=True, overwrite=False, began=None):
       FloatingPointError: the loss is no longer finite.
     """
 
-    def start(folder):
+    def start(folder, records):
+        commands.import_tensorflow()
         from experiments.training import pretrain_run
 
-        return pretrain_run.run(config, folder, progress, began)
+        return pretrain_run.run(config, folder, progress, records, began)
 
-    return _continue(config, workdir, progress, overwrite, start)
+    return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start)
 
 
 def finetune(config, workdir, progress=True, overwrite=False):
@@ -57,17 +58,18 @@ def finetune(config, workdir, progress=True, overwrite=False):
     """
     _check_finetune(config)
 
-    def start(folder):
-        _check_files(config)
+    def start(folder, read):
         commands.import_tensorflow()
         from experiments.training import finetune_run
 
-        return finetune_run.run(config, folder, progress)
+        return finetune_run.run(config, folder, progress, *read)
 
-    return _continue(config, workdir, progress, overwrite, start)
+    return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start)
 
 
-def _continue(config, workdir, progress, overwrite, start):
+def _continue(config, workdir, progress, overwrite, check, start):
+    # What an earlier run left is not removed for one that cannot begin.
+    checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":
         from experiments.training import distribution
@@ -80,7 +82,7 @@ def _continue(config, workdir, progress, overwrite, start):
             if progress:
                 print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
             return finished
-        return start(folder)
+        return start(folder, checked or check(config))
 
 
 def _check_finetune(config):
@@ -95,20 +97,3 @@ def _check_finetune(config):
         raise UserError("configuration: keep_best needs eval_every, the steps between evaluations")
     if config.patience and not config.eval_every:
         raise UserError("configuration: patience needs eval_every, the steps between evaluations")
-
-
-def _check_files(config):
-    """Raises UserError for files and options that can be seen to be wrong without TensorFlow."""
-    try:
-        task = get_task(config.task, config.data_dir, **config.task_options)
-    except UserError as error:
-        raise UserError(f"--config.task, --config.task_options: {error}") from None
-    if "://" not in config.data_dir and config.data_dir and not os.path.exists(config.data_dir):
-        raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
-    if os.sep in config.model and "://" not in config.model and not _is_there(config.model):
-        raise UserError(f"--config.model={config.model}: no such folder or checkpoint")
-    task.check_files()
-
-
-def _is_there(path):
-    return os.path.exists(path) or os.path.exists(f"{path.removesuffix('.index')}.index")

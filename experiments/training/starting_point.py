@@ -2,28 +2,16 @@
 
 import collections
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
-from experiments.training import kept_head
+from experiments.training import kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
-# What two BertConfigs must share for weights to fit.
-_SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "hidden_act",
-)
 # The models of the last runs, so that a search does not read its own again for every cell.
 _KEPT = 2
 _read: collections.OrderedDict = collections.OrderedDict()
@@ -61,9 +49,35 @@ class StartingPoint:
         return encoder
 
     def copy_heads_to(self, model):
-        """Gives a BertPretrainer the weights of the checkpoint's heads, if it had any."""
-        if self.head_weights is not None and self.head["head"] == "pretraining":
-            _assign(_heads_of(model), self.head_weights)
+        """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
+        if self._has_masked_lm:
+            # A next-sentence head that was never trained is drawn anew, from this run's seed.
+            for variable, value in zip(_heads_of(model), self.head_weights, strict=True):
+                if self._has_next_sentence or "next_sentence" not in variable.path:
+                    variable.assign(value)
+
+    def about_heads(self, config):
+        """What the start of a pre-training from a checkpoint says of its heads."""
+        heads = {"masked-LM": self._has_masked_lm}
+        heads |= {"next-sentence": self._has_next_sentence} if config.use_nsp else {}
+        missing = [name for name, is_there in heads.items() if not is_there]
+        if not missing:
+            return f"heads: loaded from {config.init_from}"
+        text = f"heads: {config.init_from} has no {' and no '.join(missing)} head; new ones are "
+        text += "trained from random weights"
+        if not self._has_masked_lm:
+            text += " (losses of about 12 in the first steps are normal, and fall soon)"
+        if "next-sentence" in missing:
+            text += "; --config.use_nsp=false trains the masked LM alone"
+        return text
+
+    @property
+    def _has_masked_lm(self):
+        return self.head_weights is not None and self.head["head"] == "pretraining"
+
+    @property
+    def _has_next_sentence(self):
+        return self._has_masked_lm and self.head.get("use_nsp", True)
 
     def keep_head(self, model, head, bilstm):
         """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
@@ -79,16 +93,9 @@ def of_pretraining(config):
     """
     if config.init_from:
         found = _read_model(config.init_from, "pre-training")
-        return dataclasses.replace(found, bert=_compatible(config, found))
-    bert = config.bert_config
-    path = config.vocab or _vocab_beside(config.phases[0].records)
-    tokenizer = BertTokenizer(path, do_lower_case=config.do_lower_case)
-    if bert.vocab_size != tokenizer.vocab_size:
-        raise UserError(
-            f"{path} has {tokenizer.vocab_size} entries, but bert.vocab_size is {bert.vocab_size}; "
-            f"set --config.bert.vocab_size={tokenizer.vocab_size}"
-        )
-    return StartingPoint(bert, tokenizer)
+        bert = start_checks.compatible(config, found.bert, found.tokenizer)
+        return dataclasses.replace(found, bert=bert)
+    return StartingPoint(*start_checks.new_model(config))
 
 
 def of_finetuning(config):
@@ -119,7 +126,7 @@ def _initial_weights(config):
 def _read_model(path, purpose):
     key = path, _changed(path)
     if key not in _read:
-        loaded = resolve.load(path)
+        loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
         heads = None if loaded.head == "none" else _heads_of(loaded.model)
@@ -155,36 +162,3 @@ def _arrays(variables):
 def _assign(variables, arrays):
     for variable, value in zip(variables, arrays, strict=True):
         variable.assign(value)
-
-
-def _vocab_beside(records):
-    path = os.path.join(records, "vocab.txt")
-    if not records or not os.path.exists(path):
-        raise UserError("configuration: vocab is empty, and no vocab.txt lies beside the records")
-    return path
-
-
-def _compatible(config, found):
-    """The BertConfig to continue with; UserError where the checkpoint does not fit."""
-    if config.vocab:
-        vocab = BertTokenizer(config.vocab, do_lower_case=config.do_lower_case).vocab
-        if vocab != found.tokenizer.vocab:
-            raise UserError(
-                f"{config.vocab} ({len(vocab)} entries) is not the vocabulary "
-                f"of {config.init_from} ({len(found.tokenizer.vocab)} entries); "
-                "leave vocab empty, and make the records with the checkpoint's vocab.txt"
-            )
-    if not config.bert:
-        return found.bert
-    bert = config.bert_config
-    different = [
-        f"{name} {getattr(bert, name)}, there {getattr(found.bert, name)}"
-        for name in _SIZES
-        if getattr(bert, name) != getattr(found.bert, name)
-    ]
-    if different:
-        raise UserError(
-            f"bert does not fit init_from={config.init_from}: {'; '.join(different)}. "
-            "--config.bert= (empty) takes the checkpoint's"
-        )
-    return bert

@@ -79,6 +79,13 @@ def import_google(
     return LoadedModel(config, encoder, model, head, tokenizer, settings, report)
 
 
+def peek(path: Path):
+    """(BertConfig, BertTokenizer or None) from the small files beside a checkpoint."""
+    folder = find_prefix(path).parent
+    config = BertConfig.from_json_file(folder / "bert_config.json")
+    return config, find_tokenizer(None, folder, None)
+
+
 def export_google(
     folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
 ) -> list[str]:

@@ -108,6 +108,12 @@ def import_huggingface(
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
 
 
+def peek(folder: Path):
+    """(BertConfig, BertTokenizer or None) from the small files of a folder."""
+    config = _our_config(_read_config(folder / "config.json"), folder / "config.json", None)
+    return config, huggingface_tokenizer.read(folder, None, None)
+
+
 def export_huggingface(
     folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
 ) -> list[str]:

@@ -117,8 +117,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)
-    config = BertConfig.from_json_file(folder / CONFIG_FILE)
-    tokenizer = _load_tokenizer(folder, config, settings)
+    config, tokenizer = peek(folder, settings)
     if not (folder / WEIGHTS_FILE).is_file():
         raise UserError(f"{folder / WEIGHTS_FILE}: missing; a model folder needs its weights")
     integrity.check_folder(folder, MODEL_FILE, settings)
@@ -129,6 +128,16 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     encoder, model = build(config, settings, **encoder_options)
     _load_weights(model, folder / WEIGHTS_FILE, shapes)
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
+
+
+def peek(folder: Path, settings: dict[str, Any] | None = None):
+    """(BertConfig, BertTokenizer or None): what a folder says before its weights are read.
+
+    Raises:
+      UserError: a file is missing or damaged, or the vocabulary has more entries than the model.
+    """
+    config = BertConfig.from_json_file(folder / CONFIG_FILE)
+    return config, _load_tokenizer(folder, config, settings or read_settings(folder))
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:

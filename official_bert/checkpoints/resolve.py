@@ -29,6 +29,24 @@ def load(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
     return IMPORTERS[kind](path_or_preset, **encoder_options)
 
 
+def peek(path_or_preset: str | os.PathLike):
+    """What a model is without its weights; needs neither Keras nor TensorFlow.
+
+    Returns:
+      (BertConfig, BertTokenizer or None); None for KerasHub's presets, which KerasHub has to be
+      asked for.
+
+    Raises:
+      UserError: no model is there, or its small files are damaged.
+    """
+    path = Path(path_or_preset)
+    is_name = len(path.parts) == 1 and not path.exists() and not google.is_google_checkpoint(path)
+    if is_name or "://" in str(path_or_preset):
+        return None
+    kind = kind_of(path_or_preset)
+    return PEEKS[kind](path) if kind in PEEKS else None
+
+
 def kind_of(path_or_preset: str | os.PathLike) -> str:
     """ "model_folder", "google", "huggingface" or "keras_hub".
 
@@ -66,6 +84,11 @@ IMPORTERS: dict[str, Callable[..., LoadedModel]] = {
     "google": google.import_google,
     "huggingface": huggingface.import_huggingface,
     "keras_hub": keras_hub.import_keras_hub,
+}
+PEEKS = {
+    "model_folder": model_folder.peek,
+    "google": google.peek,
+    "huggingface": huggingface.peek,
 }
 EXPORTERS = {
     "google": google.export_google,

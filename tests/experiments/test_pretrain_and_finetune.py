@@ -11,9 +11,10 @@ import tiny_runs
 
 from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
-from experiments.training.config import FinetuneConfig, Phase, override
+from experiments.training.config import FinetuneConfig, Phase, load_config, override
 from experiments.training.search import parse
-from experiments.training.starting_point import of_finetuning
+from experiments.training.starting_point import StartingPoint, of_finetuning
+from official_bert import BertClassifier, BertEncoder, BertPretrainer, BertTokenizer
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 
@@ -149,6 +150,59 @@ def test_continued_pretraining_starts_from_the_checkpoint(pretrained, data, tmp_
         vocab = tmp_path / "vocab.txt"
         vocab.write_text("\n".join([*tiny_runs.SPECIAL, "x", *tiny_runs.WORDS]))
         pretrain.run(dataclasses.replace(config, vocab=str(vocab)), tmp_path / "v", progress=False)
+
+
+def test_continuing_needs_nothing_but_a_checkpoint_and_records(data, tmp_path, capsys):
+    """From a checkpoint whose only head is a classifier's."""
+    tokenizer = BertTokenizer(data / "vocab.txt")
+    encoder = BertEncoder(tiny_runs.bert(), seed=1)
+    model_folder.save(tmp_path / "model", BertClassifier(encoder, 2), tokenizer)
+    fields = {
+        "init_from": str(tmp_path / "model"),
+        "phases.0.records": str(data / "records"),
+        "phases.0.heldout_records": str(data / "records"),
+        "phases.0.num_train_steps": 20,
+        "train_batch_size": 8,
+        "max_heldout_examples": 16,
+        "log_every": 1,
+    }
+    config = override(load_config("pretrain:continue"), fields)
+    results = pretrain.run(config, tmp_path / "run")
+    assert results["steps"] == 20 and results["tokens"] == 20 * 8 * tiny_runs.LENGTH
+    said = capsys.readouterr().err
+    assert "model has no masked-LM and no next-sentence head; new ones" in said
+    assert "losses of about 12" in said
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    rates = {line["step"]: line["learning_rate"] for line in lines if "learning_rate" in line}
+    assert max(rates, key=rates.get) in (2, 3) and rates[1] < rates[2]  # a tenth warms up
+    loaded = model_folder.load(tmp_path / "run" / "model")
+    assert loaded.config == encoder.config and loaded.head == "pretraining"
+    assert loaded.settings["max_seq_length"] == tiny_runs.LENGTH
+    again = override(config, {"init_from": results["model"], "phases.0.num_train_steps": 1})
+    pretrain.run(again, tmp_path / "again")
+    assert f"heads: loaded from {results['model']}" in capsys.readouterr().err
+
+
+def test_a_next_sentence_head_that_was_never_trained_is_new(data):
+    there, model = (BertPretrainer(tiny_runs.bert(), seed=seed) for seed in (1, 2))
+    heads = [*there.masked_lm.trainable_variables, *there.next_sentence.trainable_variables]
+    start = StartingPoint(
+        tiny_runs.bert(),
+        tokenizer=None,
+        head={"head": "pretraining", "use_nsp": False},
+        head_weights=[head.numpy() for head in heads],
+    )
+    before = model.next_sentence.kernel.numpy()
+    start.copy_heads_to(model)
+    assert (model.next_sentence.kernel.numpy() == before).all()
+    for ours, theirs in zip(
+        model.masked_lm.trainable_variables, there.masked_lm.trainable_variables, strict=True
+    ):
+        assert (ours.numpy() == theirs.numpy()).all()
+    config = tiny_runs.pretrain_config(data, init_from="M", bert="")
+    assert start.about_heads(config).startswith("heads: M has no next-sentence head; new ones")
+    alone = dataclasses.replace(config, use_nsp=False)
+    assert start.about_heads(alone) == "heads: loaded from M"
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_running_text_gives_entities_with_characters(tokenizer):
         ("-DOCSTART- O\n\n", "has no sentences"),
         ("", "is empty"),
         ("Peter I-PER\nCo I-ORG\n", "line 2: the tag I-ORG is not among the training tags"),
-        ("Peter\n", r"line 1: 1 columns, expected 2 \(word first, entities last\)"),
+        ("Peter\n", r"line 1: 1 columns, expected 2 \(word first, entities last;"),
     ],
 )
 def test_errors(task, write, content, message):

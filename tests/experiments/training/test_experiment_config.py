@@ -4,10 +4,12 @@ import dataclasses
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
 from experiments.training import config as configs
+from experiments.training import config_help
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, load_config, override
 from experiments.training.run_folder import RunFolder
 from official_bert.config import BertConfig
@@ -95,7 +97,7 @@ def test_wrong_files_and_scales(source, message):
 
 def test_every_configuration_and_scale_loads():
     for name, scales in {
-        "pretrain": ("base", "large", "mini", "tiny", "smoke"),
+        "pretrain": ("base", "large", "mini", "tiny", "smoke", "continue"),
         "glue": ("paper", "large", "small", "smoke"),
         "squad": ("v1", "v2", "v1_smoke", "v2_smoke"),
         "swag": ("paper", "smoke"),
@@ -187,6 +189,38 @@ def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_text() == "\n".join(lines[:2]) + "\n"
 
 
+def test_help_lists_fields_options_and_what_differs_among_several():
+    shown = config_help.text(load_config("text_classification:small"), "text_classification:small")
+    assert "--config.learning_rate=0.0001  (float)\n" in shown
+    assert "  --config.task_options.text_column=  (str)\n      names of the text columns;" in shown
+    assert "--config.task_options.dev_fraction=0.1  (float)" in shown
+    assert "--config.patience=0  (int)\n      Evaluations in a row without a new best" in shown
+    for field in dataclasses.fields(FinetuneConfig):
+        assert f"--config.{field.name}" in shown
+    phases = (Phase("a"), Phase("a", num_train_steps=7))
+    shown = config_help.text(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
+    assert "--config.bert.hidden_size=768  (int)" in shown
+    assert "--config.phases.0.records=a  (str)" in shown
+    assert "--config.phases.1.num_train_steps=7" in shown
+    assert "--config.phases.1.records" not in shown
+    table = config_help.text(load_config("table5:smoke"), "table5:smoke")
+    assert "--config.columns.1.finetune.task_options." in table
+    assert "--config.variants.0.pretrain.phases.0.num_train_steps=" in table
+
+
+def test_help_follows_the_command_line(monkeypatch):
+    main = types.SimpleNamespace(__doc__="A command.")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    config_help.add_to_help(load_config, ["--config=glue", "--config.task=stsb"])
+    assert main.__doc__ == "A command."  # no help was asked for
+    arguments = ["--config", "glue", "--config.task=stsb", "--config.seed", "5", "--help"]
+    config_help.add_to_help(load_config, arguments)
+    assert main.__doc__.startswith("A command.\nfields of --config=glue")
+    assert "--config.task=stsb " in main.__doc__ and "--config.seed=5 " in main.__doc__
+    config_help.add_to_help(load_config, ["--help", "--config=glue", "--config.sead=5"])
+    assert 'error: --config.sead: unknown field "sead"' in main.__doc__
+
+
 def test_commands_explain_themselves_and_their_mistakes(tmp_path):
     # Every call below is a process without TensorFlow; the limit only catches its import.
     def run(command, *arguments):
@@ -211,6 +245,8 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
     ):
         _, out, _ = run(command, "--help")
         assert flag in out and "python -m experiments." in out
+    _, out, _ = run("pretrain", "--config=pretrain:continue", "--help")
+    assert "--config.phases.0.max_seq_length=0  (int)" in out
     code, _, message = run("pretrain", "--config=pretrain:tiny", "--config.sead=1", "--workdir=w")
     assert code == 2 and 'did you mean "seed"?' in message
     code, _, message = run("finetune", "--workdir=w")

@@ -5,8 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from experiments.training import class_weights, kept_head, loop, runs
-from experiments.training.config import FinetuneConfig
+from experiments.training import class_weights, kept_head, loop
 from official_bert.errors import UserError
 
 OURS = {"head": "classification", "num_labels": 2, "labels": ["ham", "spam"]}
@@ -71,27 +70,3 @@ def test_training_stops_when_patience_ends():
         evaluate=lambda step: ({"f1": scores[step]}, scores[step]),
     )  # fmt: skip
     assert (state.step, state.best_step) == (8, 4)
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"data_dir": "no/such"}, "--config.data_dir=no/such: no such file or folder"),
-        ({"model": "no/such"}, "--config.model=no/such: no such folder"),
-        ({"task_options": {"colour": 1}}, "--config.task_options: unknown option colour"),
-        ({"task_options": {"label_column": "kind"}}, "no column kind.*task_options.label_column="),
-        ({"task_options": {"train_file": "x.tsv"}}, "looked for .*x.tsv"),
-    ],
-)
-def test_files_and_options_are_checked_before_tensorflow_is_asked_for(
-    tmp_path, monkeypatch, fields, message
-):
-    monkeypatch.setattr(runs.commands, "import_tensorflow", lambda: pytest.fail("too late"))
-    data = tmp_path / "data"
-    data.mkdir()
-    for name in ("train", "dev"):
-        (data / f"{name}.tsv").write_text("text\tlabel\na\tx\nb\ty\n", encoding="utf-8")
-    values = {"task": "text_classification", "data_dir": str(data), "model": str(tmp_path)}
-    config = FinetuneConfig(**{**values, **fields})
-    with pytest.raises(UserError, match=message):
-        runs.finetune(config, tmp_path / "run", progress=False)

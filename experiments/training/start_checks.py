@@ -1,0 +1,264 @@
+"""What can be seen to be wrong with a run before TensorFlow is loaded or anything downloaded.
+
+Files, columns, options, lengths and vocabularies: an error comes within a second or two and names
+the flag that mends it. What was read for that is handed on, so that nothing is read twice.
+"""
+
+import importlib.util
+import os
+import re
+
+from data_prep.records import open_records
+from data_prep.tasks import get_task, options_of
+from data_prep.tasks.batches import sample
+from data_prep.tasks.task import MissingFile
+from experiments.training import class_weights
+from official_bert.checkpoints import model_folder, resolve
+from official_bert.config import parts_named
+from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer
+
+# What two BertConfigs must share for weights to fit.
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "hidden_act",
+)
+
+
+def finetuning(config):
+    """The task of a FinetuneConfig and its examples.
+
+    Returns: (Task, {split: examples} of train and dev; empty where they come from TFDS).
+    Raises:
+      UserError: an option, a file, a column, a row or the model is wrong.
+    """
+    task = _task(config)
+    bert = _shape(config)
+    if task.reads_tfds:
+        _check_tfds(config)
+        return task, {}
+    if not os.path.exists(config.data_dir or "."):
+        raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
+    examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
+    check_model(config, task, bert)
+    return task, examples
+
+
+def read_examples(task, split, config):
+    """The examples of a split, no more than the configuration asks for.
+
+    Raises:
+      UserError: there are none.
+    """
+    try:
+        examples = sample(task.examples(split), _limit(split, config))
+    except MissingFile as error:
+        named = f"{split}_file"
+        other = f", --config.task_options.{named}=" if named in options_of(config.task) else ""
+        raise MissingFile(f"{error} (--config.data_dir={config.data_dir}{other})") from None
+    if not examples:
+        raise UserError(f"task {task.name} has no {split} examples in {config.data_dir}")
+    return examples
+
+
+def check_model(config, task, bert):
+    """Raises UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
+    None where it is not known yet) do not have."""
+    if bert and config.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"--config.max_seq_length={config.max_seq_length}: the model has positions for "
+            f"{bert.max_position_embeddings} tokens"
+        )
+    if config.features and task.head["head"] != "tagging":
+        raise UserError(
+            f"--config.features={config.features}: the feature-based approach is for tagging "
+            f"tasks; {config.task} is {task.head['head']}"
+        )
+    if config.features and config.bilstm:
+        raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
+    if config.class_weights:
+        class_weights.check(config, task)
+    if config.freeze and bert:
+        try:
+            parts_named(config.freeze, bert.num_hidden_layers)
+        except UserError as error:
+            raise UserError(f"--config.freeze={config.freeze}: {error}") from None
+
+
+def pretraining(config):
+    """The records of each phase of a PretrainConfig, opened.
+
+    Raises:
+      UserError: vocabulary, checkpoint or records are missing, or do not fit together.
+    """
+    if config.init_from:
+        bert, tokenizer = _peek(config.init_from, "init_from")
+        if bert:
+            bert = compatible(config, bert, tokenizer)
+    else:
+        bert, tokenizer = new_model(config)
+    opened = []
+    for index, phase in enumerate(config.phases):
+        name = f"--config.phases.{index}"
+        if not phase.records:
+            raise UserError(f"{name}.records is empty; give a folder of records")
+        opened.append(_records(phase.records, f"{name}.records", phase, bert, tokenizer))
+        if phase.heldout_records:
+            _records(phase.heldout_records, f"{name}.heldout_records", phase, bert, tokenizer)
+    return opened
+
+
+def new_model(config):
+    """(BertConfig, BertTokenizer) of a pre-training that starts from random weights.
+
+    Raises:
+      UserError: there is no vocabulary, or it has another size than the model.
+    """
+    if not config.bert:
+        raise UserError(
+            "--config.init_from is empty: name the model to go on from (a model folder, an "
+            "imported checkpoint or a preset), or a size for a new one (--config.bert=base)"
+        )
+    bert, path = config.bert_config, config.vocab or _vocab_beside(config.phases[0].records)
+    tokenizer = _tokenizer(path, config)
+    if bert.vocab_size != tokenizer.vocab_size:
+        raise UserError(
+            f"{path} has {tokenizer.vocab_size} entries, but bert.vocab_size is {bert.vocab_size}; "
+            f"set --config.bert.vocab_size={tokenizer.vocab_size}"
+        )
+    return bert, tokenizer
+
+
+def compatible(config, bert, tokenizer):
+    """The BertConfig to go on with from a model of this shape and vocabulary.
+
+    Raises:
+      UserError: the configuration asks for another shape or vocabulary.
+    """
+    if config.vocab:
+        vocab = _tokenizer(config.vocab, config).vocab
+        if vocab != tokenizer.vocab:
+            raise UserError(
+                f"--config.vocab={config.vocab} ({len(vocab)} entries) is not the vocabulary "
+                f"of {config.init_from} ({len(tokenizer.vocab)} entries); "
+                "leave vocab empty, and make the records with the checkpoint's vocab.txt"
+            )
+    if not config.bert:
+        return bert
+    wanted = config.bert_config
+    different = [
+        f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
+        for name in _SIZES
+        if getattr(wanted, name) != getattr(bert, name)
+    ]
+    if different:
+        raise UserError(
+            f"bert does not fit --config.init_from={config.init_from}: {'; '.join(different)}. "
+            "--config.bert= (empty) takes the checkpoint's, as --config=pretrain:continue does"
+        )
+    return wanted
+
+
+def check_fit(records, source, bert, tokenizer):
+    """Raises UserError unless a model can read the records.
+
+    Args:
+      records: of `open_records`.
+      source: what messages call them.
+      bert, tokenizer: the model's; None where they are not known.
+    """
+    if bert and records.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"{source}: rows of {records.max_seq_length} tokens, but the model has positions for "
+            f"{bert.max_position_embeddings}"
+        )
+    if tokenizer is None:
+        return
+    found = records.manifest.get("vocab_size")
+    if found is not None and found != tokenizer.vocab_size:
+        raise UserError(
+            f"{source}: made with a vocabulary of {found} entries, the model's has "
+            f"{tokenizer.vocab_size}; make the records again with it"
+        )
+    made = records.manifest.get("options")
+    if made is not None and not isinstance(made, dict):
+        raise UserError(f"{source}: options in its manifest.json must be a JSON object")
+    for name, usual in tokenizer.rules._field_defaults.items() if made else ():
+        theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
+        if theirs != ours:
+            raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")
+
+
+def _records(source, name, phase, bert, tokenizer):
+    try:
+        records = open_records(source, max_seq_length=phase.max_seq_length or None)
+    except UserError as error:
+        raise UserError(f"{name}={source}: {error}") from None
+    check_fit(records, f"{name}={source}", bert, tokenizer)
+    return records
+
+
+def _task(config):
+    try:
+        return get_task(config.task, config.data_dir, **config.task_options)
+    except UserError as error:
+        # The option that it speaks of, as the command line calls it.
+        named = (name for name in config.task_options if re.search(rf"\b{name}\b", str(error)))
+        option = next(named, None)
+        flag = f"task_options.{option}" if option else "task"
+        value = config.task_options[option] if option else config.task
+        raise UserError(f"--config.{flag}={value}: {error}") from None
+
+
+def _shape(config):
+    """The BertConfig of a FinetuneConfig, or None where it is a preset's."""
+    if config.model:
+        return _peek(config.model, "model")[0]
+    vocab = _tokenizer(config.vocab, config).vocab
+    model_folder.check_vocabulary(config.bert_config, len(vocab), config.vocab)
+    return config.bert_config
+
+
+def _peek(path, name):
+    """(BertConfig, BertTokenizer) of the model that a field names, or two None for a preset."""
+    try:
+        bert, tokenizer = resolve.peek(path) or (None, None)
+    except UserError as error:
+        raise UserError(f"--config.{name}={path}: {str(error).removeprefix(f'{path}: ')}") from None
+    if bert and not tokenizer:
+        raise UserError(f"--config.{name}={path}: it has no vocabulary, and training needs one")
+    return bert, tokenizer
+
+
+def _tokenizer(path, config):
+    if not os.path.isfile(path):
+        raise UserError(f"--config.vocab={path}: no such file")
+    return BertTokenizer(path, do_lower_case=config.do_lower_case)
+
+
+def _check_tfds(config):
+    if importlib.util.find_spec("tensorflow_datasets") is None:
+        raise UserError(
+            f"--config.data_dir is empty, and TFDS, which would give {config.task}, is not "
+            "installed (pip install tensorflow-datasets); give the folder of the official files"
+        )
+
+
+def _vocab_beside(records):
+    path = os.path.join(records, "vocab.txt")
+    if not records or not os.path.exists(path):
+        raise UserError("--config.vocab is empty, and no vocab.txt lies beside the records")
+    return path
+
+
+def _limit(split, config):
+    """How many examples of a split are used; 0: all."""
+    if split == "train":
+        return config.max_train_examples
+    return config.max_dev_examples if split.startswith("dev") else 0
