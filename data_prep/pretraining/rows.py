@@ -111,7 +111,7 @@ def row_checks(rows: np.ndarray) -> np.ndarray:
     A sum of 64-bit words times odd numbers, modulo 2**64: no change of one word can leave it as it
     was. (A CRC-32C of every row, from Python, would take five times as long.)
     """
-    content = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)[:, :-8]
+    content = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, rows.itemsize)[:, :-8]
     words = np.zeros((len(rows), -(-content.shape[1] // 8)), "<u8")
     words.view(np.uint8)[:, : content.shape[1]] = content
     words ^= words >> np.uint64(32)  # else the highest bits of two words could make up for another
