@@ -230,17 +230,19 @@ def _write_splits(store, options, work, workers):
 
 def _write_split(store, split, options, vocab_path, work, folder, workers) -> dict:
     from data_prep.jobs import storage
-    from data_prep.pretraining import shards
+    from data_prep.pretraining import rows, shards
 
     vocab_size = store.manifest["vocab_size"]
-    tasks = shards.rows_tasks(store, split, options, vocab_path, work)
-    counts = workers.run(shards.make_rows, tasks, f"{split}: pairs and masks")
+    tasks = rows.rows_tasks(store, split, options, vocab_path, work)
+    counts = workers.run(rows.make_rows, tasks, f"{split}: pairs and masks")
+    files = shards.row_files(tasks, counts)
+    if joins := shards.join_tasks(files, split, options, vocab_size, work):
+        joined = workers.run(shards.join, joins, f"{split}: joined blocks")
+        storage.remove_all(f"{path}.{end}" for path, *_ in files for end in ("rows", "keys"))
+        files = shards.row_files(joins, joined)
     storage.make_folder(folder)
-    files = workers.run(
-        shards.write_shard,
-        shards.shard_tasks(tasks, counts, split, options, vocab_size, folder),
-        f"{split}: shuffled shards",
-    )
+    tasks = shards.shard_tasks(files, split, options, vocab_size, folder)
+    written = workers.run(shards.write_shards, tasks, f"{split}: shuffled shards")
     manifest = {
         "format": "official_bert pre-training records, version 1",
         "split": split,
@@ -264,7 +266,7 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
             for name in ("documents", "sentences", "tokens")
         }
         | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {}),
-        "shards": files,
+        "shards": [shard for task in written for shard in task["shards"]],
     }
     with storage.writing(os.path.join(folder, "vocab.txt")) as file:
         file.write(storage.read_bytes(vocab_path))

@@ -12,8 +12,9 @@ DIR holds
     report.json                    options, what was kept, and what was left out, by reason
 
 Killed and run again, it continues behind the last finished file. The files do not depend on the
-number of workers. One process parses the XML, at 12 MB/s on one core here; the others the
-articles, at 3 MB/s of wikitext each.
+number of workers: each takes stretches of a .xml or a multistream .xml.bz2 file, unpacks them,
+parses the XML and the wikitext (`data_prep.corpus.wikipedia_dump`). Of a file that cannot be cut
+(.gz, a .bz2 of one stream) this process unpacks all, and the workers do the rest.
 """
 
 import functools
@@ -27,9 +28,10 @@ from typing import NamedTuple
 
 from absl import flags
 
-from data_prep.corpus import wikitext
+from data_prep.corpus import wikipedia_dump, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences
-from data_prep.corpus.text_files import DamagedFile, open_bytes
+from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
@@ -37,55 +39,24 @@ from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
 
-_BATCH_CHARACTERS = 1_000_000  # of wikitext, for a worker at a time
+_BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where it takes no stretch
 
 
-class Page(NamedTuple):
-    """One <page> of a dump; `text` is its first revision's wikitext."""
+class _Part(NamedTuple):
+    """Some pages of a stretch, before or after a worker's work: (start, stop) of the stretch, how
+    many of its pages come before these, and the pages; None: all that come then, not yet read."""
 
-    identifier: int
-    revision: int
-    title: str
-    namespace: int
-    redirect: bool
-    model: str
-    text: str
-
-
-def read_pages(dump: str) -> Iterator[Page]:
-    """Yields the pages of a dump in order; memory holds one.
-
-    Raises:
-      UserError: the file is missing, is damaged or truncated (with the last page), is not a
-        MediaWiki dump, or holds no page.
-    """
-    from xml.etree import ElementTree
-
-    last, root = None, None
-    try:
-        with open_bytes(dump) as file:
-            for event, element in ElementTree.iterparse(file, events=("start", "end")):
-                tag = element.tag.rpartition("}")[2]
-                if root is None:
-                    root = element
-                    if tag != "mediawiki":
-                        raise UserError(f"{dump}: no MediaWiki dump (its root is <{tag}>)")
-                if event == "end" and tag == "page":
-                    last = _page(element)
-                    yield last
-                    root.clear()  # pages that were read would pile up in their parent
-    except (ElementTree.ParseError, ValueError, DamagedFile) as error:
-        where = f"after page {last.title!r}" if last else "before its first page"
-        raise UserError(f"{dump} is damaged or truncated {where}: {error}") from None
-    if last is None:
-        raise UserError(f"{dump} holds no page")
+    stretch: tuple[int, int | None]
+    before: int
+    pages: list | None
+    seam: tuple[int | None, int | None] = (None, None)  # first and end of the stretch, when read
 
 
 def article(page: Page, language: str, min_characters: int, dropped: Counter) -> list[str]:
     """The sentences of a page, [] where it is no article or has too little text.
 
     Args:
-      page: from `read_pages`.
+      page: from `wikipedia_dump`.
       language: for sentence splitting.
       min_characters: articles with less text are left out.
       dropped: counts what was left out; pages by reason under "page: ...".
@@ -114,15 +85,20 @@ def extract(
     num_workers: int = 1,
     overwrite: bool = False,
     progress: bool = False,
+    invalid_utf8: str = "error",
 ) -> dict:
     """Writes the corpus of a dump; see the module's docstring.
+
+    Args:
+      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the report then counts
+        the pages that have such.
 
     Returns:
       The report: {"options", "pages", "articles", "sentences", "characters", "files", "dropped"}.
 
     Raises:
-      UserError: as `read_pages`, or `output` was made with other options (unless `overwrite`) or is
-        in use by another process.
+      UserError: as `wikipedia_dump.read_pages`, or `output` was made with other options (unless
+        `overwrite`) or is in use by another process.
     """
     output = str(output)
     options = {
@@ -131,17 +107,26 @@ def extract(
         "min_characters": min_characters,
         "megabytes_per_file": megabytes_per_file,
     }
+    if invalid_utf8 != "error":
+        options["invalid_utf8"] = invalid_utf8
     with locked(output):
         report = _begin_or_continue(output, options, overwrite)
         if report["finished"]:
             return report
-        # What an earlier run had finished is read over, which costs little.
-        pages = itertools.islice(read_pages(dump), report["pages"], None)
-        work = functools.partial(_extract_batch, language=language, min_characters=min_characters)
+        wikipedia_dump.check(dump)
+        work = functools.partial(
+            _extract_part,
+            dump=dump,
+            language=language,
+            min_characters=min_characters,
+            invalid_utf8=invalid_utf8,
+        )
         with Processes(num_workers) as processes:
-            documents = processes.map(work, _batches(pages))
-            for batch in _files(documents, megabytes_per_file * 1e6, report["pages"], progress):
-                _write(output, report, *batch)
+            parts = _joined(dump, processes.map(work, _parts(dump, **report["next"])))
+            for file in _files(parts, megabytes_per_file * 1e6, report["pages"], progress):
+                _write(output, report, *file)
+        if not report["pages"]:
+            raise UserError(f"{dump} holds no page")
         report["finished"] = True
         storage.write_json(_report_path(output), report)
     if not report["articles"]:
@@ -152,63 +137,83 @@ def extract(
     return report
 
 
-def _page(element) -> Page:
-    space = element.tag.rpartition("page")[0]
-
-    def find(*path):
-        return element.findtext("/".join(space + name for name in path)) or ""
-
-    return Page(
-        int(find("id") or 0),
-        int(find("revision", "id") or 0),
-        find("title"),
-        int(find("ns") or 0),
-        element.find(f"{space}redirect") is not None,
-        find("revision", "model"),
-        find("revision", "text"),
-    )
-
-
-def _batches(pages) -> Iterator[list[Page]]:
-    batch, characters = [], 0
-    for page in pages:
-        # The reason is found from the first lines; the text of other pages need not travel.
-        batch.append(page if page.namespace == 0 else page._replace(text=""))
-        characters += len(batch[-1].text) + 100
-        if characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
+def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
+    """What workers take, from the stretch at `byte` on without its first `pages` pages."""
+    stretches = wikipedia_dump.stretches(dump, byte)
+    if len(stretches) > 1:
+        yield _Part(stretches[0], pages, None)
+        for stretch in stretches[1:]:
+            yield _Part(stretch, 0, None)
+        return
+    # What an earlier run had finished is read over, which costs little.
+    stretch = Stretch(dump, *stretches[0])
+    batch, size = [], 0
+    for page in itertools.islice(stretch.pages(), pages, None):
+        batch.append(page)
+        size += len(page)
+        if size >= _BATCH_BYTES:
+            yield _Part(stretches[0], pages, batch)
+            pages += len(batch)
+            batch, size = [], 0
     if batch:
-        yield batch
+        yield _Part(stretches[0], pages, batch)
 
 
-def _extract_batch(pages: list[Page], language: str, min_characters: int):
-    dropped, documents = Counter(), []
-    for page in pages:
+def _extract_part(part: _Part, dump, language, min_characters, invalid_utf8) -> _Part:
+    """The part with (document or None, what was left out) of each page."""
+    stretch = Stretch(dump, *part.stretch)
+    pages = part.pages
+    if pages is None:
+        pages = itertools.islice(stretch.pages(), part.before, None)
+    found = []
+    for raw in pages:
+        dropped = Counter()
+        page = stretch.parse(raw, invalid_utf8, dropped)
         sentences = article(page, language, min_characters, dropped)
-        if sentences:
-            documents.append((page.identifier, page.revision, page.title, sentences))
-    return len(pages), documents, dropped
+        document = (page.identifier, page.revision, page.title, sentences)
+        found.append((document if sentences else None, dropped))
+    return part._replace(pages=found, seam=(stretch.first, stretch.end))
 
 
-def _files(batches, size: float, pages_before: int, progress: bool):
-    """Joins batches to files of about `size` characters: (pages, documents, dropped) of each."""
+def _joined(dump: str, parts: Iterator[_Part]) -> Iterator[_Part]:
+    """The parts, found to lack nothing between them.
+
+    Raises:
+      UserError: a stretch does not begin where the one before it ended.
+    """
+    ended = None
+    for part in parts:
+        first, end = part.seam
+        if first is not None:
+            if ended is not None and first != ended:
+                raise UserError(f"{dump} is damaged or truncated after byte {ended:,}")
+            ended = end
+        yield part
+
+
+def _files(parts: Iterator[_Part], size: float, pages_before: int, progress: bool):
+    """Joins pages to files of about `size` characters: (pages, documents, dropped, where the next
+    file begins) of each."""
     pages, documents, dropped, characters = 0, [], Counter(), 0
+    following = {}
     with progress_bar(progress, unit="page", initial=pages_before, leave=False) as bar:
-        for batch_pages, batch_documents, batch_dropped in batches:
-            pages += batch_pages
-            documents.extend(batch_documents)
-            dropped.update(batch_dropped)
-            characters += sum(len(s) for document in batch_documents for s in document[-1])
-            bar.update(batch_pages)
-            if characters >= size:
-                yield pages, documents, dropped
-                pages, documents, dropped, characters = 0, [], Counter(), 0
+        for part in parts:
+            for number, (document, page_dropped) in enumerate(part.pages, part.before + 1):
+                following = {"byte": part.stretch[0], "pages": number}
+                pages += 1
+                dropped.update(page_dropped)
+                if document is not None:
+                    documents.append(document)
+                    characters += sum(map(len, document[-1]))
+                if characters >= size:
+                    yield pages, documents, dropped, following
+                    pages, documents, dropped, characters = 0, [], Counter(), 0
+            bar.update(len(part.pages))
     if pages:
-        yield pages, documents, dropped
+        yield pages, documents, dropped, following
 
 
-def _write(output: str, report: dict, pages: int, documents: list, dropped: Counter) -> None:
+def _write(output: str, report: dict, pages, documents, dropped: Counter, following) -> None:
     if documents:
         number = report["files"]
         texts = ("\n".join(sentences) + "\n" for *_, sentences in documents)
@@ -224,6 +229,9 @@ def _write(output: str, report: dict, pages: int, documents: list, dropped: Coun
     report["articles"] += len(documents)
     report["sentences"] += sum(len(document[-1]) for document in documents)
     report["characters"] += sum(len(s) for document in documents for s in document[-1])
+    if "invalid_utf8" in report["options"]:
+        report["invalid_utf8"] = report.get("invalid_utf8", 0) + dropped.pop("invalid_utf8", 0)
+    report["next"] = following
     total = Counter(report["dropped"]) + dropped
     report["dropped"] = dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
     # From here on, a new run continues behind this file.
@@ -238,13 +246,14 @@ def _write_text(path: str, text: str) -> None:
 def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
     """The report of an earlier run with the same options, or an empty one in an emptied folder."""
     report = None if overwrite else earlier(_report_path(output), options, output, "options")
-    if report is not None:
+    if report is not None and (report["finished"] or "next" in report):
         return report
     for pattern in ("wiki-*.txt.gz", "articles-*.jsonl.gz"):
         for old in storage.matches(os.path.join(output, pattern)):
             storage.remove(old)
     numbers = dict.fromkeys(["pages", "articles", "sentences", "characters", "files"], 0)
-    return {"options": options, "finished": False, **numbers, "dropped": {}}
+    start = {"byte": 0, "pages": 0}  # of the stretch at that byte so many pages are done
+    return {"options": options, "finished": False, **numbers, "dropped": {}, "next": start}
 
 
 def _report_path(output: str) -> str:
@@ -263,12 +272,15 @@ def main(argv) -> None:
         num_workers=FLAGS.num_workers,
         overwrite=FLAGS.overwrite,
         progress=True,
+        invalid_utf8=FLAGS.invalid_utf8,
     )
     print(
         f"{FLAGS.output}: {report['articles']:,} articles of {report['pages']:,} pages, "
         f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters, "
         f"{report['files']} files in {time.monotonic() - start:.1f} s"
     )
+    if "invalid_utf8" in report:
+        print(f"{report['invalid_utf8']:,} pages with bytes that are not UTF-8")
     print("left out:")
     for reason, count in report["dropped"].items():
         print(f"  {count:>9,}  {reason}")
@@ -285,6 +297,7 @@ def define_flags() -> None:
     flags.DEFINE_float("megabytes_per_file", 64, "Text of one output file.", lower_bound=0.001)
     flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")
+    flags.DEFINE_enum("invalid_utf8", "error", INVALID_UTF8, "What to do with such bytes.")
 
 
 if __name__ == "__main__":

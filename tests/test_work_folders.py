@@ -77,13 +77,13 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
 
 
 def test_records_whose_folder_is_removed_meanwhile(tmp_path, make, monkeypatch):
-    write_shard = shards.write_shard
+    write_shards = shards.write_shards
 
     def removes(task):
         shutil.rmtree(tmp_path / "records")
-        return write_shard(task)
+        return write_shards(task)
 
-    monkeypatch.setattr(shards, "write_shard", removes)
+    monkeypatch.setattr(shards, "write_shards", removes)
     with pytest.raises(UserError, match=r"records/work/.*(does not exist|cannot be read)"):
         make()
 

@@ -3,13 +3,17 @@
     python -m data_prep.create_pretraining_data ... --runner=DataflowRunner \\
         --beam_options=project=P,region=R,temp_location=gs://B/tmp
 
-Each step is one small pipeline, Create | Reshuffle | Map, with one element a block or a shard: the
-same functions as on one machine, so the records are the same. Elements carry paths, never texts;
-the files go through the folder that all workers share (see docs/data_at_scale.md).
+Each step is one small pipeline, Create | FlatMap | Reshuffle | Map: the same functions as on one
+machine, so the records are the same. What is created is one path, of a file with the tasks: the
+elements of Create are part of the job graph, which runners limit to some megabytes. Tasks carry
+paths, never texts; the files go through the folder that all workers share (see
+docs/data_at_scale.md).
 """
 
+import os
 from collections.abc import Callable
 
+from data_prep.jobs import storage
 from data_prep.jobs.workers import missing_tasks, run_task, summaries
 from official_bert.errors import UserError
 
@@ -48,14 +52,22 @@ class BeamWorkers:
 
         missing = missing_tasks(tasks)
         if missing:
+            path = os.path.join(os.path.dirname(missing[0]["summary"]), "tasks.json")
+            storage.write_json(path, {"tasks": missing})
             with beam.Pipeline(options=self._options) as pipeline:
                 _ = (
                     pipeline
-                    | f"{title}: tasks" >> beam.Create(missing)
+                    | f"{title}: file" >> beam.Create([path])
+                    | f"{title}: tasks" >> beam.FlatMap(_tasks)
                     | f"{title}: spread" >> beam.Reshuffle()
                     | title >> beam.Map(_run, function)
                 )
+            storage.remove(path)
         return summaries(tasks)
+
+
+def _tasks(path):
+    return storage.read_json(path)["tasks"]
 
 
 def _run(task, function):

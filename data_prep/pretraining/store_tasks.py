@@ -1,10 +1,13 @@
-"""The two kinds of tasks that build a token store: texts to chunks, chunks to blocks.
+"""The tasks that build a token store: texts to chunks, chunks to blocks.
 
 See `data_prep.pretraining.token_store` for what chunks and blocks are.
 """
 
+import contextlib
 import functools
 import hashlib
+import itertools
+import os
 from collections import Counter
 
 import google_crc32c
@@ -13,8 +16,10 @@ import numpy as np
 from data_prep.corpus.line_blocks import line_blocks
 from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
+from data_prep.pretraining import key_ranges
 from data_prep.pretraining.segmented import SegmentedEncoder
 
+ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
 
 # What a chunk knows of each document: its key, and how many sentences and tokens it has.
@@ -52,22 +57,52 @@ def tokenise(task: dict) -> dict:
     }
 
 
-def assemble(task: dict) -> dict:
-    """Step 2 for one block: its documents from every chunk, in key order."""
+def join(task: dict) -> dict:
+    """Between the steps where there are many chunks: some of them to a larger one.
+
+    Returns:
+      The chunk, as the "parts" of `tokenise` are.
+    """
+    chunks = storage.read_json(task["chunks"])["chunks"][slice(*task["group"])]
+    paths = [chunk["path"] for chunk in chunks]
+    known = read_documents(chunks)
     dtype = np.dtype(task["dtype"])
-    tokens, sentences, documents = [], [], []
+    largest = max(int(chunk["tokens"].sum()) for chunk in known) * dtype.itemsize
+    pieces = max(1, largest // key_ranges.READ_BYTES)
+    table = slices_of(known, key_ranges.edges(pieces)[1:])
+    documents, path = [], task["output"]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(storage.writing(path + end)) for end in ARRAYS[1:]]
+        for first, last in itertools.pairwise(table):
+            some, *arrays = _in_key_order(*_read_slices(paths, first, last, dtype))
+            documents.append(some)
+            for file, array in zip(files, arrays, strict=True):
+                file.write(array.view(np.uint8).data)
+    documents = np.concatenate(documents)
+    crc32 = storage.write_array(path + ".documents", documents)
+    return {"path": path, "documents": len(documents), "documents_crc32": crc32}
+
+
+def assemble(task: dict) -> dict:
+    """Step 2 for some blocks: their documents from every chunk, in key order."""
     chunks, table = _slices(*task["slices"])
-    spans = table[task["block"] : task["block"] + 2].transpose(1, 2, 0).tolist()
-    for path, ((d0, d1), (s0, s1), (t0, t1)) in zip(chunks, spans, strict=True):
-        documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
-        sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
-        tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
-        _check_documents(path, documents[-1], sentences[-1], tokens[-1])
-    documents, sentences, tokens = map(np.concatenate, (documents, sentences, tokens))
-    documents, sentences, tokens = _in_key_order(documents, sentences, tokens)
+    first, last = task["blocks"]
+    read = _read_slices(chunks, table[first], table[last], np.dtype(task["dtype"]))
+    documents, sentences, tokens = _in_key_order(*read)
+    sizes = table[first + 1 : last + 1].sum(axis=1) - table[first:last].sum(axis=1)
+    ends = np.cumsum(sizes, axis=0)[:-1].T
+    columns = map(np.split, (documents, sentences, tokens), ends)
+    return {
+        "blocks": [
+            _write_block(os.path.join(task["folder"], name), *block)
+            for name, *block in zip(task["names"], *columns, strict=True)
+        ]
+    }
+
+
+def _write_block(base, documents, sentences, tokens):
     sentence_offsets = offsets_of(sentences)
     document_offsets = offsets_of(documents["sentences"])
-    base = task["output"]
     return {
         "documents": len(documents),
         "sentences": len(sentences),
@@ -80,9 +115,50 @@ def assemble(task: dict) -> dict:
     }
 
 
+def _read_slices(chunks, first, last, dtype):
+    """Documents, lengths of sentences and tokens of the slices of all chunks, found undamaged.
+
+    Args:
+      first, last: int64 [chunks, 3], where the slices begin and end; rows of `slices_of`.
+    """
+    documents, sentences, tokens = [], [], []
+    spans = np.stack([first, last], axis=2).tolist()
+    for path, ((d0, d1), (s0, s1), (t0, t1)) in zip(chunks, spans, strict=True):
+        documents.append(storage.read_slice(path + ".documents", DOCUMENT, d0, d1))
+        sentences.append(storage.read_slice(path + ".sentences", "<i8", s0, s1))
+        tokens.append(storage.read_slice(path + ".tokens", dtype, t0, t1))
+        _check_documents(path, documents[-1], sentences[-1], tokens[-1])
+    return tuple(map(np.concatenate, (documents, sentences, tokens)))
+
+
+def read_documents(chunks: list[dict]) -> list[np.ndarray]:
+    """What each chunk, of the "parts" of `tokenise`, knows of its documents."""
+    return [
+        storage.read_array(chunk["path"] + ".documents", DOCUMENT, chunk["documents_crc32"])
+        for chunk in chunks
+    ]
+
+
+def slices_of(documents: list[np.ndarray], keys: np.ndarray) -> np.ndarray:
+    """int64 [ranges + 1, chunks, 3]: where each range of keys begins in each chunk, and the last
+    one ends: its documents, sentences and tokens.
+
+    Args:
+      documents: of each chunk.
+      keys: where the second range and those after it begin.
+    """
+    table = np.empty((len(keys) + 2, len(documents), 3), np.int64)
+    for column, chunk in enumerate(documents):
+        place = np.concatenate([[0], np.searchsorted(chunk["key"], keys), [len(chunk)]])
+        table[:, column, 0] = place
+        table[:, column, 1] = offsets_of(chunk["sentences"])[place]
+        table[:, column, 2] = offsets_of(chunk["tokens"])[place]
+    return table
+
+
 @functools.lru_cache(maxsize=1)
 def _slices(path, crc32):
-    """The chunks' names, and int64 [blocks + 1, chunks, 3] of `token_store._write_slices`."""
+    """The chunks' names, and the table of `slices_of`, of blocks."""
     chunks = storage.read_json(path + ".json")["chunks"]
     return chunks, storage.read_array(path, "<i8", crc32).reshape(-1, len(chunks), 3)
 

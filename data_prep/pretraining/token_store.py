@@ -6,7 +6,7 @@ parallel and resumable:
 1. *Chunks.* Input files are tokenised; a document's key is a hash of its tokens. A chunk holds its
    documents in the order of their keys.
 2. *Blocks.* Key ranges of about BLOCK_TOKENS tokens. A block collects its documents from every
-   chunk.
+   chunk; many chunks are joined to fewer first (`key_ranges`).
 
 So a block is a random sample of some thousand documents of the whole corpus, the same one however
 the corpus is cut into files and whoever tokenised it. The documents of the lowest keys can be held
@@ -23,7 +23,16 @@ from data_prep.corpus import languages
 from data_prep.corpus.line_blocks import stretches
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
-from data_prep.pretraining.store_tasks import DOCUMENT, assemble, offsets_of, token_dtype, tokenise
+from data_prep.pretraining import key_ranges
+from data_prep.pretraining.store_tasks import (
+    ARRAYS,
+    assemble,
+    join,
+    read_documents,
+    slices_of,
+    token_dtype,
+    tokenise,
+)
 from official_bert.errors import UserError
 
 BLOCK_TOKENS = 1 << 21
@@ -124,16 +133,22 @@ def build(
     tasks = _tokenise_tasks(options, inputs, vocab_path, folder)
     chunks = workers.run(tokenise, tasks, "tokenising")
     parts = [part for chunk in chunks for part in chunk["parts"]]
-    tasks, names = _block_tasks(options, inputs, chunks[0]["vocab_size"], parts, folder)
+    dtype = token_dtype(chunks[0]["vocab_size"], options.get("segmented", False))
+    if joins := _join_tasks(parts, dtype, folder):
+        joined = workers.run(join, joins, "joining")
+        storage.remove_all(part["path"] + ending for part in parts for ending in ARRAYS)
+        parts = joined
+    tasks = _block_tasks(options, inputs, dtype, parts, folder)
     summaries = workers.run(assemble, tasks, "sorting into blocks")
-    blocks = dict(zip(names, summaries, strict=True))
+    names = [name for task in tasks for name in task["names"]]
+    blocks = [block for summary in summaries for block in summary["blocks"]]
     manifest = {
         "options": options,
         "vocab_size": chunks[0]["vocab_size"],
         "splits": {
             split: [
                 {"name": name, **block}
-                for name, block in blocks.items()
+                for name, block in zip(names, blocks, strict=True)
                 if name.startswith(f"{split}-")
             ]
             for split in ("train", "heldout")
@@ -142,9 +157,9 @@ def build(
     if "invalid_utf8" in options:
         manifest["invalid_utf8"] = sum(chunk["invalid_utf8"] for chunk in chunks)
     storage.write_json(_manifest_path(folder), manifest)
-    for name in storage.list_folder(folder):
-        if name.startswith("chunk-") or name.endswith(".summary"):
-            storage.remove(os.path.join(folder, name))
+    work = ("chunk", "joined", "block", "tasks")
+    names = [name for name in storage.list_folder(folder) if name.startswith(work)]
+    storage.remove_all(os.path.join(folder, name) for name in names)
     return TokenStore(folder)
 
 
@@ -189,12 +204,27 @@ def _language_weights(options):
     return languages.weights(sizes, options["language_exponent"])
 
 
-def _block_tasks(options, inputs, vocab_size, parts, folder):
-    """Cuts the range of keys into blocks; returns one task a block, and the blocks' names."""
-    documents = [
-        storage.read_array(part["path"] + ".documents", DOCUMENT, part["documents_crc32"])
-        for part in parts
+def _join_tasks(parts, dtype, folder):
+    """One task of `join` for each group of chunks; none where the chunks are few."""
+    groups = key_ranges.groups(len(parts))
+    path = os.path.join(folder, "chunks.json")
+    if groups:
+        storage.write_json(path, {"chunks": parts})
+    return [
+        {
+            "chunks": path,
+            "group": group,
+            "dtype": dtype.str,
+            "output": os.path.join(folder, f"joined-{index:05d}"),
+            "summary": os.path.join(folder, f"joined-{index:05d}.summary"),
+        }
+        for index, group in enumerate(groups)
     ]
+
+
+def _block_tasks(options, inputs, dtype, parts, folder):
+    """Cuts the range of keys into blocks; returns tasks of `assemble`, some blocks each."""
+    documents = read_documents(parts)
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
         raise UserError(f"no text in the input: {', '.join(inputs[:3])}")
@@ -208,37 +238,27 @@ def _block_tasks(options, inputs, vocab_size, parts, folder):
         "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
     }
     edges = np.array([*cuts["heldout"][:-1], *cuts["train"]])
-    slices = _write_slices(parts, documents, keys[edges[1:-1]], folder)
+    slices = _write_slices(parts, slices_of(documents, keys[edges[1:-1]]), folder)
     names = [f"{split}-{index:05d}" for split, cut in cuts.items() for index in range(len(cut) - 1)]
-    tasks = [
+    block_bytes = int(tokens.sum()) * dtype.itemsize / len(names)
+    return [
         {
             "slices": slices,
-            "block": block,
-            "dtype": token_dtype(vocab_size, options.get("segmented", False)).str,
-            "output": os.path.join(folder, name),
-            "summary": os.path.join(folder, f"{name}.summary"),
+            "blocks": (first, last),
+            "dtype": dtype.str,
+            "folder": folder,
+            "names": names[first:last],
+            "summary": os.path.join(folder, f"block-{first:05d}.summary"),
         }
-        for block, name in enumerate(names)
+        for first, last in key_ranges.tasks(len(names), len(parts), block_bytes)
     ]
-    return tasks, names
 
 
-def _write_slices(parts, documents, keys, folder):
+def _write_slices(parts, table, folder):
     """Writes where each block begins in each chunk: tasks that carried it would fill the memory.
 
-    int64 [blocks + 1, chunks, 3], its documents, sentences and tokens; beside it the chunks' names.
-    Returns the table's path and checksum.
-
-    Args:
-      parts, documents: the chunks.
-      keys: where the second block and those after it begin.
+    Returns the table's path and checksum; beside it lie the chunks' names.
     """
-    table = np.empty((len(keys) + 2, len(parts), 3), np.int64)
-    for column, chunk in enumerate(documents):
-        place = np.concatenate([[0], np.searchsorted(chunk["key"], keys), [len(chunk)]])
-        table[:, column, 0] = place
-        table[:, column, 1] = offsets_of(chunk["sentences"])[place]
-        table[:, column, 2] = offsets_of(chunk["tokens"])[place]
     path = os.path.join(folder, "chunk-slices")
     crc32 = storage.write_array(path, table)
     storage.write_json(path + ".json", {"chunks": [part["path"] for part in parts]})

@@ -19,7 +19,7 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import RecordOptions, create
-from data_prep.pretraining import shards, token_store
+from data_prep.pretraining import rows, shards, token_store
 from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab
@@ -298,7 +298,7 @@ def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab, worke
     whole = start(tmp_path / "whole")
     assert whole.wait() == 0
     kills = 0
-    for wanted in ("work/rows-train-00001.summary", "work/shard-train-00001.summary"):
+    for wanted in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
         process = start(tmp_path / "killed")
         while process.poll() is None and not (tmp_path / "killed" / wanted).exists():
             time.sleep(0.002)
@@ -443,7 +443,7 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
     path = write_corpus(tmp_path / "a.txt", documents=20)
     options = {"dupe_factor": 1, "num_shards": 2, "max_seq_length": 32}
     stopped = tmp_path / "stopped"
-    steps = [(shards, "make_rows"), (shards, "write_shard"), (token_store, "assemble")]
+    steps = [(rows, "make_rows"), (shards, "write_shards"), (token_store, "assemble")]
     for module, name in steps:  # the run that is killed before this step
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(module, name, dies)
@@ -456,7 +456,7 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
             if file.name == "vocab.txt" or "slices" in file.name:
                 continue  # written anew at every start
             in_store = file.parent.name == "token_store"
-            if in_store and folder.name == "write_shard" and file.name != "manifest.json":
+            if in_store and folder.name == "write_shards" and file.name != "manifest.json":
                 continue  # not read any more
             damage(file, file.stat().st_size // 2)
             with pytest.raises(UserError, match=re.escape(file.stem)):
@@ -469,16 +469,16 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
 
 @pytest.mark.parametrize("name", ["vocab.txt", "slices-train", "slices-train.json"])
 def test_files_that_are_damaged_within_a_run_are_found(tmp_path, vocab, monkeypatch, name):
-    write_shard = shards.write_shard
+    write_shards = shards.write_shards
 
     def damages(task):
         work = Path(task["slices"]).parent
         damage(work / name, len((work / name).read_bytes()) // 2)
-        shards._vocabulary.cache_clear()
-        shards._vocabulary(str(work / "vocab.txt"), task["options"]["vocab_sha256"])
-        return write_shard(task)
+        rows._vocabulary.cache_clear()
+        rows._vocabulary(str(work / "vocab.txt"), task["options"]["vocab_sha256"])
+        return write_shards(task)
 
-    monkeypatch.setattr(shards, "write_shard", damages)
+    monkeypatch.setattr(shards, "write_shards", damages)
     with pytest.raises(UserError, match=f"{name} is damaged"):
         path = write_corpus(tmp_path / "a.txt", documents=40)
         make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)

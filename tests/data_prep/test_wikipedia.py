@@ -13,12 +13,12 @@ from xml.sax.saxutils import escape
 import pytest
 
 from data_prep import wikipedia
-from data_prep.corpus import text_layout
+from data_prep.corpus import text_layout, wikipedia_dump
 from data_prep.corpus.documents import documents
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from data_prep.sentences import split_sentences
-from data_prep.wikipedia import extract, read_pages
+from data_prep.wikipedia import extract
 from official_bert.errors import UserError
 
 SENTENCE = "Page number {} is about a town in the north, and it has some text."
@@ -36,6 +36,19 @@ def page_xml(number, text=None, namespace=0, redirect=""):
 def dump_xml(pages):
     space = "http://www.mediawiki.org/xml/export-0.11/"
     return f'<mediawiki xmlns="{space}">\n' + "\n".join(pages) + "\n</mediawiki>\n"
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """What workers take is small: some pages, a stream or two."""
+    monkeypatch.setattr(wikipedia, "_BATCH_BYTES", 1500)
+    monkeypatch.setattr(wikipedia_dump, "_BZ2_STRETCH", 500)
+    monkeypatch.setattr(wikipedia_dump, "_PLAIN_STRETCH", 3000)
+
+
+def multistream(text, size=2000):
+    """Several bzip2 streams behind one another; pages and tags lie across them."""
+    return b"".join(bz2.compress(text[at : at + size]) for at in range(0, len(text), size))
 
 
 @pytest.fixture
@@ -80,60 +93,116 @@ def test_corpus_sidecar_and_report(dump, tmp_path):
     assert storage.read_json(str(tmp_path / "out" / "report.json")) == report
 
 
-def test_compressed_dumps_and_workers_give_the_same_bytes(dump, tmp_path, monkeypatch):
-    monkeypatch.setattr(wikipedia, "_BATCH_CHARACTERS", 1500)
+def test_compressed_dumps_and_workers_give_the_same_bytes(dump, tmp_path, small_parts):
     text = dump.read_bytes()
     (tmp_path / "plain.xml.bz2").write_bytes(bz2.compress(text))
-    # A multistream dump: several bzip2 streams behind one another.
-    streams = [bz2.compress(text[start : start + 2000]) for start in range(0, len(text), 2000)]
-    (tmp_path / "multistream.xml.bz2").write_bytes(b"".join(streams))
+    (tmp_path / "multistream.xml.bz2").write_bytes(multistream(text))
     (tmp_path / "packed.xml.gz").write_bytes(gzip.compress(text))
     outputs = {}
-    for path, workers in [
-        (dump, 1),
-        (tmp_path / "plain.xml.bz2", 1),
-        (tmp_path / "multistream.xml.bz2", 2),
-        (tmp_path / "packed.xml.gz", 1),
+    for name, workers, stretches in [
+        ("dump.xml", 1, 5),
+        ("dump.xml", 2, 5),
+        ("plain.xml.bz2", 1, 1),
+        ("multistream.xml.bz2", 1, 4),
+        ("multistream.xml.bz2", 2, 4),
+        ("packed.xml.gz", 2, 1),
     ]:
-        folder = tmp_path / f"{path.name}-out"
-        report = extract(str(path), folder, num_workers=workers, megabytes_per_file=0.003)
+        folder, path = tmp_path / f"{name}-{workers}", str(tmp_path / name)
+        assert (len(wikipedia_dump.stretches(path)) == 1) == (stretches == 1)
+        assert len(wikipedia_dump.stretches(path)) >= stretches
+        report = extract(path, folder, num_workers=workers, megabytes_per_file=0.003)
         files = {f.name: f.read_bytes() for f in folder.glob("*.gz")}
-        outputs[path.name] = files, report["dropped"]
-    first = outputs.pop("dump.xml")
+        outputs[folder.name] = files, report["dropped"], report["pages"]
+    first = outputs.pop("dump.xml-1")
     assert len(first[0]) > 3
     assert all(output == first for output in outputs.values())
 
 
-def test_a_killed_run_continues_with_the_same_bytes(dump, tmp_path, monkeypatch):
-    monkeypatch.setattr(wikipedia, "_BATCH_CHARACTERS", 1500)
-    whole = extract(str(dump), tmp_path / "whole", megabytes_per_file=0.003)
+@pytest.mark.parametrize("size", range(1800, 1860, 3))
+def test_stretches_hold_every_page_once_wherever_streams_end(dump, tmp_path, monkeypatch, size):
+    text = dump.read_bytes()
+    (tmp_path / "m.xml.bz2").write_bytes(multistream(text, size))
+    monkeypatch.setattr(wikipedia_dump, "_BZ2_STRETCH", 150)
+    monkeypatch.setattr(wikipedia_dump, "_PLAIN_STRETCH", size)
+    for path in (dump, tmp_path / "m.xml.bz2"):
+        stretches = [wikipedia_dump.Stretch(str(path), *s) for s in wikipedia_dump.stretches(path)]
+        assert len(stretches) > 5
+        titles = [s.parse(raw).title for s in stretches for raw in s.pages()]
+        assert titles == [f"Page {number}" for number in range(40)]
+        seams = [(s.first, s.end) for s in stretches if s.first is not None]
+        assert seams[0][0] == 0 and seams[-1][1] == path.stat().st_size
+        assert all(a[1] == b[0] for a, b in zip(seams[:-1], seams[1:], strict=True))
 
-    written = []
-    write = wikipedia._write
+
+@pytest.mark.parametrize("name", ["dump.xml", "multistream.xml.bz2", "packed.xml.gz"])
+def test_a_killed_run_continues_with_the_same_bytes(dump, tmp_path, monkeypatch, small_parts, name):
+    text = dump.read_bytes()
+    (tmp_path / "multistream.xml.bz2").write_bytes(multistream(text))
+    (tmp_path / "packed.xml.gz").write_bytes(gzip.compress(text))
+    path = str(tmp_path / name)
+    whole = extract(path, tmp_path / "whole", megabytes_per_file=0.003)
+
+    written, parsed = [], []
+    write, article = wikipedia._write, wikipedia.article
 
     def dying(*arguments):
-        if len(written) == 2:
+        if len(written) == 3:
             raise KeyboardInterrupt
         written.append(write(*arguments))
 
     monkeypatch.setattr(wikipedia, "_write", dying)
     with pytest.raises(KeyboardInterrupt):
-        extract(str(dump), tmp_path / "out", megabytes_per_file=0.003)
-    assert len(list((tmp_path / "out").glob("wiki-*"))) == 2
+        extract(path, tmp_path / "out", megabytes_per_file=0.003)
+    assert len(list((tmp_path / "out").glob("wiki-*"))) == 3
+    pages = storage.read_json(str(tmp_path / "out" / "report.json"))["pages"]
     monkeypatch.setattr(wikipedia, "_write", write)
-    again = extract(str(dump), tmp_path / "out", megabytes_per_file=0.003)
-    assert again == whole
-    for path in (tmp_path / "whole").glob("*.gz"):
-        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
+    monkeypatch.setattr(wikipedia, "article", lambda p, *a: parsed.append(p) or article(p, *a))
+    assert extract(path, tmp_path / "out", megabytes_per_file=0.003) == whole
+    assert [page.identifier for page in parsed] == list(range(pages, 40))  # none of them again
+    for file in (tmp_path / "whole").glob("*.gz"):
+        assert file.read_bytes() == (tmp_path / "out" / file.name).read_bytes()
 
-    # Finished: nothing is read any more. Other options are refused, unless they overwrite.
-    monkeypatch.setattr(wikipedia, "read_pages", None)
-    assert extract(str(dump), tmp_path / "out", megabytes_per_file=0.003) == whole
-    monkeypatch.setattr(wikipedia, "read_pages", read_pages)
+
+def test_a_finished_output_is_left_alone(dump, tmp_path, monkeypatch):
+    whole = extract(str(dump), tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(wikipedia_dump, "check", None)  # nothing is read any more
+        assert extract(str(dump), tmp_path / "out") == whole
     with pytest.raises(UserError, match="min_characters: was 200, now 0.*--overwrite"):
-        extract(str(dump), tmp_path / "out", megabytes_per_file=0.003, min_characters=0)
+        extract(str(dump), tmp_path / "out", min_characters=0)
     report = extract(str(dump), tmp_path / "out", min_characters=0, overwrite=True)
     assert report["articles"] == 37 and len(list((tmp_path / "out").glob("wiki-*"))) == 1
+    # What an earlier version had begun is begun anew.
+    begun = report | {"finished": False}
+    del begun["next"]
+    storage.write_json(str(tmp_path / "out" / "report.json"), begun)
+    assert extract(str(dump), tmp_path / "out", min_characters=0) == report
+
+
+def test_bytes_that_are_not_utf8(dump, tmp_path):
+    """Issue: one bad byte ended a dump."""
+    bad = tmp_path / "bad.xml"
+    bad.write_bytes(dump.read_bytes().replace(b"Page number 12 is", b"Page n\xfcmber 12 is"))
+    with pytest.raises(UserError, match=r"page 'Page 12' has the byte 0xfc.*invalid_utf8=replace"):
+        extract(str(bad), tmp_path / "error")
+    for choice, found in (("replace", "Page n\ufffdmber 12"), ("ignore", "Page nmber 12")):
+        report = extract(str(bad), tmp_path / choice, invalid_utf8=choice)
+        assert (report["invalid_utf8"], report["articles"]) == (1, 36)
+        document = read_output(tmp_path / choice)[1][8]
+        assert all(sentence.startswith(found) for sentence in document)
+    assert "invalid_utf8" not in extract(str(dump), tmp_path / "good")
+
+
+def test_a_stretch_that_is_damaged_is_found(dump, tmp_path, small_parts):
+    packed = bytearray(multistream(dump.read_bytes()))
+    places = [found.start() for found in wikipedia_dump._STREAM.finditer(packed)]
+    for place, match in [(places[2], "Invalid data|damaged"), (places[3] + 60, "damaged")]:
+        damaged = bytearray(packed)
+        damaged[place] ^= 255
+        path = tmp_path / "damaged.xml.bz2"
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match=match):
+            extract(str(path), tmp_path / f"out-{place}")
 
 
 def test_errors(dump, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from corpora import write_corpus, write_vocabulary
 
 from data_prep.create_pretraining_data import create
+from data_prep.jobs.beam import BeamWorkers
 from official_bert.errors import UserError
 
 OPTIONS = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, "held_out": 0.1}
@@ -44,9 +45,26 @@ def test_beam_makes_the_records_of_the_local_mode(tmp_path, beam_options):
     assert contents(tmp_path / "beam") == contents(tmp_path / "local")
 
 
-def test_without_beam_the_error_says_what_to_install(monkeypatch):
-    from data_prep.jobs.beam import BeamWorkers
+def test_the_job_graph_stays_small_however_many_the_tasks(tmp_path, monkeypatch):
+    """Issue: `beam.Create` put every task into the graph, which Dataflow limits to 20 MB."""
+    beam = pytest.importorskip("apache_beam", reason="needs the extra `beam`")
+    tasks = [{"summary": str(tmp_path / f"{i}.summary"), "number": i} for i in range(300)]
+    workers = BeamWorkers("DirectRunner", ["direct_running_mode=in_memory"])
+    pipelines, run = [], beam.Pipeline.run
+    monkeypatch.setattr(beam.Pipeline, "run", lambda self: pipelines.append(self) or run(self))
+    assert workers.run(_square, tasks, "squares") == [{"square": i * i} for i in range(300)]
+    os.remove(tmp_path / "7.summary")  # and now with one task
+    assert workers.run(_square, tasks, "squares") == [{"square": i * i} for i in range(300)]
+    sizes = [len(p.to_runner_api().SerializeToString()) for p in pipelines]
+    assert sizes[0] == sizes[1] < 100_000
+    assert not (tmp_path / "tasks.json").exists()
 
+
+def _square(task):
+    return {"square": task["number"] ** 2}
+
+
+def test_without_beam_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
     with pytest.raises(UserError, match=r"official-bert\[beam\]"):
         BeamWorkers("DirectRunner")

@@ -1,0 +1,249 @@
+"""MediaWiki dumps: their pages, and stretches of them that several processes read side by side.
+
+A page's XML stands between <page> and </page>, which no text can hold ("<" is escaped there), so a
+stretch can be read without what is before it: its pages are those that begin in it. Plain files
+are cut anywhere; multistream .bz2 files where a stream begins, which its first bytes tell (the
+index beside them is not needed). Other packed files are one stretch.
+"""
+
+import bz2
+import html
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from data_prep.corpus.text_files import DamagedFile, is_plain, open_bytes
+from data_prep.jobs import storage
+from official_bert.errors import UserError
+
+_STREAM = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # how a bzip2 stream begins
+_BZ2_STRETCH, _PLAIN_STRETCH = 1 << 20, 1 << 22  # bytes: some hundred pages
+_SEARCHED = 1 << 23  # bytes from the start among which a second stream is looked for
+_PIECE = 1 << 17
+_BEGIN, _END = b"<page>", b"</page>"
+
+
+class Page(NamedTuple):
+    """One <page> of a dump; `text` is its first revision's wikitext."""
+
+    identifier: int
+    revision: int
+    title: str
+    namespace: int
+    redirect: bool
+    model: str
+    text: str
+
+
+def check(dump: str) -> None:
+    """Raises UserError: the file is missing, is damaged at its start, or is no MediaWiki dump."""
+    parser = ElementTree.XMLPullParser(["start"])
+    try:
+        with open_bytes(dump) as file:
+            while data := file.read(_PIECE):
+                parser.feed(data)
+                for _, element in parser.read_events():
+                    root = element.tag.rpartition("}")[2]
+                    if root != "mediawiki":
+                        raise UserError(f"{dump}: no MediaWiki dump (its root is <{root}>)")
+                    return
+        raise DamagedFile("it is empty")
+    except (ElementTree.ParseError, DamagedFile) as error:
+        raise UserError(f"{dump} is damaged or truncated before its first page: {error}") from None
+
+
+def stretches(dump: str, first: int = 0) -> list[tuple[int, int | None]]:
+    """(start, stop) in bytes of the file from byte `first` on; None stands for its end."""
+    size = _stretch_bytes(dump)
+    edges = [*range(first, storage.size(dump), size)] if size else [0]
+    return list(zip(edges, [*edges[1:], None], strict=True)) or [(first, None)]
+
+
+def _stretch_bytes(dump):
+    if is_plain(dump):
+        return _PLAIN_STRETCH
+    start = storage.read_bytes(dump, 0, _SEARCHED)
+    return _BZ2_STRETCH if len(list(itertools.islice(_STREAM.finditer(start), 2))) == 2 else None
+
+
+class Stretch:
+    """The pages that begin in a stretch of a dump, as XML.
+
+    Attributes:
+      first, end: when they have been read, where its first bzip2 stream begins and its last one
+        ends; None where none begins in it. Stretches that lack nothing meet there.
+    """
+
+    def __init__(self, dump: str, start: int = 0, stop: int | None = None):
+        self.dump, self.start, self.stop = dump, start, stop
+        self.first = self.end = None
+        self._last = b""  # the page that was read last
+
+    def pages(self) -> Iterator[bytes]:
+        """
+        Raises:
+          UserError: the dump is damaged or truncated.
+        """
+        buffer, own, behind = b"", 0, b""
+        try:
+            for piece, mine in self._pieces():
+                buffer += piece
+                own += len(piece) if mine else 0
+                behind = (behind + piece)[-64:]
+                at, begin = 0, buffer.find(_BEGIN)
+                while 0 <= begin < own and (end := buffer.find(_END, begin)) >= 0:
+                    at = end + len(_END)
+                    yield buffer[begin:at]
+                    self._last = buffer[begin:at]
+                    begin = buffer.find(_BEGIN, at)
+                kept = begin if begin >= 0 else max(at, len(buffer) - _tag_begun(buffer))
+                buffer, own = buffer[kept:], own - kept
+                if not mine and own <= 0:
+                    return
+        except DamagedFile as error:
+            raise self._damaged(error) from None
+        if self.first != self.end and (own > 0 or b"</mediawiki>" not in behind):
+            raise self._damaged("its end is missing")
+
+    def parse(self, raw: bytes, invalid_utf8: str = "error", counts: Counter | None = None) -> Page:
+        """A page.
+
+        Args:
+          invalid_utf8: of `text_files.INVALID_UTF8`.
+          counts: gets under "invalid_utf8" how many pages had bytes that are no UTF-8.
+
+        Raises:
+          UserError: its XML is damaged or has bytes that are no UTF-8.
+        """
+        try:
+            try:
+                return _page(ElementTree.fromstring(raw))
+            except ElementTree.ParseError:
+                return _page(ElementTree.fromstring(self._repaired(raw, invalid_utf8, counts)))
+        except (ElementTree.ParseError, ValueError) as error:
+            raise UserError(f"{self.dump}: page {_title(raw)!r} is damaged: {error}") from None
+
+    def _damaged(self, error):
+        where = f"after byte {self.start:,}" if self.start else "before its first page"
+        where = f"after page {_title(self._last)!r}" if self._last else where
+        return UserError(f"{self.dump} is damaged or truncated {where}: {error}")
+
+    def _repaired(self, raw, invalid_utf8, counts):
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if invalid_utf8 == "error":
+                raise UserError(
+                    f"{self.dump}: page {_title(raw)!r} has the byte {raw[error.start]:#04x}, "
+                    f"which is not UTF-8; where such pages are few pass --invalid_utf8=replace"
+                ) from None
+            if counts is not None:
+                counts["invalid_utf8"] += 1
+            return raw.decode("utf-8", invalid_utf8)
+
+    def _pieces(self):
+        """(bytes of text, whether they are of this stretch), on to the end of the file."""
+        if (self.start, self.stop) == (0, None):
+            self.first, self.end = 0, storage.size(self.dump)
+            with open_bytes(self.dump) as file:
+                while data := file.read(_PIECE):
+                    yield data, True
+        else:
+            with storage.reading(self.dump) as file:
+                yield from (self._plain if is_plain(self.dump) else self._streams)(file)
+
+    def _plain(self, file):
+        self.first, self.end = self.start, self.stop or storage.size(self.dump)
+        file.seek(self.start)
+        left = self.end - self.start
+        while data := file.read(min(_PIECE, left) if left else _PIECE):
+            mine = left > 0
+            left -= len(data) if mine else 0
+            yield data, mine
+            if mine and not left:
+                yield b"", False
+
+    def _streams(self, file):
+        at = self.first = self.end = _next_stream(file, self.start, self.stop)
+        while at is not None and _is_there(file, at):
+            mine = self.stop is None or at < self.stop
+            if not mine:
+                yield b"", False  # what follows is asked for where a page goes on in it
+            stream = bz2.BZ2Decompressor()
+            while not stream.eof:
+                data = file.read(_PIECE)
+                if not data:
+                    raise DamagedFile("it ends within a bzip2 stream")
+                at += len(data)
+                try:
+                    yield stream.decompress(data), mine
+                except (OSError, ValueError) as error:
+                    raise DamagedFile(error) from None
+            at -= len(stream.unused_data)
+            if mine:
+                self.end = at
+
+
+def read_pages(dump: str) -> Iterator[Page]:
+    """Yields the pages of a dump in order; memory holds one.
+
+    Raises:
+      UserError: the file is missing, is damaged or truncated (with the last page), is not a
+        MediaWiki dump, or holds no page.
+    """
+    check(dump)
+    stretch, raw = Stretch(dump), None
+    for raw in stretch.pages():
+        yield stretch.parse(raw)
+    if raw is None:
+        raise UserError(f"{dump} holds no page")
+
+
+def _page(element) -> Page:
+    def find(path):
+        return element.findtext(path) or ""
+
+    return Page(
+        int(find("id") or 0),
+        int(find("revision/id") or 0),
+        find("title"),
+        int(find("ns") or 0),
+        element.find("redirect") is not None,
+        find("revision/model"),
+        find("revision/text"),
+    )
+
+
+def _title(raw: bytes) -> str:
+    found = re.search(rb"<title>(.*?)</title>", raw)
+    return html.unescape(found[1].decode("utf-8", "replace")) if found else ""
+
+
+def _tag_begun(buffer: bytes) -> int:
+    """How many of the last bytes may be the beginning of <page>."""
+    return next((n for n in range(len(_BEGIN) - 1, 0, -1) if buffer.endswith(_BEGIN[:n])), 0)
+
+
+def _next_stream(file, start, stop):
+    """The first place from `start` on, and before `stop`, where a bzip2 stream begins, or None."""
+    at, window = start, 1 << 20
+    while stop is None or at < stop:
+        file.seek(at)
+        data = file.read(window)
+        if found := _STREAM.search(data):
+            at += found.start()
+            return at if stop is None or at < stop else None
+        if len(data) < window:
+            return None
+        at += len(data) - 9  # a beginning may lie across
+    return None
+
+
+def _is_there(file, at):
+    file.seek(at)
+    there = bool(file.read(1))
+    file.seek(at)
+    return there

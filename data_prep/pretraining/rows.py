@@ -1,0 +1,226 @@
+"""The first step of records: the pairs of a block of documents as rows, masked, in random order.
+
+A block's pairs are drawn for every duplication, each with a random 64-bit key, and masked in the
+order of their keys: one file of fixed-width rows a block, sorted by key. A pure function of (seed,
+block): see `data_prep.jobs.workers` for who runs it.
+"""
+
+import functools
+import os
+
+import numpy as np
+
+from data_prep.jobs import storage
+from data_prep.pretraining import random_streams
+from data_prep.pretraining.masking import MaskingRates, mask_rows
+from data_prep.pretraining.next_sentence import SegmentPairs, segment_pairs
+from data_prep.pretraining.random_streams import RandomStream
+from data_prep.pretraining.token_store import TokenStore, token_dtype
+
+_ROWS_AT_ONCE = 4096  # drawn from one stream of random numbers: the masks depend on it
+_HELD_OUT_BLOCKS = 1 << 32  # block numbers of the held-out split start here
+
+
+def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, work: str):
+    """One task of `make_rows` for each block of a split."""
+    options = options_of_rows(options)
+    return [
+        {
+            "store": store.folder,
+            "split": split,
+            "block": block,
+            "options": options,
+            "vocab": vocab_path,
+            "output": os.path.join(work, f"rows-{split}-{block:05d}"),
+            "summary": os.path.join(work, f"rows-{split}-{block:05d}.summary"),
+        }
+        for block in range(len(store.blocks(split)))
+    ]
+
+
+def options_of_rows(options: dict) -> dict:
+    """The options that rows depend on; the list of inputs, in every task, would fill the memory."""
+    return {name: value for name, value in options.items() if name != "inputs"}
+
+
+def make_rows(task: dict) -> dict:
+    """Pairs and masks of one block, for every duplication.
+
+    Writes OUTPUT.rows (dtype `row_dtype`) and OUTPUT.keys (uint64), both sorted by key.
+
+    Returns:
+      Counts: {"rows", "random_next", "tokens", "predictions", "cut_tokens"}; tokens with [CLS] and
+      [SEP], those that were cut off are not among them; and the checksum of the keys' file,
+      "keys_crc32".
+    """
+    options = task["options"]
+    store = TokenStore(task["store"])
+    block = store.read(task["split"], task["block"])
+    tokens = np.pad(block.tokens, options["max_seq_length"])
+    number = task["block"] + (_HELD_OUT_BLOCKS if task["split"] == "heldout" else 0)
+    stream = functools.partial(RandomStream, options["random_seed"], block=number)
+
+    pairs = segment_pairs(
+        np.asarray(block.sentence_offsets),
+        np.asarray(block.document_offsets),
+        options["max_seq_length"] - 3,
+        options["short_seq_prob"],
+        [
+            stream(purpose=random_streams.PAIRS, duplication=duplication)
+            for duplication in range(options["dupe_factor"])
+        ],
+    )
+    keys = stream(purpose=random_streams.ORDER).raw(len(pairs))
+    order = np.argsort(keys, kind="stable")
+    keys_crc32 = storage.write_array(task["output"] + ".keys", keys[order])
+
+    masks = stream(purpose=random_streams.MASKS)
+    vocabulary = _vocabulary(task["vocab"], options["vocab_sha256"])
+    counts = {"rows": len(pairs), "random_next": int(pairs.is_random.sum())}
+    counts |= {"tokens": 0, "predictions": 0, "cut_tokens": int(pairs.cut.sum())}
+    counts["keys_crc32"] = keys_crc32
+    with storage.writing(task["output"] + ".rows") as file:
+        for start in range(0, len(pairs), _ROWS_AT_ONCE):
+            chosen = order[start : start + _ROWS_AT_ONCE]
+            some = pairs.take(chosen)
+            rows = _rows(tokens, some, options, vocabulary, masks)
+            rows["key"] = keys[chosen]
+            rows["check"] = row_checks(rows)
+            file.write(rows.tobytes())
+            counts["tokens"] += int((some.a_length + some.b_length + 3).sum())
+            if not options["dynamic_masking"]:
+                counts["predictions"] += int(rows["predictions"].sum())
+    return counts
+
+
+def row_dtype(options: dict, vocab_size: int) -> np.dtype:
+    """A row between the steps: what cannot be computed again from the rest."""
+    token = token_dtype(vocab_size)
+    fields = [("key", "<u8"), ("input_ids", token, options["max_seq_length"])]
+    fields += [("a_length", "<u2"), ("b_length", "<u2"), ("is_random", "u1")]
+    if not options["dynamic_masking"]:
+        slots = options["max_predictions_per_seq"]
+        fields += [("positions", "<u2", slots), ("ids", token, slots), ("predictions", "<u2")]
+    # A task takes some rows of every file: each has a checksum of its own, the last field.
+    return np.dtype([*fields, ("check", "<u8")])
+
+
+def row_checks(rows: np.ndarray) -> np.ndarray:
+    """uint64 [rows]: a checksum of each row, for its field `check`.
+
+    A sum of 64-bit words times odd numbers, modulo 2**64: no change of one word can leave it as it
+    was. (A CRC-32C of every row, from Python, would take five times as long.)
+    """
+    content = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, rows.itemsize)[:, :-8]
+    words = np.zeros((len(rows), -(-content.shape[1] // 8)), "<u8")
+    words.view(np.uint8)[:, : content.shape[1]] = content
+    words ^= words >> np.uint64(32)  # else the highest bits of two words could make up for another
+    return words @ _odd_numbers(words.shape[1])
+
+
+@functools.lru_cache(maxsize=4)
+def _odd_numbers(count):
+    return np.random.PCG64(0).random_raw(count).astype(np.uint64) | np.uint64(1)
+
+
+def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
+    """The features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
+    before = _before(options["max_seq_length"])
+    b_start = rows["a_length"].astype(np.int64) + 2
+    real = before[b_start + rows["b_length"] + 1]
+    values = {
+        "input_ids": rows["input_ids"],
+        "input_mask": real.view(np.uint8),
+        "segment_ids": (real ^ before[b_start]).view(np.uint8),
+        "next_sentence_labels": rows["is_random"][:, None],
+    }
+    if not options["dynamic_masking"]:
+        used = np.arange(options["max_predictions_per_seq"]) < rows["predictions"][:, None]
+        values["masked_lm_positions"] = rows["positions"]
+        values["masked_lm_ids"] = rows["ids"]
+        values["masked_lm_weights"] = used.astype(np.float32)
+    return values
+
+
+def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray:
+    """[CLS] A [SEP] B [SEP], padded, masked unless that is left to training time.
+
+    `tokens` has max_seq_length more values at either end.
+    """
+    length = options["max_seq_length"]
+    row, before = np.arange(len(pairs)), _before(length)
+    b_start = pairs.a_length + 2
+    last = b_start + pairs.b_length  # the second [SEP]
+    # Stretches of tokens that have A at column 1 and B at column b_start.
+    of_a = _stretches(tokens, length + pairs.a_start - 1, length)
+    of_b = _stretches(tokens, length + pairs.b_start - b_start, length)
+    ids = np.where(before[b_start], of_a, of_b)
+    ids[:, 0] = vocabulary.cls
+    ids[row, pairs.a_length + 1] = vocabulary.sep
+    ids[row, last] = vocabulary.sep
+    np.copyto(ids, vocabulary.pad, where=~before[last + 1])
+
+    continues = vocabulary.continues[ids] if options["do_whole_word_mask"] else None
+    if options.get("segmented"):
+        ids %= vocabulary.size
+    rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
+    rows["a_length"], rows["b_length"] = pairs.a_length, pairs.b_length
+    rows["is_random"] = pairs.is_random
+    if options["dynamic_masking"]:
+        rows["input_ids"] = ids
+        return rows
+    candidates = before[last]
+    candidates[:, 0] = False
+    candidates[row, pairs.a_length + 1] = False
+    if continues is not None:
+        # A piece at the start of a segment begins a word of its own, even where the truncation
+        # left it without its head.
+        continues[:, 1] = continues[row, b_start] = False
+    masked = mask_rows(
+        ids,
+        candidates,
+        pairs.a_length + pairs.b_length + 3,
+        masks,
+        vocab_size=vocabulary.size,
+        mask_id=vocabulary.mask,
+        masked_lm_prob=options["masked_lm_prob"],
+        max_predictions=options["max_predictions_per_seq"],
+        rates=MaskingRates(options["mask_rate"], options["same_rate"], options["random_rate"]),
+        continues=continues,
+    )
+    rows["input_ids"] = masked.input_ids
+    rows["positions"], rows["ids"] = masked.positions, masked.ids
+    rows["predictions"] = masked.counts
+    return rows
+
+
+def _stretches(array, starts, length):
+    """[rows, length]: the values from each start on, copied as a whole."""
+    size = array.itemsize
+    view = np.ndarray(len(array) - length + 1, f"V{length * size}", array, strides=(size,))
+    return view[starts].view(array.dtype).reshape(-1, length)
+
+
+@functools.lru_cache(maxsize=4)
+def _before(length):
+    """bool [length + 1, length]: row n is true before column n. Rows are taken, not computed."""
+    return np.arange(length) < np.arange(length + 1)[:, None]
+
+
+class _Vocabulary:
+    """What masking needs of a vocabulary: special ids and which entries continue a word."""
+
+    def __init__(self, entries: list[str]):
+        self.size = len(entries)
+        index = {entry: place for place, entry in enumerate(entries)}
+        self.pad, self.cls = index["[PAD]"], index["[CLS]"]
+        self.sep, self.mask = index["[SEP]"], index["[MASK]"]
+        # Entry i + size is entry i inside a word (`segmented`).
+        self.continues = np.array(
+            [entry.startswith("##") for entry in entries] + [True] * self.size
+        )
+
+
+@functools.lru_cache(maxsize=2)
+def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
+    return _Vocabulary(storage.load_vocab(path, sha256))
