@@ -17,6 +17,7 @@ from pathlib import Path
 import flask
 import numpy as np
 import pytest
+from in_process import call
 
 import official_bert
 from experiments import serve
@@ -293,15 +294,9 @@ def test_a_port_in_use_is_a_clear_error(model):
         server.close()
 
 
-def test_nothing_to_serve_is_a_clear_error(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.serve", f"--model={tmp_path}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "no SavedModel; python -m experiments.export makes one" in done.stderr
+def test_nothing_to_serve_is_a_clear_error(tmp_path, capsys):
+    assert call(serve, f"--model={tmp_path}") == 2
+    assert "no SavedModel; python -m experiments.export makes one" in capsys.readouterr().err
 
 
 def test_the_right_status_at_every_depth_of_nesting(client):

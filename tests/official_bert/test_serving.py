@@ -103,7 +103,8 @@ def in_this_process(model, **settings):
     run = tf.function(served.answer_texts, autograph=False).get_concrete_function(**specs)
 
     def ask(**texts):
-        outputs = run(**{name: tf.constant(value, tf.string) for name, value in texts.items()})
+        given = {name: tf.constant(texts[name], tf.string) for name in served.text_inputs}
+        outputs = run(**given)
         return {name: _readable(value.numpy()) for name, value in outputs.items()}
 
     return ask
