@@ -24,11 +24,6 @@ _processes.set_forkserver_preload(["experiments.training.pretrain_run", "experim
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return tiny_runs.make_records(tmp_path_factory.mktemp("records"))
-
-
-@pytest.fixture(scope="module")
 def uninterrupted(data, tmp_path_factory):
     """(final arrays, results) of a run without interruption."""
     workdir = tmp_path_factory.mktemp("uninterrupted")
