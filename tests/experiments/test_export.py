@@ -2,28 +2,20 @@
 
 import numpy as np
 import pytest
+import tiny
 from in_process import call
 
 import official_bert
 from experiments import export
 from experiments.training import export_model as command
-from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+from official_bert import BertClassifier, BertTokenizer
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
+VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    model = BertClassifier(tiny.encoder(VOCAB), 2, seed=0)
     settings = {
         "labels": ["ham", "spam"],
         "max_seq_length": 16,
