@@ -3,7 +3,7 @@
 Inside a compiled step a wrong label is an index error of some operation, or no error at all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -64,8 +64,4 @@ def _holds_texts(value) -> bool:
         return value.dtype.kind in "US" or (
             value.dtype == object and isinstance(next(iter(value.flat), None), str)
         )
-    return isinstance(value, list | tuple) and any(isinstance(part, str) for part in _first(value))
-
-
-def _first(value: Iterable) -> Iterable:
-    return [next(iter(value), None)]
+    return isinstance(value, list | tuple) and any(isinstance(part, str) for part in value[:1])

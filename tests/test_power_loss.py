@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from power_loss import Recorder
+from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from data_prep.create_pretraining_data import create
@@ -14,8 +15,6 @@ from data_prep.jobs import storage
 from experiments.tables import grid
 from experiments.training.checkpointing import Checkpoints
 from official_bert import files
-
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 
 
 @pytest.fixture(params=[True, False], ids=["exchange", "two steps"])
@@ -64,19 +63,15 @@ def test_new_folders_above_a_file_are_synced(root, monkeypatch):
 
 
 def test_model_folders(root, monkeypatch, exchange):
-    config = ob.BertConfig(
-        vocab_size=10, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=12, max_position_embeddings=8,
-    )  # fmt: skip
     path, tokenizer, made = root / "model", ob.BertTokenizer(VOCAB), []
     for seed in (1, 2):
-        ob.save(path, ob.BertEncoder(config, seed=seed), tokenizer, overwrite=True)
+        ob.save(path, ob.BertEncoder(CONFIG, seed=seed), tokenizer, overwrite=True)
         made.append(contents(path))
-    ob.save(path, ob.BertEncoder(config, seed=1), tokenizer, overwrite=True)
+    ob.save(path, ob.BertEncoder(CONFIG, seed=1), tokenizer, overwrite=True)
     old, new = made
     recorder = Recorder(root)
     with recorder.recording(monkeypatch):
-        ob.save(path, ob.BertEncoder(config, seed=2), tokenizer, overwrite=True)
+        ob.save(path, ob.BertEncoder(CONFIG, seed=2), tokenizer, overwrite=True)
     found = []
     for state, where in recorder.states.items():
         recorder.restore(state)

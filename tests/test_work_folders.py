@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tiny import VOCAB
 
 from data_prep import wikipedia
 from data_prep.create_pretraining_data import create
@@ -17,8 +18,6 @@ from experiments.training.run_folder import RunFolder
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.locks import exclusive
-
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 
 
 @pytest.fixture

@@ -222,7 +222,7 @@ class Conll(Task):
         return found
 
     def score(self, examples, predictions) -> dict[str, float]:
-        return self.column.score(*_gold_and_predicted(self.name, examples, predictions))
+        return self.column.score(*self._gold_and_predicted(examples, predictions))
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
         """Entities: the phrases that were entities in training, with their most frequent type, the
@@ -248,7 +248,7 @@ class Conll(Task):
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
         """Scores of each kind, confusion of word tags without B- and I-, worst sentences."""
-        gold, predicted = _gold_and_predicted(self.name, examples, predictions)
+        gold, predicted = self._gold_and_predicted(examples, predictions)
         kind = self.column.kind
         kinds = list(dict.fromkeys(map(kind, self.labels)))
         flat = [[kind(tag) for line in lines for tag in line] for lines in (gold, predicted)]
@@ -257,6 +257,12 @@ class Conll(Task):
             "per_class": self.column.per_class(gold, predicted),
             "mistakes": self._mistakes(gold, predicted, predictions, mistakes),
         }
+
+    def _gold_and_predicted(self, examples, predictions):
+        """The tags of every sentence."""
+        golds = self._golds(examples, "tags", "texts have no tags")
+        answers = [prediction["tags"] for prediction in predictions]
+        return tuple([list(tags) for lines in each for tags in lines] for each in (golds, answers))
 
     def _mistakes(self, gold, predicted, predictions, number: int) -> list[dict]:
         words = [line for prediction in predictions for line in prediction["words"]]
@@ -331,10 +337,3 @@ class Conll(Task):
 
     def _path(self, split: str) -> str:
         return split_file(self.data_dir, self.files[split], _USUAL_FILES[split], split)
-
-
-def _gold_and_predicted(name: str, examples, predictions):
-    if any(example.tags is None for example in examples):
-        raise UserError(f"task {name}: these texts have no tags to score against")
-    gold = [list(tags) for example in examples for tags in example.tags]
-    return gold, [list(tags) for prediction in predictions for tags in prediction["tags"]]

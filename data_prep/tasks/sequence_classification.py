@@ -148,18 +148,8 @@ class SequenceClassification(Task):
 
     def write(self, path, predictions) -> list[str]:
         """A TSV with the columns id, then label(s) and one probability a label, or the value."""
-        path = self._output_path(path)
-        labels = [] if self.problem == "regression" else list(self.labels)
         kind = {"regression": "value", "multi_label": "labels"}.get(self.problem, "label")
-        with atomic_write(path) as file:
-            names = [f"probability_{_one_field(label)}" for label in labels]
-            file.write("\t".join(["id", kind, *names]) + "\n")
-            for prediction in predictions:
-                answer = prediction[kind]
-                answer = ",".join(answer) if kind == "labels" else str(answer)
-                values = [f"{p:.6g}" for p in prediction.get("probabilities", [])]
-                file.write("\t".join([prediction["id"], _one_field(answer), *values]) + "\n")
-        return [path]
+        return write_answers(self._output_path(path), kind, self.head["labels"], predictions)
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
         """{"confusion" (single label), "per_class", "mistakes": most confident (or largest)
@@ -214,9 +204,7 @@ class SequenceClassification(Task):
         return {label: index for index, label in enumerate(self.labels)}
 
     def _gold_and_predicted(self, examples, predictions):
-        if any(example.label is None for example in examples):
-            raise UserError(f"task {self.name}: these examples have no labels to score against")
-        gold = [example.label for example in examples]
+        gold = self._golds(examples)
         if self.problem == "regression":
             return gold, [prediction["value"] for prediction in predictions]
         if self.problem == "multi_label":
@@ -229,6 +217,19 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     """Over the last axis."""
     exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return exponents / exponents.sum(axis=-1, keepdims=True)
+
+
+def write_answers(path: str, kind: str, labels: list[str], predictions: list[dict]) -> list[str]:
+    """Writes a TSV with the columns id, `kind` and a probability for each label."""
+    with atomic_write(path) as file:
+        names = [f"probability_{_one_field(label)}" for label in labels]
+        file.write("\t".join(["id", kind, *names]) + "\n")
+        for prediction in predictions:
+            answer = prediction[kind]
+            answer = ",".join(answer) if kind == "labels" else str(answer)
+            values = [f"{p:.6g}" for p in prediction.get("probabilities", [])]
+            file.write("\t".join([prediction["id"], _one_field(answer), *values]) + "\n")
+    return [path]
 
 
 def _one_field(text: str) -> str:

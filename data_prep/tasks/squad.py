@@ -236,7 +236,7 @@ class Squad(Task):
 
         Questions without a prediction are wrong in 1.1 and left out, with a message, in 2.0.
         """
-        golds = _golds(self.name, examples)
+        golds = self._answers(examples)
         texts = {prediction["id"]: prediction["text"] for prediction in predictions}
         if self.version == "1.1":
             return squad_metrics.evaluate_v1(texts, golds)
@@ -259,7 +259,7 @@ class Squad(Task):
         return squad_metrics.best_threshold(
             {prediction["id"]: prediction["best_text"] for prediction in predictions},
             {prediction["id"]: prediction["null_odds"] for prediction in predictions},
-            _golds(self.name, examples),
+            self._answers(examples),
             metric,
         )
 
@@ -316,7 +316,7 @@ class Squad(Task):
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
         """{"mistakes": the wrong answers of highest probability, with question and golds}."""
         texts = {p["id"]: p["text"] for p in predictions}
-        scores = squad_metrics.question_scores(texts, _golds(self.name, examples))
+        scores = squad_metrics.question_scores(texts, self._answers(examples))
         wrong = [
             (example, prediction)
             for example, prediction in zip(examples, predictions, strict=True)
@@ -336,6 +336,10 @@ class Squad(Task):
                 for example, prediction in wrong[:mistakes]
             ]
         }
+
+    def _answers(self, examples) -> dict[str, list[str]]:
+        golds = self._golds(examples, "answers", "questions have no answers")
+        return {example.id: list(gold) for example, gold in zip(examples, golds, strict=True)}
 
     def _beginning(self, example: SquadExample) -> str:
         if self.context == "paragraph":
@@ -387,9 +391,3 @@ def _token_span(example: SquadExample, starts, ends) -> tuple[int, int] | None:
     begin, stop = find_answer(example) or (0, 0)
     touched = np.flatnonzero((ends > begin) & (starts < stop))
     return (int(touched[0]), int(touched[-1])) if len(touched) else None
-
-
-def _golds(name: str, examples) -> dict[str, list[str]]:
-    if any(example.answers is None for example in examples):
-        raise UserError(f"task {name}: these questions have no answers to score against")
-    return {example.id: list(example.answers) for example in examples}

@@ -86,8 +86,8 @@ def evaluate_v2(predictions: dict[str, str], golds: dict[str, list[str]]) -> dic
     scores = question_scores(predictions, golds)
     groups = {
         "": list(scores),
-        "has_answer_": [question for question in scores if has_answer(golds[question])],
-        "no_answer_": [question for question in scores if not has_answer(golds[question])],
+        "has_answer_": [question for question in scores if golds[question]],
+        "no_answer_": [question for question in scores if not golds[question]],
     }
     result = {}
     for prefix, questions in groups.items():
@@ -119,10 +119,10 @@ def best_threshold(
     order = sorted(scores, key=lambda question: null_odds[question])
     if not order:
         return 0.0, 0.0
-    current = best = float(sum(not has_answer(golds[question]) for question in order))
+    current = best = float(sum(not golds[question] for question in order))
     threshold = null_odds[order[0]] - 1.0
     for index, question in enumerate(order):
-        if has_answer(golds[question]):
+        if golds[question]:
             current += scores[question][column]
         elif answers[question]:
             current -= 1.0
@@ -131,10 +131,6 @@ def best_threshold(
         if current > best and (last or null_odds[order[index + 1]] > null_odds[question]):
             best, threshold = current, null_odds[question]
     return best / len(order), threshold
-
-
-def has_answer(answers: list[str]) -> bool:
-    return bool(answers)
 
 
 def _f1_v1(predicted: str, gold: str) -> float:

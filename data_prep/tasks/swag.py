@@ -9,11 +9,10 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks import metrics, reading
-from data_prep.tasks.sequence_classification import softmax
+from data_prep.tasks.sequence_classification import softmax, write_answers
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
 from official_bert.tokenization import sequences
 
 
@@ -126,8 +125,8 @@ class Swag(Task):
         ]
 
     def score(self, examples, predictions) -> dict[str, float]:
-        gold, predicted = _labels(self.name, examples, predictions)
-        return {"accuracy": float(np.mean(np.equal(gold, predicted)))}
+        predicted = [prediction["label"] for prediction in predictions]
+        return {"accuracy": float(np.mean(np.equal(self._golds(examples), predicted)))}
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
         """Always the choice that is right most often in training."""
@@ -138,17 +137,11 @@ class Swag(Task):
 
     def write(self, path, predictions) -> list[str]:
         """A TSV with the columns id, label and the probability of each choice."""
-        path = self._output_path(path)
-        with atomic_write(path) as file:
-            names = [f"probability_{index}" for index in range(self.num_choices)]
-            file.write("\t".join(["id", "label", *names]) + "\n")
-            for prediction in predictions:
-                values = [f"{p:.6g}" for p in prediction["probabilities"]]
-                file.write("\t".join([prediction["id"], str(prediction["label"]), *values]) + "\n")
-        return [path]
+        return write_answers(self._output_path(path), "label", self.head["labels"], predictions)
 
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        gold, predicted = _labels(self.name, examples, predictions)
+        gold = self._golds(examples)
+        predicted = [prediction["label"] for prediction in predictions]
         wrong = [index for index in range(len(gold)) if gold[index] != predicted[index]]
         wrong.sort(key=lambda index: -max(predictions[index]["probabilities"]))
         return {
@@ -211,10 +204,3 @@ class Codah(Swag):
         columns = ("category", "sent1", *self.ending_columns, "label")
         for line, row in reading.read_table(path, columns, header=False):
             yield line, row | {"sent2": ""}
-
-
-def _labels(name: str, examples, predictions) -> tuple[list[int], list[int]]:
-    if any(example.label is None for example in examples):
-        raise UserError(f"task {name}: these examples have no labels to score against")
-    gold = [example.label for example in examples]
-    return gold, [prediction["label"] for prediction in predictions]

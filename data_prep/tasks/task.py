@@ -110,6 +110,13 @@ class Task:
                 f"task {self.name} has no split {split!r}; its splits are {', '.join(self.splits)}"
             )
 
+    def _golds(self, examples: list, field: str = "label", what: str = "examples have no labels"):
+        """That field of the examples; UserError where one has none."""
+        golds = [getattr(example, field) for example in examples]
+        if any(gold is None for gold in golds):
+            raise UserError(f"task {self.name}: these {what} to score against")
+        return golds
+
     def _output_path(self, path) -> str:
         if os.path.isdir(path):
             return os.path.join(path, self.prediction_file)

@@ -28,9 +28,10 @@ for LARGE.
 """
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
-from experiments.configs.columns import CPU_FINETUNE
+from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS
 from experiments.configs.scales import DATA_DIR, get_scale
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.training.config import FinetuneConfig, Phase, choose_scale
@@ -39,10 +40,6 @@ BASE, LARGE = "BERT BASE", "BERT LARGE"
 PRESETS = {BASE: "bert_base_en_uncased", LARGE: "bert_large_en_uncased"}
 TINY_CHECKPOINT = "checkpoints/bleurt_test_bert_tiny"
 RATES = (5e-5, 4e-5, 3e-5, 2e-5)
-
-
-# Small scales run on files that lack the large training sets: these stand in, where they lie there.
-SQUAD1_PARTS = "train-v1.1-subset.json,train-v1.1-extra.json"
 SQUAD2_PARTS = ("dev-v2.0-part1.json", "dev-v2.0-part2-rebuilt.json")
 
 
@@ -119,8 +116,8 @@ def _squad_columns(task, exact, f1, changes) -> tuple[Column, Column]:
 def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
     """The table at a scale; `columns` are those of the paper's scale for BERT base."""
     made = {"paper": _paper, "gpu": _gpu, "cpu": _cpu, "smoke": _smoke}
-    make = choose_scale({key: lambda key=key: made[key] for key in made}, scale)
-    return make(name, title, tuple(columns), tuple(notes))
+    given = name, title, tuple(columns), tuple(notes)
+    return choose_scale({key: partial(make, *given) for key, make in made.items()}, scale)
 
 
 def column(label, task, metric, folder, *, paper_column, length=128, note="", **changes) -> Column:
@@ -162,11 +159,7 @@ def _gpu(name, title, columns, notes):
         variants=(Variant(BASE, checkpoint=PRESETS[BASE]),),
         columns=tuple(
             dataclasses.replace(
-                c,
-                seeds=(1, 2, 3),
-                finetune=dataclasses.replace(
-                    c.finetune, learning_rate=3e-5, precision="mixed_bfloat16"
-                ),
+                c.with_finetune(learning_rate=3e-5, precision="mixed_bfloat16"), seeds=(1, 2, 3)
             )
             for c in columns
         ),
@@ -178,15 +171,13 @@ def _gpu(name, title, columns, notes):
 
 def _cpu(name, title, columns, notes):
     def small(c):
-        length = min(c.finetune.max_seq_length, 128)
-        config = dataclasses.replace(
-            c.finetune,
-            max_seq_length=length,
+        column = c.with_finetune(
+            max_seq_length=min(c.finetune.max_seq_length, 128),
             learning_rate=3e-4,
             max_train_examples=4000,
             max_dev_examples=2000,
         )
-        return dataclasses.replace(c, finetune=config, seeds=(1, 2))
+        return dataclasses.replace(column, seeds=(1, 2))
 
     checkpoint = str(Path(DATA_DIR) / TINY_CHECKPOINT)
     return Ablation(

@@ -22,6 +22,9 @@ PERPLEXITY = Column(
     note="of masked pieces on held-out text",
 )
 
+# Small scales run on files that lack the large training sets: these stand in.
+SQUAD1_PARTS = "train-v1.1-subset.json,train-v1.1-extra.json"
+
 
 def columns_for(
     finetune: FinetuneConfig, seeds: tuple[int, ...], task_options: dict | None = None, **folders
@@ -47,17 +50,13 @@ def columns_for(
 
 def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
     """The tasks on the substitutes that are described in the notes."""
+    changes = {
+        "MNLI-m": {"task": "text_classification", "data_dir": "@nli//data"},
+        "QNLI": {"task_options": {"train_file": "train_rebuilt.tsv"}},
+        "SQuAD": {"task_options": {"train_file": SQUAD1_PARTS} | squad},
+    }
     columns = columns_for(finetune, seeds)
-    mnli = dataclasses.replace(finetune, task="text_classification", data_dir="@nli//data")
-    qnli = dataclasses.replace(
-        columns["QNLI"].finetune, task_options={"train_file": "train_rebuilt.tsv"}
-    )
-    options = {"train_file": "train-v1.1-subset.json,train-v1.1-extra.json"} | squad
-    spans = dataclasses.replace(columns["SQuAD"].finetune, task_options=options)
-    changes = {"MNLI-m": mnli, "QNLI": qnli, "SQuAD": spans}
-    for name, config in changes.items():
-        columns[name] = dataclasses.replace(columns[name], finetune=config)
-    return columns
+    return columns | {name: columns[name].with_finetune(**changes[name]) for name in changes}
 
 
 def cloze(records: str, examples: int) -> Column:
@@ -102,17 +101,13 @@ def two_core_columns(
     squad = {"context": "answer_sentence", "max_query_length": 24}
     columns = local_columns(CPU_FINETUNE, (1,), squad)
     columns["SQuAD"] = dataclasses.replace(
-        columns["SQuAD"],
-        finetune=dataclasses.replace(columns["SQuAD"].finetune, max_dev_examples=2_000),
+        columns["SQuAD"].with_finetune(max_dev_examples=2_000),
         note="F1; the paragraph cut to one window around the answer's sentence; 2,000 dev "
         "questions",
     )
     columns |= {
         "SST-2": dataclasses.replace(
-            columns["SST-2"],
-            finetune=dataclasses.replace(
-                columns["SST-2"].finetune, task_options={"dev_from_train": 20_000}
-            ),
+            columns["SST-2"].with_finetune(task_options={"dev_from_train": 20_000}),
             note="scored on 20,000 training phrases that share no five words in a row with those "
             "trained on (half of the phrases under five words stand inside one)",
         ),
@@ -127,9 +122,7 @@ def two_core_columns(
         **{label: _tags(label, column) for label, column in TAGS.items()},
     }
     for name, limit in limits.items():
-        column = columns[name]
-        config = dataclasses.replace(column.finetune, max_train_examples=limit)
-        columns[name] = dataclasses.replace(column, finetune=config)
+        columns[name] = columns[name].with_finetune(max_train_examples=limit)
     for name, seeds in (restarts or {}).items():
         columns[name] = dataclasses.replace(columns[name], seeds=seeds)
     return columns

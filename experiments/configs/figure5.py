@@ -31,12 +31,9 @@ def get_config(scale: str = "smoke") -> Ablation:
     chosen = get_scale(scale)
     total = chosen.bert.num_train_steps
     steps = [round(total * share) for share in SHARES[scale]]
-    masked = dataclasses.replace(chosen.bert, use_nsp=False, snapshots=tuple(steps[:-1]))
-    left_to_right = dataclasses.replace(
-        masked,
-        bert=dataclasses.replace(masked.bert, attention_direction="left_to_right"),
-        left_to_right_fraction=chosen.left_to_right_fraction,
-    )
+    snapshots = tuple(steps[:-1])
+    masked = dataclasses.replace(chosen.bert, use_nsp=False, snapshots=snapshots)
+    left_to_right = dataclasses.replace(chosen.left_to_right, snapshots=snapshots)
     seeds = chosen.pretrain_seeds
     columns = [chosen.columns[name] for name in ("MNLI-m", "entities") if name in chosen.columns]
 

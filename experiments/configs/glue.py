@@ -20,34 +20,26 @@ import dataclasses
 
 from experiments.training.config import FinetuneConfig, choose_scale
 
+PAPER = FinetuneConfig(
+    task="mrpc",
+    model="bert_base_en_uncased",
+    max_seq_length=128,
+    train_batch_size=32,
+    learning_rate=5e-5,
+    num_train_epochs=3.0,
+    warmup_proportion=0.1,
+)
+# Well-Read Students (2019) fine-tunes its miniatures for 4 epochs with larger rates.
+SMALL = dataclasses.replace(PAPER, learning_rate=1e-4, num_train_epochs=4.0)
+SCALES = {
+    "paper": PAPER,
+    "large": dataclasses.replace(PAPER, model="bert_large_en_uncased"),
+    "small": SMALL,
+    "smoke": dataclasses.replace(
+        SMALL, max_seq_length=64, max_train_examples=512, max_dev_examples=256
+    ),
+}
+
 
 def get_config(scale: str = "paper") -> FinetuneConfig:
-    scales = {"paper": _paper, "large": _large, "small": _small, "smoke": _smoke}
-    return choose_scale(scales, scale)
-
-
-def _paper() -> FinetuneConfig:
-    return FinetuneConfig(
-        task="mrpc",
-        model="bert_base_en_uncased",
-        max_seq_length=128,
-        train_batch_size=32,
-        learning_rate=5e-5,
-        num_train_epochs=3.0,
-        warmup_proportion=0.1,
-    )
-
-
-def _large() -> FinetuneConfig:
-    return dataclasses.replace(_paper(), model="bert_large_en_uncased")
-
-
-def _small() -> FinetuneConfig:
-    # Well-Read Students (2019) fine-tunes its miniatures for 4 epochs with larger rates.
-    return dataclasses.replace(_paper(), learning_rate=1e-4, num_train_epochs=4.0)
-
-
-def _smoke() -> FinetuneConfig:
-    return dataclasses.replace(
-        _small(), max_seq_length=64, max_train_examples=512, max_dev_examples=256
-    )
+    return choose_scale(SCALES, scale)

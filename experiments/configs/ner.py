@@ -13,24 +13,18 @@ import dataclasses
 
 from experiments.training.config import FinetuneConfig, choose_scale
 
+PAPER = FinetuneConfig(
+    task="conll2003",
+    model="bert_base_en",
+    max_seq_length=512,
+    train_batch_size=32,
+    learning_rate=5e-5,
+    num_train_epochs=4.0,
+)
+SMOKE = dataclasses.replace(
+    PAPER, max_seq_length=128, max_train_examples=1000, max_dev_examples=500, num_train_epochs=1.0
+)
+
 
 def get_config(scale: str = "paper") -> FinetuneConfig:
-    return choose_scale({"paper": _paper, "smoke": _smoke}, scale)
-
-
-def _paper() -> FinetuneConfig:
-    return FinetuneConfig(
-        task="conll2003",
-        model="bert_base_en",
-        max_seq_length=512,
-        train_batch_size=32,
-        learning_rate=5e-5,
-        num_train_epochs=4.0,
-    )
-
-
-def _smoke() -> FinetuneConfig:
-    return dataclasses.replace(
-        _paper(), max_seq_length=128, max_train_examples=1000, max_dev_examples=500,
-        num_train_epochs=1.0,
-    )  # fmt: skip
+    return choose_scale({"paper": PAPER, "smoke": SMOKE}, scale)

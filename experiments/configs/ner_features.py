@@ -24,12 +24,12 @@ COMBINATIONS = (
 )
 
 
+# The BiLSTM starts from nothing: a larger rate and more epochs than fine-tuning.
+SCALES = {
+    name: dataclasses.replace(ner.PAPER, features=name, learning_rate=1e-3, num_train_epochs=10.0)
+    for name in COMBINATIONS
+}
+
+
 def get_config(scale: str = "concat_last_four") -> FinetuneConfig:
-    return choose_scale({name: lambda name=name: _features(name) for name in COMBINATIONS}, scale)
-
-
-def _features(combination: str) -> FinetuneConfig:
-    # The BiLSTM starts from nothing: a larger rate and more epochs than fine-tuning.
-    return dataclasses.replace(
-        ner.get_config(), features=combination, learning_rate=1e-3, num_train_epochs=10.0
-    )
+    return choose_scale(SCALES, scale)

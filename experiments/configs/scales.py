@@ -56,6 +56,16 @@ class Scale:
     data_dir: str = DATA_DIR
     workers: int = 0
 
+    @property
+    def left_to_right(self) -> PretrainConfig:
+        """What BERT is compared with: the same model, left to right and without NSP."""
+        return dataclasses.replace(
+            self.bert,
+            bert=dataclasses.replace(self.bert.bert, attention_direction="left_to_right"),
+            use_nsp=False,
+            left_to_right_fraction=self.left_to_right_fraction,
+        )
+
     def tasks(self, *names: str) -> tuple[Column, ...]:
         """The columns of those names that this scale has, in the order asked for."""
         left_out = self.without_effect
@@ -106,8 +116,7 @@ def _paper() -> Scale:
         save_every=5_000,
     )
     columns = columns_for(PAPER_FINETUNE, seeds=(1, 2, 3, 4, 5))
-    squad = dataclasses.replace(columns["SQuAD"].finetune, max_seq_length=384, learning_rate=5e-5)
-    columns["SQuAD"] = dataclasses.replace(columns["SQuAD"], finetune=squad)
+    columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=384, learning_rate=5e-5)
     columns["NER"] = ner(PAPER_FINETUNE, (1, 2, 3, 4, 5), length=512)
     return Scale(
         name="paper",
@@ -163,10 +172,8 @@ def _gpu() -> Scale:
         max_heldout_examples=8192,
     )
     finetune = dataclasses.replace(PAPER_FINETUNE, learning_rate=1e-4, precision="mixed_bfloat16")
-    squad = {"doc_stride": 64}
-    columns = local_columns(finetune, (1, 2, 3, 4, 5), squad)
-    longer = dataclasses.replace(columns["SQuAD"].finetune, max_seq_length=256)
-    columns["SQuAD"] = dataclasses.replace(columns["SQuAD"], finetune=longer)
+    columns = local_columns(finetune, (1, 2, 3, 4, 5), {"doc_stride": 64})
+    columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=256)
     columns["NER"] = ner(finetune, (1, 2, 3, 4, 5), length=256)
     return Scale(
         name="gpu",

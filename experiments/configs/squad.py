@@ -14,39 +14,30 @@ import dataclasses
 
 from experiments.training.config import FinetuneConfig, choose_scale
 
+V1 = FinetuneConfig(
+    task="squad_v1.1",
+    model="bert_base_en_uncased",
+    max_seq_length=384,
+    train_batch_size=32,
+    learning_rate=5e-5,
+    num_train_epochs=3.0,
+    task_options={"doc_stride": 128, "max_query_length": 64},
+)
+V2 = dataclasses.replace(V1, task="squad_v2.0", train_batch_size=48, num_train_epochs=2.0)
+SMOKE = {
+    "max_seq_length": 128,
+    "max_train_examples": 256,
+    "max_dev_examples": 128,
+    "num_train_epochs": 1.0,
+    "task_options": {"doc_stride": 64, "max_query_length": 32},
+}
+SCALES = {
+    "v1": V1,
+    "v2": V2,
+    "v1_smoke": dataclasses.replace(V1, **SMOKE),
+    "v2_smoke": dataclasses.replace(V2, **SMOKE),
+}
+
 
 def get_config(scale: str = "v1") -> FinetuneConfig:
-    scales = {
-        "v1": _v1,
-        "v2": _v2,
-        "v1_smoke": lambda: _smoke(_v1()),
-        "v2_smoke": lambda: _smoke(_v2()),
-    }
-    return choose_scale(scales, scale)
-
-
-def _v1() -> FinetuneConfig:
-    return FinetuneConfig(
-        task="squad_v1.1",
-        model="bert_base_en_uncased",
-        max_seq_length=384,
-        train_batch_size=32,
-        learning_rate=5e-5,
-        num_train_epochs=3.0,
-        task_options={"doc_stride": 128, "max_query_length": 64},
-    )
-
-
-def _v2() -> FinetuneConfig:
-    return dataclasses.replace(_v1(), task="squad_v2.0", train_batch_size=48, num_train_epochs=2.0)
-
-
-def _smoke(config: FinetuneConfig) -> FinetuneConfig:
-    return dataclasses.replace(
-        config,
-        max_seq_length=128,
-        max_train_examples=256,
-        max_dev_examples=128,
-        num_train_epochs=1.0,
-        task_options={"doc_stride": 64, "max_query_length": 32},
-    )
+    return choose_scale(SCALES, scale)

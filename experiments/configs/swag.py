@@ -12,24 +12,18 @@ import dataclasses
 
 from experiments.training.config import FinetuneConfig, choose_scale
 
+PAPER = FinetuneConfig(
+    task="swag",
+    model="bert_base_en_uncased",
+    max_seq_length=128,
+    train_batch_size=16,
+    learning_rate=2e-5,
+    num_train_epochs=3.0,
+)
+SMOKE = dataclasses.replace(
+    PAPER, max_seq_length=64, max_train_examples=256, max_dev_examples=128, num_train_epochs=1.0
+)
+
 
 def get_config(scale: str = "paper") -> FinetuneConfig:
-    return choose_scale({"paper": _paper, "smoke": _smoke}, scale)
-
-
-def _paper() -> FinetuneConfig:
-    return FinetuneConfig(
-        task="swag",
-        model="bert_base_en_uncased",
-        max_seq_length=128,
-        train_batch_size=16,
-        learning_rate=2e-5,
-        num_train_epochs=3.0,
-    )
-
-
-def _smoke() -> FinetuneConfig:
-    return dataclasses.replace(
-        _paper(), max_seq_length=64, max_train_examples=256, max_dev_examples=128,
-        num_train_epochs=1.0,
-    )  # fmt: skip
+    return choose_scale({"paper": PAPER, "smoke": SMOKE}, scale)

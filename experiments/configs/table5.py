@@ -45,11 +45,6 @@ def get_config(scale: str = "smoke") -> Ablation:
     bert = chosen.bert
     # The three pre-trainings: each differs from the one before in one field.
     no_nsp = dataclasses.replace(bert, use_nsp=False)
-    left_to_right = dataclasses.replace(
-        no_nsp,
-        bert=dataclasses.replace(bert.bert, attention_direction="left_to_right"),
-        left_to_right_fraction=chosen.left_to_right_fraction,
-    )
     columns = chosen.tasks(*COLUMNS, *OTHERS)
     seeds = chosen.pretrain_seeds
     return Ablation(
@@ -58,7 +53,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         variants=(
             Variant("BERT", bert, seeds),
             Variant("No NSP", no_nsp, seeds),
-            Variant("LTR & No NSP", left_to_right, seeds),
+            Variant("LTR & No NSP", chosen.left_to_right, seeds),
             Variant("random", bert, seeds, random_init=True),
         ),
         columns=(HELDOUT_LOSS, *columns),
@@ -185,10 +180,8 @@ def _quickstart() -> Scale:
     )
 
     def column(name, seeds, note):
-        config = dataclasses.replace(
-            smoke.columns[name].finetune, num_train_epochs=2.0, max_train_examples=0
-        )
-        return dataclasses.replace(smoke.columns[name], finetune=config, seeds=seeds, note=note)
+        whole = smoke.columns[name].with_finetune(num_train_epochs=2.0, max_train_examples=0)
+        return dataclasses.replace(whole, seeds=seeds, note=note)
 
     return dataclasses.replace(
         smoke,

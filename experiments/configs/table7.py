@@ -58,16 +58,15 @@ def _bert_base(scale: str) -> Ablation:
 
 def _cpu() -> Ablation:
     chosen = get_scale("cpu")
-    column = chosen.columns["NER"]
-    finetune = dataclasses.replace(
-        column.finetune, max_seq_length=128, learning_rate=1e-4, adam_beta_2=0.999
+    column = chosen.columns["NER"].with_finetune(
+        max_seq_length=128, learning_rate=1e-4, adam_beta_2=0.999
     )
     # An epoch of a frozen row is 14,041 sentences: 85 s of one core, 150 s for the concatenation;
     # one of fine-tuning 270 s.
     return _ablation(
         chosen,
         Variant("BERT", checkpoint=_minilm()),
-        dataclasses.replace(column, finetune=finetune),
+        column,
         {"learning_rate": FEATURE_RATE, "num_train_epochs": 3.0},
         "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
         "BERT base",

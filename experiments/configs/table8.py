@@ -52,14 +52,13 @@ def get_config(scale: str = "smoke") -> Ablation:
     mnli, ner = chosen.columns["MNLI-m"], chosen.columns["NER"]
     mnli = dataclasses.replace(mnli, label="MNLI", paper_column="MNLI")
     fine_tuned = dataclasses.replace(ner, label="NER fine-tuned", paper_column="NER fine-tuned")
-    frozen = dataclasses.replace(
-        ner.finetune,
+    frozen = ner.with_finetune(
         features=COMBINATION.get(scale, "last"),
         feature_width=WIDTH[scale],
         learning_rate=1e-3,
     )
     feature_based = dataclasses.replace(
-        ner, label="NER feature-based", finetune=frozen, paper_column="NER feature-based"
+        frozen, label="NER feature-based", paper_column="NER feature-based"
     )
     others = [name for name in RATES if name != STANDARD]
     return Ablation(

@@ -18,28 +18,18 @@ import dataclasses
 
 from experiments.training.config import FinetuneConfig, choose_scale
 
+BASE = FinetuneConfig(
+    task="text_classification",
+    task_options={"dev_fraction": 0.1},
+    model="bert_base_en_uncased",
+    max_seq_length=128,
+    train_batch_size=32,
+    learning_rate=3e-5,
+    num_train_epochs=3.0,
+)
+SMALL = dataclasses.replace(BASE, learning_rate=1e-4, num_train_epochs=4.0)
+SMOKE = dataclasses.replace(SMALL, max_seq_length=64, max_train_examples=512, max_dev_examples=256)
+
 
 def get_config(scale: str = "base") -> FinetuneConfig:
-    return choose_scale({"base": _base, "small": _small, "smoke": _smoke}, scale)
-
-
-def _base() -> FinetuneConfig:
-    return FinetuneConfig(
-        task="text_classification",
-        task_options={"dev_fraction": 0.1},
-        model="bert_base_en_uncased",
-        max_seq_length=128,
-        train_batch_size=32,
-        learning_rate=3e-5,
-        num_train_epochs=3.0,
-    )
-
-
-def _small() -> FinetuneConfig:
-    return dataclasses.replace(_base(), learning_rate=1e-4, num_train_epochs=4.0)
-
-
-def _smoke() -> FinetuneConfig:
-    return dataclasses.replace(
-        _small(), max_seq_length=64, max_train_examples=512, max_dev_examples=256
-    )
+    return choose_scale({"base": BASE, "small": SMALL, "smoke": SMOKE}, scale)

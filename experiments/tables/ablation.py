@@ -140,6 +140,10 @@ class Column:
     note: str = ""
     cloze: Cloze | None = None
 
+    def with_finetune(self, **changes) -> "Column":
+        """The column with other fields in its fine-tuning."""
+        return dataclasses.replace(self, finetune=dataclasses.replace(self.finetune, **changes))
+
 
 @dataclasses.dataclass(frozen=True)
 class Row:

@@ -3,13 +3,14 @@
 The results are plain JSON, all that `experiments.report` needs to draw the table again.
 """
 
+import contextlib
 import datetime
-import importlib.metadata
-import os
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
+from data_prep.jobs.processes import available_cores
 from experiments.tables import intervals
 from experiments.tables.ablation import Ablation, Column, Row
 from experiments.tables.evidence import gather, interval_values, verdict_values
@@ -17,16 +18,11 @@ from experiments.tables.grid import FAILED, FINISHED, Grid, Status
 from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
-from experiments.tables.verdicts import (
-    Evidence,
-    above_baseline,
-    judge,
-)
+from experiments.tables.verdicts import Evidence, above_baseline, judge
 from experiments.training import example_scores
 from experiments.training.config import resolve_bert
+from experiments.training.run_folder import versions
 from official_bert.checkpoints.integrity import encoder_parameters
-
-_PACKAGES = ("tensorflow", "keras", "numpy", "jax")
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
@@ -47,7 +43,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "command": command,
         "date": datetime.date.today().isoformat(),
         "machine": _machine(),
-        "versions": {name: _version(name) for name in _PACKAGES if _version(name)},
+        "versions": versions("tensorflow", "keras", "numpy", "jax"),
         "seconds": round(sum(_seconds(s) for s in statuses.values() if s.state == FINISHED), 1),
         "wall_seconds": _wall_seconds(statuses.values()),
         "cells": {
@@ -271,23 +267,12 @@ def _values(runs) -> list[float]:
 
 def _machine() -> dict[str, Any]:
     name = platform.processor() or platform.machine()
-    for line in _lines("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            name = line.partition(":")[2].strip()
-            break
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return {"processor": name, "cores": cores, "python": platform.python_version()}
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    with contextlib.suppress(OSError):
+        described = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name.*?:(.*)", described, re.MULTILINE):
+            name = found[1].strip()
+    return {
+        "processor": name,
+        "cores": available_cores(),
+        "python": platform.python_version(),
+    }

@@ -22,7 +22,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,9 @@ class Cell:
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the cells that this one refers to, in order of appearance."""
-        return tuple(dict.fromkeys(_reference(text)[0] for text in _references(self.config)))
+        needs: dict[str, None] = {}
+        _replace_references(self.config, lambda need, rest: needs.setdefault(need))
+        return tuple(needs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -353,26 +355,14 @@ def _read_status(folder: Path) -> Status | None:
     return Status(**{name: value for name, value in record.items() if name in names})
 
 
-def _references(value: Any) -> Iterator[str]:
+def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
+    """`value` with every "@pretrain/BERT/1//model" made replace("pretrain/BERT/1", "/model").
+
+    Names hold single slashes.
+    """
     if isinstance(value, str) and value.startswith("@"):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _references(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _references(inner)
-
-
-def _reference(text: str) -> tuple[str, str]:
-    """ "@pretrain/BERT/1//model" -> ("pretrain/BERT/1", "/model"); names hold single slashes."""
-    name, _, rest = text[1:].partition("//")
-    return name, f"/{rest}" if rest else ""
-
-
-def _replace_references(value: Any, replace: Callable[[str, str], str]) -> Any:
-    if isinstance(value, str) and value.startswith("@"):
-        return replace(*_reference(value))
+        name, _, rest = value[1:].partition("//")
+        return replace(name, f"/{rest}" if rest else "")
     if isinstance(value, dict):
         return {key: _replace_references(inner, replace) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -368,10 +368,11 @@ def _get_config(module, path, function, scale):
 
 
 def choose_scale(scales, scale):
-    """`scales[scale]()`; an error that lists the scales where there is none of that name."""
+    """`scales[scale]`, made where it is a function; an error that lists the valid names."""
     if scale not in scales:
         raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
-    return scales[scale]()
+    chosen = scales[scale]
+    return chosen() if callable(chosen) else chosen
 
 
 def _check_choice(config, name, valid):

@@ -4,6 +4,7 @@ config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/
 """
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -88,7 +89,7 @@ class RunFolder:
             "versions.json",
             {
                 "python": platform.python_version(),
-                "packages": {name: _version(name) for name in _PACKAGES if _version(name)},
+                "packages": versions(*_PACKAGES),
                 "git_revision": _git_revision(),
                 "machine": platform.machine(),
                 "seed": seed,
@@ -140,11 +141,13 @@ class RunFolder:
             shutil.rmtree(self.path / name, ignore_errors=True)
 
 
-def _version(package):
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+def versions(*packages):
+    """{package: version} of those that are installed."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _git_revision():

@@ -105,7 +105,7 @@ def export_google(
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     if config.attention_direction != "bidirectional":
         raise UserError("the original has no left-to-right models; it would read both directions")
-    tensors, _ = transfer.extract(model, head, "google")
+    tensors = transfer.extract(model, head, "google")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         # The original's scripts read the fields they know and ignore the others.
         config.to_json_file(temporary / "bert_config.json")

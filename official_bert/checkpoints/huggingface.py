@@ -138,7 +138,7 @@ def export_huggingface(
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
     architecture = _architecture(head, settings, config)
-    tensors, _ = transfer.extract(model, head, "huggingface")
+    tensors = transfer.extract(model, head, "huggingface")
     left_out = _drop_absent_parts(tensors, architecture)
     notes = []
     if left_out:

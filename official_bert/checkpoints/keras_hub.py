@@ -119,7 +119,7 @@ def to_backbone(model):
         max_sequence_length=config.max_position_embeddings,
         num_segments=config.type_vocab_size,
     )
-    tensors, _ = transfer.extract(encoder, "none", "keras_hub")
+    tensors = transfer.extract(encoder, "none", "keras_hub")
     for name, variable in _backbone_variables(backbone).items():
         variable.assign(tensors[name].reshape(variable.shape))
     return backbone

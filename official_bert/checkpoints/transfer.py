@@ -117,24 +117,20 @@ def fill(
     return report
 
 
-def extract(model, head: str, format_name: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The model's tensors under the names and in the layouts of another format.
-
-    Returns:
-      ({name: array}, names of our variables that the format has no place for)
-    """
+def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
+    """The model's tensors under the names and in the layouts of another format, as far as it has
+    a place for them."""
     import keras
 
     encoder = getattr(model, "encoder", model)
     variables = named_variables(model)
-    tensors, written = {}, set()
+    tensors = {}
     for row in variable_names(encoder.config.num_hidden_layers, head):
         name = row.in_format(format_name)
         if name is not None:
             array = keras.ops.convert_to_numpy(variables[row.ours])
             tensors[name] = from_ours(format_name, row, array)
-            written.add(row.ours)
-    return tensors, [name for name in variables if name not in written]
+    return tensors
 
 
 def _stored(source: TensorSource, row) -> str | None:

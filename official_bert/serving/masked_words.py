@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from official_bert.errors import UserError
 from official_bert.serving.packed_encoder import Dense, Norm, activation, variable
+from official_bert.serving.packing import token_counts
 from official_bert.serving.served_model import ServedModel
 
 _MASK = "[MASK]"
@@ -42,7 +43,7 @@ class ServedMaskedWords(ServedModel):
         pieces = tf.strings.split(text, _MASK)  # [B, (masks + 1)]
         ids = self.tokenize(pieces.values)
         is_mask = tf.repeat([[False, True]], tf.shape(pieces.values)[0], axis=0)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        lengths = token_counts(ids)
         last = tf.cast(pieces.row_splits[1:] - 1, tf.int32)  # a row's last piece: no mask after it
         follows = tf.tensor_scatter_nd_update(
             tf.ones_like(lengths), last[:, None], tf.zeros_like(last)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-TRUNCATIONS = ("head", "tail", "head+tail")
+from official_bert.tokenization.sequences import TRUNCATIONS
+
 _LENGTH_MULTIPLE = 8  # of rows; the vector width of float32 on current processors
 
 
@@ -63,7 +64,7 @@ class Rows:
 def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
     """[CLS] text [SEP], the text cut to fit. `text` is a ragged int32 tensor [B, (tokens)]."""
     room = max_seq_length - 2
-    return assemble([cut(text, tf.minimum(_lengths(text), room), truncation)], cls_id, sep_id)
+    return assemble([cut(text, tf.minimum(token_counts(text), room), truncation)], cls_id, sep_id)
 
 
 def pair(first, second, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
@@ -74,7 +75,7 @@ def pair(first, second, cls_id: int, sep_id: int, max_seq_length: int, truncatio
     whatever the second leaves.
     """
     room = max_seq_length - 3
-    a, b = _lengths(first), _lengths(second)
+    a, b = token_counts(first), token_counts(second)
     a = tf.minimum(a, tf.maximum(room - room // 2, room - b))
     b = tf.minimum(b, room - a)
     texts = [cut(first, a, truncation), cut(second, b, truncation)]
@@ -93,7 +94,7 @@ def cut(text, kept, truncation: str = "head"):
     if truncation not in TRUNCATIONS:
         raise ValueError(f"truncation={truncation!r}; it is one of {', '.join(TRUNCATIONS)}")
     head = {"head": kept, "tail": tf.zeros_like(kept), "head+tail": kept // 4}[truncation]
-    lengths = _lengths(text)
+    lengths = token_counts(text)
     position = positions_in_rows(lengths)
     from_tail = tf.repeat(lengths - (kept - head), lengths)
     stays = (position < tf.repeat(head, lengths)) | (position >= from_tail)
@@ -108,7 +109,7 @@ def assemble(texts: list, cls_id: int, sep_id: int) -> Packed:
     Written as one scatter a part instead of ragged concatenation, which runs several times as many
     operations; for a single short text those would be a third of the time.
     """
-    part_lengths = [_lengths(text) + 1 for text in texts]
+    part_lengths = [token_counts(text) + 1 for text in texts]
     lengths = 1 + tf.add_n(part_lengths)  # [B]
     starts = tf.cumsum(lengths, exclusive=True)
     ids = tf.fill([tf.reduce_sum(lengths)], sep_id)  # [N]; what is not written below is a [SEP]
@@ -163,7 +164,8 @@ def longest(lengths):
     return tf.reduce_max(tf.concat([lengths, [0]], axis=0))
 
 
-def _lengths(ragged):
+def token_counts(ragged):
+    """int32 [B]: the lengths of the rows."""
     return tf.cast(ragged.row_lengths(), tf.int32)
 
 

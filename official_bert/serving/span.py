@@ -40,12 +40,13 @@ class ServedSpan(ServedModel):
     def answer_texts(self, question, context):
         settings = self.settings
         questions = self.tokenize(question)
-        kept = tf.minimum(_lengths(questions), settings.max_query_length)
+        kept = tf.minimum(packing.token_counts(questions), settings.max_query_length)
         questions = packing.cut(questions, kept)
         contexts, starts, ends = self.tokenize_with_offsets(context)
 
         room = settings.max_seq_length - 3 - kept
-        plan = windows(_lengths(contexts), room, tf.fill(tf.shape(room), settings.doc_stride))
+        stride = tf.fill(tf.shape(room), settings.doc_stride)
+        plan = windows(packing.token_counts(contexts), room, stride)
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
         packed = packing.assemble(
             [tf.gather(questions, plan.text), passages], self.cls_id, self.sep_id
@@ -85,7 +86,7 @@ class ServedSpan(ServedModel):
         # Places within the passage of the window.
         offset = (first - packed.row_starts)[:, None]
         starts, ends = (starts - offset)[:, :, None], (ends - offset)[:, None, :]
-        sizes = _lengths(plan.tokens)
+        sizes = packing.token_counts(plan.tokens)
         begin = tf.cumsum(sizes, exclusive=True)[:, None, None]
         sizes = sizes[:, None, None]
         inside = (starts >= 0) & (ends < sizes) & (starts < sizes)
@@ -163,7 +164,3 @@ def _by_text(scores, begin_end, text, batch):
     # One candidate more that is none: a batch without rows has a first column, too.
     scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=_NOTHING)
     return scores, tf.pad(begin_end, [[0, 0], [0, 1], [0, 0]])
-
-
-def _lengths(ragged):
-    return tf.cast(ragged.row_lengths(), tf.int32)

@@ -68,7 +68,7 @@ class ServedTagger(ServedModel):
         shape = tf.shape(words)
         flat = tf.reshape(words, [-1])
         pieces = self.tokenize(flat)  # [B * M, (pieces)]
-        lengths = tf.cast(pieces.row_lengths(), tf.int32)
+        lengths = packing.token_counts(pieces)
         per_text = tf.reduce_sum(tf.reshape(lengths, shape), axis=1)
         ids = tf.RaggedTensor.from_row_lengths(pieces.values, per_text, validate=False)
         answered = tf.where(lengths > 0)[:, 0]  # words that have a piece
@@ -98,13 +98,13 @@ class ServedTagger(ServedModel):
 
     def _logits(self, ids):
         """Ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined again."""
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        lengths = packing.token_counts(ids)
         room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
         plan = windows(lengths, room, tf.maximum(room // 2, 1))
         texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
         packed = packing.assemble([texts], self.cls_id, self.sep_id)
         logits = self.head(self.sequence_output(packed))
-        sizes = tf.cast(plan.tokens.row_lengths(), tf.int32)
+        sizes = packing.token_counts(plan.tokens)
         # Token t of window w stands behind [CLS] of its row.
         places = tf.repeat(packed.row_starts + 1, sizes) + packing.positions_in_rows(sizes)
         owned = tf.boolean_mask(tf.gather(logits, places), plan.owns)

@@ -40,7 +40,8 @@ class WordFinder(tf.Module):
         chunks = tf.reduce_max(tf.concat([chunk, [-1]], axis=0)) + 1
 
         punctuation = tf.gather(self._is_punctuation, pieces)
-        core_first = _smallest(tf.where(punctuation, tf.int32.max, place), chunk, chunks)
+        inner = tf.where(punctuation, tf.int32.max, place)
+        core_first = tf.math.unsorted_segment_min(inner, chunk, chunks)
         core_last = _largest(tf.where(punctuation, -1, place), chunk, chunks)
         core_last += self._abbreviation(
             place, chunk, chunks, core_first, core_last, begin, end, pieces
@@ -61,10 +62,6 @@ class WordFinder(tf.Module):
         dot_behind = _largest(tf.cast(dot & (place == of_last + 1), tf.int32), chunk, chunks)
         has_core = tf.cast(core_last >= 0, tf.int32)
         return tf.maximum(short, 0) * tf.maximum(dot_behind, 0) * has_core
-
-
-def _smallest(values, segments, count):
-    return tf.math.unsorted_segment_min(values, segments, count)
 
 
 def _largest(values, segments, count):

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONFIG = """
 import dataclasses
-from experiments.tables.ablation import Ablation, Column, Export, Row, Variant
+from data_prep.sample import corpus_files
+from experiments.tables.ablation import Ablation, Column, Export, Row, Text, Variant
 from experiments.tables.claims import Claim, Comparison
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.configs.columns import HELDOUT_LOSS
@@ -23,7 +24,12 @@ from experiments.configs.scales import get_scale
 def get_config():
     scale = get_scale("smoke")
     bert = dataclasses.replace(
-        scale.bert.bert, hidden_size=16, intermediate_size=32, num_hidden_layers=1
+        scale.bert.bert, vocab_size=1024, hidden_size=16, intermediate_size=32,
+        num_hidden_layers=1,
+    )
+    # One book of the sample: 30 chapters.
+    corpus = dataclasses.replace(
+        scale.corpus, texts=(Text((corpus_files()[0],)),), vocab_size=1024
     )
     pretrain = dataclasses.replace(
         scale.bert, bert=bert, phases=(Phase("length 64", 64, 60),), num_warmup_steps=6,
@@ -42,7 +48,7 @@ def get_config():
         rows=(Row("BERT", "BERT", paper_row="BERT"), Row("random", "random", reference=True)),
         claims=(Claim("c", "it helps", "3.1", (Comparison("spam", "BERT", "random"),)),),
         exports=(Export("BERT", "spam", ("WIN a prize now", "see you at six")),),
-        **scale.fields(),
+        **(scale.fields() | {"corpus": corpus}),
     )
 """
 
@@ -54,13 +60,13 @@ def tables(tmp_path_factory):
     config = folder / "tiny.py"
     config.write_text(CONFIG)
 
-    def command(workdir):
-        arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=2"]
+    def command(workdir, workers):
+        arguments = [f"--config={config}", f"--workdir={folder / workdir}", f"--workers={workers}"]
         return [sys.executable, "-m", "experiments.ablate", *arguments]
 
     quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    whole = subprocess.Popen(command("whole"), **quiet)
-    cut = subprocess.Popen(command("cut"), **quiet)
+    whole = subprocess.Popen(command("whole", workers=2), **quiet)
+    cut = subprocess.Popen(command("cut", workers=1), **quiet)
     end = time.time() + 240
     # Killed between two checkpoints of the pre-training.
     while not list((folder / "cut" / "cells").glob("pretrain-*/run/checkpoints/*")):
@@ -69,7 +75,7 @@ def tables(tmp_path_factory):
     os.kill(cut.pid, signal.SIGKILL)
     cut.wait()
     assert not (folder / "cut" / "results.json").exists()
-    again = subprocess.run(command("cut"), cwd=ROOT, capture_output=True, text=True)
+    again = subprocess.run(command("cut", workers=1), cwd=ROOT, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert whole.wait() == 0
     read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "cut")]

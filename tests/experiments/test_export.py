@@ -1,32 +1,21 @@
 """The export command: from a model folder on disk to answers."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+import tiny
+from in_process import call
 
 import official_bert
+from experiments import export
 from experiments.training import export_model as command
-from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
+from official_bert import BertClassifier, BertTokenizer
 
-ROOT = Path(__file__).parents[2]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
+VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    model = BertClassifier(tiny.encoder(VOCAB), 2, seed=0)
     settings = {
         "labels": ["ham", "spam"],
         "max_seq_length": 16,
@@ -49,26 +38,19 @@ def test_a_task_of_pairs_takes_text_a_and_text_b(model_folder, tmp_path):
     assert not np.allclose(answers[0]["logits"], answers[1]["logits"])
 
 
-def run(*flags):
-    return subprocess.run(
-        [sys.executable, "-m", "experiments.export", *flags],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_the_command_lists_the_signatures(model_folder, tmp_path):
-    done = run(
+def test_the_command_lists_the_signatures(model_folder, tmp_path, capsys):
+    code = call(
+        export,
         f"--model={model_folder}",
         f"--output={tmp_path / 'out'}",
         "--input_fields=subject,message",
         "--labels=no,yes",
     )
-    assert done.returncode == 0, done.stderr
-    assert "  <- subject: string [?]" in done.stdout
-    assert "  -> probabilities: float32 [?, 2]" in done.stdout
-    assert done.stdout.endswith(f"SavedModel: {tmp_path / 'out' / '1'}\n")
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "  <- subject: string [?]" in shown
+    assert "  -> probabilities: float32 [?, 2]" in shown
+    assert shown.endswith(f"SavedModel: {tmp_path / 'out' / '1'}\n")
     assert (tmp_path / "out" / "1" / "assets" / "labels.txt").read_text() == "no\nyes\n"
 
 
@@ -80,8 +62,7 @@ def test_the_command_lists_the_signatures(model_folder, tmp_path):
         (["--model=x", "--output=y", "--precision=int8"], "precision"),
     ],
 )
-def test_wrong_usage_is_one_clear_line(flags, message):
-    done = run(*flags)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_usage_is_one_clear_line(capsys, flags, message):
+    assert call(export, *flags) == 2
+    shown = capsys.readouterr().err
+    assert message in shown and "Traceback" not in shown

@@ -20,11 +20,6 @@ from official_bert.errors import UserError
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return tiny_runs.make_records(tmp_path_factory.mktemp("records"))
-
-
-@pytest.fixture(scope="module")
 def pretrained(data, tmp_path_factory):
     """(work folder, results) of a pre-training run."""
     workdir = tmp_path_factory.mktemp("pretrained")

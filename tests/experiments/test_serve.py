@@ -17,32 +17,25 @@ from pathlib import Path
 import flask
 import numpy as np
 import pytest
+import tiny
+from in_process import call
 
 import official_bert
 from experiments import serve
-from official_bert import BertClassifier, BertConfig, BertEncoder, BertPretrainer, BertTokenizer
+from official_bert import BertClassifier, BertConfig, BertPretrainer, BertTokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.serving import export, load
 from official_bert.serving.rest import Gate, Limits, RequestError, create_app
 
 ROOT = Path(__file__).parents[2]
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "free", "prize", "see", "you", "soon"]
+VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 LIMITS = Limits(request_bytes=20_000, texts=8, queue=3, parallel=1)
 PREDICT = "/v1/models/spam:predict"
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
+    model = BertClassifier(tiny.encoder(VOCAB), 2, seed=0)
     folder = tmp_path_factory.mktemp("serve")
     settings = {"labels": ["ham", "spam"], "max_seq_length": 16}
     official_bert.save(folder / "model", model, BertTokenizer(VOCAB), settings)
@@ -296,15 +289,9 @@ def test_a_port_in_use_is_a_clear_error(model):
         server.close()
 
 
-def test_nothing_to_serve_is_a_clear_error(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.serve", f"--model={tmp_path}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "no SavedModel; python -m experiments.export makes one" in done.stderr
+def test_nothing_to_serve_is_a_clear_error(tmp_path, capsys):
+    assert call(serve, f"--model={tmp_path}") == 2
+    assert "no SavedModel; python -m experiments.export makes one" in capsys.readouterr().err
 
 
 def test_the_right_status_at_every_depth_of_nesting(client):

@@ -5,12 +5,11 @@ import shutil
 import threading
 
 import pytest
+import tiny
 
 from experiments import serve
 from official_bert import (
     BertClassifier,
-    BertConfig,
-    BertEncoder,
     BertMultipleChoice,
     BertPretrainer,
     BertSpan,
@@ -20,15 +19,7 @@ from official_bert import (
 from official_bert.checkpoints.model_folder import LoadedModel, describe
 from official_bert.serving import export, load
 
-VOCAB = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    *"<>/.!?",
-    *["the", "cat", "sat", "on", "a", "mat", "who", "b", "i"],
-]
+VOCAB = [*tiny.SPECIAL, *"<>/.!?", "the", "cat", "sat", "on", "a", "mat", "who", "b", "i"]
 HEADS = {
     "classification": lambda encoder: BertClassifier(encoder, 2, seed=1),
     "span": lambda encoder: BertSpan(encoder, seed=1),
@@ -69,20 +60,11 @@ def browser(tmp_path_factory):
 @contextlib.contextmanager
 def serving(head, folder):
     """The address of a server of a small model with that head."""
-    config = BertConfig(
-        vocab_size=len(VOCAB),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-        initializer_range=0.5,
-    )
-    encoder = BertEncoder(config, seed=0)
+    encoder = tiny.encoder(VOCAB)
     model = HEADS[head](encoder)
     kind, own = describe(model)
     settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
-    loaded = LoadedModel(config, encoder, model, kind, BertTokenizer(VOCAB), settings)
+    loaded = LoadedModel(encoder.config, encoder, model, kind, BertTokenizer(VOCAB), settings)
     path = export(loaded, folder / head, head=head, max_query_length=8)
     server = serve.make_server(load(path), head, loaded=loaded)
     thread = threading.Thread(target=server.run)

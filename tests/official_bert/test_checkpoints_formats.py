@@ -1,11 +1,14 @@
 """Imports and exports without the other libraries: real files, reports, named errors."""
 
+import dataclasses
 import json
 
 import keras
 import numpy as np
 import pytest
+import tiny
 from safetensors.numpy import load_file, save_file
+from tiny import VOCAB
 
 import official_bert as ob
 from official_bert import UserError
@@ -13,15 +16,7 @@ from official_bert.checkpoints import google, huggingface
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
 
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
-CONFIG = ob.BertConfig(
-    vocab_size=10,
-    hidden_size=8,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=8,
-)
+CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
 
 
 @pytest.fixture(scope="module")

@@ -8,22 +8,13 @@ import re
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
+from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from official_bert import UserError
 from official_bert.checkpoints import google, huggingface, keras_hub, resolve
 from official_bert.checkpoints.huggingface_tensors import open_tensors
 from official_bert.tokenization import vocabulary
-
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
-CONFIG = ob.BertConfig(
-    vocab_size=10,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=8,
-)
 
 
 @pytest.fixture(scope="module")

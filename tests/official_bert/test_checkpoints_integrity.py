@@ -6,26 +6,17 @@ import tracemalloc
 import h5py
 import numpy as np
 import pytest
+from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from official_bert import UserError
-
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """The contents of a model folder's files, by name."""
-    config = ob.BertConfig(
-        vocab_size=10,
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=12,
-        max_position_embeddings=8,
-    )
     folder = tmp_path_factory.mktemp("model") / "m"
-    model = ob.BertClassifier(ob.BertEncoder(config), 3)
+    model = ob.BertClassifier(ob.BertEncoder(CONFIG), 3)
     ob.save(folder, model, ob.BertTokenizer(VOCAB), {"labels": ["x", "y", "z"]})
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 

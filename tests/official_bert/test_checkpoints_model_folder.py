@@ -5,21 +5,13 @@ import json
 import keras
 import numpy as np
 import pytest
+from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from official_bert import UserError
 from official_bert.checkpoints import model_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no checksums")
-VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
-CONFIG = ob.BertConfig(
-    vocab_size=10,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=8,
-)
 MODELS = {
     "none": lambda: ob.BertEncoder(CONFIG),
     "pretraining": lambda: ob.BertPretrainer(CONFIG, use_nsp=False, left_to_right_fraction=0.5),

@@ -32,7 +32,7 @@ def pretraining_twin() -> list[Result]:
         initializer_range=0.02 * (768 / peers.SMALL.hidden_size) ** 0.5,  # base's 0.02, narrower
     )
     model = ob.BertPretrainer(config, seed=7)
-    tensors, _ = transfer.extract(model, "pretraining", "huggingface")
+    tensors = transfer.extract(model, "pretraining", "huggingface")
     twin = Twin(
         {name: array.copy() for name, array in tensors.items()},
         config.num_hidden_layers,
@@ -59,7 +59,7 @@ def pretraining_twin() -> list[Result]:
         theirs.append(twin.train(batch))
         ours.append(float(train({name: tf.constant(a) for name, a in batch.items()})))
     torch.set_num_threads(threads)
-    final, _ = transfer.extract(model, "pretraining", "huggingface")
+    final = transfer.extract(model, "pretraining", "huggingface")
     apart = max(peers.farthest(array, twin.weights[name].detach()) for name, array in final.items())
     name = f"{STEPS} pre-training steps of a toy model (2/48/4)"
     fall = float(np.mean(ours[:5]) - np.mean(ours[-5:]))

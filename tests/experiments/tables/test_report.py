@@ -296,22 +296,18 @@ def test_command_draws_again_from_results_alone(results, tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "59.7 ± 0.4 (3)" in done.stdout
     assert (tmp_path / "report.html").read_text() == first
-    missing = subprocess.run(
-        [*command[:3], f"--workdir={tmp_path / 'none'}"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert missing.returncode == 2
-    assert "results.json is missing" in missing.stderr
 
 
-def test_broken_results_are_refused(tmp_path, monkeypatch):
+def test_missing_and_broken_results_are_refused(tmp_path, monkeypatch):
     from absl import flags
-
-    (tmp_path / "results.json").write_text("{")
 
     class Values:
         workdir = str(tmp_path)
 
     monkeypatch.setattr(flags, "FLAGS", Values)
+    with pytest.raises(UserError, match="results.json is missing"):
+        command.main([])
+    (tmp_path / "results.json").write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         command.main([])
 

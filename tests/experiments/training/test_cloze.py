@@ -19,11 +19,6 @@ from official_bert.pretraining import BertPretrainer
 from official_bert.tokenization import BertTokenizer
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return tiny_runs.make_records(tmp_path_factory.mktemp("cloze"))
-
-
 def saved(model, data, folder):
     tokenizer = BertTokenizer(data / "vocab.txt")
     model_folder.save(folder, model, tokenizer, {"max_seq_length": 24})

@@ -4,10 +4,8 @@ Logical CPU devices have to be made before TensorFlow starts, so everything that
 in one process of its own, whose results the tests compare.
 """
 
-import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,9 +15,6 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from experiments.training.config import Phase
-
-_ROOT = Path(__file__).parents[3]
 STEPS = 20
 pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
 
@@ -31,7 +26,9 @@ def runs(tmp_path_factory):
     # A process for each number of devices: TensorFlow's collective groups are made once a process.
     paths = [folder / f"{devices}.pickle" for devices in (2, 4)]
     processes = [
-        subprocess.Popen([sys.executable, __file__, path.stem, str(path)], env=_environment())
+        subprocess.Popen(
+            [sys.executable, __file__, path.stem, str(path)], env=tiny_runs.environment()
+        )
         for path in paths
     ]
     assert [process.wait(580) for process in processes] == [0, 0]
@@ -92,49 +89,7 @@ def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
-def test_three_processes_with_accumulation_equal_one_device(tmp_path):
-    data = tiny_runs.make_records(tmp_path)
-    ports = [_free_port() for _ in range(3)]
-    cluster = {"worker": [f"localhost:{port}" for port in ports]}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, __file__, "worker", str(data), str(tmp_path / "three")],
-            env={
-                **_environment(),
-                "TF_CONFIG": json.dumps(
-                    {"cluster": cluster, "task": {"type": "worker", "index": index}}
-                ),
-                "DISTRIBUTE": "multi_worker",
-            },
-        )
-        for index in range(3)
-    ]
-    from experiments import pretrain
-    from official_bert.checkpoints import model_folder
-
-    one = pretrain.run(_config_of_workers(data), tmp_path / "one", progress=False)
-    for process in processes:
-        assert process.wait(580) == 0
-    three = json.loads((tmp_path / "three" / "results.json").read_text())
-    for name, value in one["heldout"].items():
-        assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
-    norms, _ = (_logged(tmp_path / name, "gradient_norm") for name in ("one", "three"))
-    assert len(norms) == STEPS and min(norms) > _CLIP_OF_WORKERS  # all of them clipped
-    losses = [_logged(tmp_path / name, "loss") for name in ("one", "three")]
-    np.testing.assert_allclose(*losses, rtol=0, atol=1e-5)
-    first, others = (
-        model_folder.load(tmp_path / name / "model").model.get_weights()
-        for name in ("one", "three")
-    )
-    for a, b in zip(first, others, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
-    for index in range(3):
-        found = json.loads((tmp_path / f"agreement-{index}.json").read_text())
-        assert found == {"19000": True, "21000": True, "999000": True, "index": False}
-
-
 _CLIP = 0.8
-_CLIP_OF_WORKERS = 0.5
 
 
 def _all_runs(devices):
@@ -147,7 +102,7 @@ def _all_runs(devices):
     from experiments.training import distribution
 
     one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
-    quiet = _quiet()
+    quiet = tiny_runs.quiet_bert()
     batches = _batches()
     if devices == 4:
         return {"mirrored_4": _train(mirrored, quiet, batches)}
@@ -260,14 +215,9 @@ def _finetune(distribute):
         results = finetune.run(config, folder / "run", progress=False)
         return {
             "dev": results["dev"],
-            "loss": _logged(folder / "run", "loss"),
+            "loss": tiny_runs.logged(folder / "run", "loss"),
             "weights": model_folder.load(folder / "run" / "model").model.get_weights(),
         }
-
-
-def _logged(workdir, name):
-    lines = (json.loads(line) for line in (workdir / "metrics.jsonl").open())
-    return [line[name] for line in lines if name in line]
 
 
 def _batches(rows=16, length=16, predictions=6):
@@ -297,59 +247,5 @@ def _batches(rows=16, length=16, predictions=6):
     return batches
 
 
-def _worker(data, workdir):
-    from experiments import pretrain
-
-    config = _config_of_workers(
-        Path(data), distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2
-    )
-    pretrain.run(config, workdir, progress=False)
-    from experiments.training import distribution
-
-    strategy = distribution.get_strategy("multi_worker")
-    found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
-    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
-    found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
-    (Path(workdir).parent / f"agreement-{index}.json").write_text(json.dumps(found))
-
-
-def _quiet():
-    """Without dropout, and with BERT's initial deviation."""
-    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return tiny_runs.bert(initializer_range=0.02, **rates)
-
-
-def _config_of_workers(data, **fields):
-    records = str(data / "records")
-    return tiny_runs.pretrain_config(
-        data,
-        bert=_quiet(),
-        train_batch_size=12,
-        learning_rate=1e-3,
-        clip_norm=_CLIP_OF_WORKERS,
-        log_every=1,
-        phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
-        **fields,
-    )
-
-
-def _environment():
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), str(Path(__file__).parents[1])]),
-        "CUDA_VISIBLE_DEVICES": "",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-    }
-
-
-def _free_port():
-    with socket.socket() as listening:
-        listening.bind(("localhost", 0))
-        return listening.getsockname()[1]
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "worker":
-        _worker(*sys.argv[2:])
-    else:
-        Path(sys.argv[2]).write_bytes(pickle.dumps(_all_runs(int(sys.argv[1]))))
+    Path(sys.argv[2]).write_bytes(pickle.dumps(_all_runs(int(sys.argv[1]))))

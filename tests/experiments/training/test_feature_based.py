@@ -151,7 +151,7 @@ def test_the_encoder_runs_once_for_all_rows(conll, tmp_path, cache, monkeypatch)
     compute = frozen_features.compute
     monkeypatch.setattr(frozen_features, "compute", lambda *args: calls.append(1) or compute(*args))
     scores = {}
-    for combination in ("embeddings", "concat_last_four", "weighted_sum_all"):
+    for combination in ("concat_last_four", "weighted_sum_all"):
         results = finetune.run(_config(conll, combination), tmp_path / combination, progress=False)
         scores[combination] = results["dev"]["f1"]
     assert len(calls) == 2  # train and dev

@@ -24,11 +24,6 @@ _processes.set_forkserver_preload(["experiments.training.pretrain_run", "experim
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return tiny_runs.make_records(tmp_path_factory.mktemp("records"))
-
-
-@pytest.fixture(scope="module")
 def uninterrupted(data, tmp_path_factory):
     """(final arrays, results) of a run without interruption."""
     workdir = tmp_path_factory.mktemp("uninterrupted")
@@ -36,28 +31,23 @@ def uninterrupted(data, tmp_path_factory):
     return _final(workdir)
 
 
-def test_kill_at_random_steps_then_the_same_bits(data, uninterrupted, tmp_path):
+def test_kills_and_signals_then_the_same_bits(data, uninterrupted, tmp_path):
     draw = random.Random(20181011)
-    kills = [draw.randint(1, 23) for _ in range(5)]
-    for step in sorted(kills):
-        code = _in_a_process(data, tmp_path, kill_at=step, during_save=step == max(kills))
-        assert code == -signal.SIGKILL
+    assert _in_a_process(data, tmp_path, kill_at=draw.randint(1, 5)) == -signal.SIGKILL
+    # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
+    assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
+    assert _in_a_process(data, tmp_path, kill_at=draw.randint(9, 16)) == -signal.SIGKILL
+    assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (18, 19, 20)
+    kill_at = draw.randint(21, 23)
+    assert _in_a_process(data, tmp_path, kill_at=kill_at, during_save=True) == -signal.SIGKILL
     assert _in_a_process(data, tmp_path) == 0
     _assert_equal(_final(tmp_path), uninterrupted)
     steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").open()]
     assert steps == sorted(steps)
     logged = [s for s in steps if s % 5 == 0]
     assert logged == sorted(set(logged)), "a step was logged twice"
-
-
-def test_signals_save_first(data, uninterrupted, tmp_path):
-    # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
-    assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
-    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
-    assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
-    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (18, 19, 20)
-    assert _in_a_process(data, tmp_path) == 0
-    _assert_equal(_final(tmp_path), uninterrupted)
 
 
 def test_damaged_and_half_written_checkpoints_are_not_loaded(tmp_path):
@@ -139,7 +129,7 @@ def _run(data, workdir, interruption):
             os.kill(os.getpid(), interruption["send"])
         taken = take(feed, trainer, step, count)
         if kill_at is not None and step < kill_at <= step + count:
-            if interruption["during_save"]:
+            if interruption.get("during_save"):
                 _kill_while_saving()
             else:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,96 @@
+"""Processes that share the rows of a batch take the steps of one device."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments.training.config import Phase
+
+STEPS = 20
+_CLIP = 0.5
+pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
+
+
+def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
+    ports = [_free_port() for _ in range(3)]
+    cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, str(data), str(tmp_path / "three")],
+            env={
+                **tiny_runs.environment(),
+                "TF_CONFIG": json.dumps(
+                    {"cluster": cluster, "task": {"type": "worker", "index": index}}
+                ),
+                "DISTRIBUTE": "multi_worker",
+            },
+        )
+        for index in range(3)
+    ]
+    from experiments import pretrain
+    from official_bert.checkpoints import model_folder
+
+    one = pretrain.run(_config(data), tmp_path / "one", progress=False)
+    for process in processes:
+        assert process.wait(580) == 0
+    three = json.loads((tmp_path / "three" / "results.json").read_text())
+    for name, value in one["heldout"].items():
+        assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
+    norms, _ = (tiny_runs.logged(tmp_path / name, "gradient_norm") for name in ("one", "three"))
+    assert len(norms) == STEPS and min(norms) > _CLIP  # all of them clipped
+    losses = [tiny_runs.logged(tmp_path / name, "loss") for name in ("one", "three")]
+    np.testing.assert_allclose(*losses, rtol=0, atol=1e-5)
+    first, others = (
+        model_folder.load(tmp_path / name / "model").model.get_weights()
+        for name in ("one", "three")
+    )
+    for a, b in zip(first, others, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+    for index in range(3):
+        found = json.loads((tmp_path / f"agreement-{index}.json").read_text())
+        assert found == {"19000": True, "21000": True, "999000": True, "index": False}
+
+
+def _worker(data, workdir):
+    from experiments import pretrain
+
+    config = _config(Path(data), distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2)
+    pretrain.run(config, workdir, progress=False)
+    from experiments.training import distribution
+
+    strategy = distribution.get_strategy("multi_worker")
+    found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
+    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
+    (Path(workdir).parent / f"agreement-{index}.json").write_text(json.dumps(found))
+
+
+def _config(data, **fields):
+    records = str(data / "records")
+    return tiny_runs.pretrain_config(
+        data,
+        bert=tiny_runs.quiet_bert(),
+        train_batch_size=12,
+        learning_rate=1e-3,
+        clip_norm=_CLIP,
+        log_every=1,
+        phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
+        **fields,
+    )
+
+
+def _free_port():
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        return listening.getsockname()[1]
+
+
+if __name__ == "__main__":
+    _worker(*sys.argv[1:])
