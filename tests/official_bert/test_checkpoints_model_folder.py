@@ -1,5 +1,6 @@
 """Model folders: nothing changes on the way, and what is wrong is named."""
 
+import dataclasses
 import json
 
 import keras
@@ -22,7 +23,11 @@ CONFIG = ob.BertConfig(
 )
 MODELS = {
     "none": lambda: ob.BertEncoder(CONFIG),
-    "pretraining": lambda: ob.BertPretrainer(CONFIG, use_nsp=False, left_to_right_fraction=0.5),
+    "pretraining": lambda: ob.BertPretrainer(CONFIG, ["masked_lm"]),
+    "left to right": lambda: ob.BertPretrainer(
+        dataclasses.replace(CONFIG, attention_direction="left_to_right"),
+        [{"name": "next_token", "fraction": 0.5}],
+    ),
     "classification": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 3, "multi_label"),
     "regression": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 1, "regression", bilstm=True),
     "span": lambda: ob.BertSpan(ob.BertEncoder(CONFIG)),
