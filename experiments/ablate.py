@@ -21,6 +21,7 @@ from experiments.training.config import (
     show_in_help,
     to_dict,
 )
+from experiments.training.heldout import main_loss
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.json_files import read_json
@@ -151,8 +152,8 @@ class _Progress:
 def _headline(result):
     if not result:
         return ""
-    if "heldout" in result and "masked_lm_loss" in result["heldout"]:
-        return f", held-out loss {result['heldout']['masked_lm_loss']:.3f}"
+    if result.get("heldout"):
+        return f", held-out loss {result['heldout'][main_loss(result['heldout'])]:.3f}"
     if "main_metric" in result:
         return f", dev {result['main_metric']} {100 * result['dev'][result['main_metric']]:.1f}"
     return ""

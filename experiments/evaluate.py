@@ -62,7 +62,11 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
         return evaluation.terms(loaded.model, batch)
 
     metrics = heldout.measure(
-        lambda batches: evaluation.means(map(terms, batches)), records, batch_size, max_examples
+        lambda batches: evaluation.means(map(terms, batches)),
+        loaded.model.objectives,
+        records,
+        batch_size,
+        max_examples,
     )
     return {"examples": opened.examples, **metrics}
 

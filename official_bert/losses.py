@@ -54,7 +54,7 @@ class ModelWithLosses(keras.Model):
     Subclasses define `call(batch, training, seed)`, which returns a dictionary, and
 
     - `loss_terms(batch, outputs)` -> {name: (sum, weight)}. The loss is the sum over the terms of
-      sum / weight.
+      sum / weight, each times its entry in `loss_weights`.
     - `metric_terms(batch, outputs)` -> {name: (sum, weight)} of what is reported besides.
 
     Batches are dictionaries that hold labels and inputs together; `fit` takes a dataset of them, or
@@ -66,6 +66,8 @@ class ModelWithLosses(keras.Model):
     label_names: tuple[str, ...] = ()
     # Added to the weight of a term where it is divided by: once, after everything is summed.
     loss_epsilons: dict[str, float] = {}
+    # What a term's mean is multiplied by in the loss; 1 where it is not named.
+    loss_weights: dict[str, float] = {}
 
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError
@@ -91,7 +93,7 @@ class ModelWithLosses(keras.Model):
         losses = []
         for (name, (total, own_weight)), weight in zip(terms.items(), weights, strict=True):
             epsilon = self.loss_epsilons.get(name, 0.0)
-            losses.append(total / (weight + epsilon))
+            losses.append(self.loss_weights.get(name, 1.0) * total / (weight + epsilon))
             # A batch without a single weighted item must not turn the mean into NaN.
             own = total / ops.maximum(own_weight + epsilon, 1e-9)
             self._mean(name).update_state(own, own_weight)

@@ -21,6 +21,7 @@ from experiments.tables.plan import Plan
 from experiments.tables.verdicts import Evidence, above_baseline, judge
 from experiments.training import example_scores
 from experiments.training.config import resolve_bert
+from experiments.training.heldout import main_loss
 from experiments.training.run_folder import versions
 from official_bert.checkpoints.integrity import encoder_parameters
 
@@ -232,13 +233,14 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
 
 
 def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
-    """The masked-LM or left-to-right loss of every pre-training, on training and held-out text."""
+    """The loss of the first objective of every pre-training, on training and held-out text."""
     curves = []
     for (name, seed), cell in plan.pretrains.items():
-        curve = (statuses[cell].result or {}).get("curve")
-        if curve:
+        result = statuses[cell].result or {}
+        if curve := result.get("curve"):
+            loss = main_loss(result["heldout"])
             losses = {
-                split: [[p["step"], p["masked_lm_loss"]] for p in curve if p["heldout"] == heldout]
+                split: [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
                 for split, heldout in (("training", False), ("heldout", True))
             }
             curves.append({"label": name, "seed": seed, **losses})

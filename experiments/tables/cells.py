@@ -66,11 +66,13 @@ def mix_nli(config: dict, folder: Path) -> dict:
 
 def pretrain(config: dict, folder: Path) -> dict:
     from experiments.training import runs
+    from official_bert.objectives import objective
 
     config = from_dict(PretrainConfig, config)
     results = runs.pretrain(config, folder / "run")
     bert = config.bert_config
     baseline = unigram_baseline(
+        objective(config.objectives_of(bert)[0]),
         config.phases[-1].records,
         config.phases[-1].heldout_records,
         bert.vocab_size,
@@ -168,21 +170,23 @@ def learning_curve(path: Path, points: int = 200) -> list[dict]:
     return kept
 
 
-def unigram_baseline(records: str, heldout: str, vocab_size: int, every_token: bool) -> dict:
+def unigram_baseline(
+    objective, records: str, heldout: str, vocab_size: int, every_token: bool
+) -> dict:
     """What a language model scores that knows only how frequent each piece is.
 
     The frequencies are those of the predicted pieces of the training records, one added to each.
 
     Args:
+      objective: whose names the scores get; one that predicts no pieces has no such baseline.
       every_token: of all tokens (left-to-right models) rather than of the masked ones.
     """
+    if not objective.perplexities:
+        return {}
     counts = np.ones(vocab_size) + _piece_counts(records, vocab_size, every_token)
     loss, accuracy = _frequency_scores(counts, _piece_counts(heldout, vocab_size, every_token))
-    return {
-        "masked_lm_loss": loss,
-        "masked_lm_perplexity": float(np.exp(loss)),
-        "masked_lm_accuracy": accuracy,
-    }
+    [(perplexity, name)] = objective.perplexities.items()
+    return {name: loss, perplexity: float(np.exp(loss)), objective.metrics[0]: accuracy}
 
 
 def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from experiments.tables.intervals import Effect
 from experiments.tables.paper import TABLES
 from experiments.tables.verdicts import Evidence, Finding, Verdict, row_effect
 from experiments.training.config import resolve_bert
+from experiments.training.heldout import main_loss
 
 # Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
 # breaks. A model is taken to have left when it is this many nats below them.
@@ -131,8 +132,10 @@ def _plateau(ablation, plan, statuses) -> dict[str, str]:
             result = statuses[cell].result
             if name != variant.name or not result or not result["heldout"]:
                 continue
-            loss = result["heldout"]["masked_lm_loss"]
-            alone = result["baseline"]["masked_lm_loss"]
+            name = main_loss(result["heldout"])
+            if name not in result["baseline"]:
+                continue
+            loss, alone = result["heldout"][name], result["baseline"][name]
             if loss > alone - _PLATEAU_DEPTH:
                 stuck[row.label] = f"held-out loss {loss:.2f}, word frequencies alone {alone:.2f}"
     return stuck

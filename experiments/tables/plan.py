@@ -220,7 +220,7 @@ class _Planner:
                     to_dict(config),
                     ignored=_ignored(config, keep="snapshots"),
                     cost=cost.seconds(flops),
-                    affinity=f"pretrain {bert} {config.use_nsp}",
+                    affinity=f"pretrain {bert} {config.objectives_of(bert)}",
                 )
             )
 

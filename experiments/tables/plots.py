@@ -2,6 +2,8 @@
 
 import io
 
+from experiments.training.heldout import main_loss
+
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")
 PAPER = "#fdfcf9"  # the page's background
@@ -85,7 +87,7 @@ def _pretraining(results) -> str:
     figure, axes = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     named = set()
     baselines = {
-        m["name"]: m["heldout_baseline"]["masked_lm_loss"]
+        m["name"]: m["heldout_baseline"][main_loss(m["heldout_baseline"])]
         for m in results["scale_facts"]["models"]
         if m.get("heldout_baseline")
     }

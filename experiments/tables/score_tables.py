@@ -3,6 +3,7 @@
 import itertools
 
 from experiments.tables.wording import SHORT, comparison, interval, number, signed
+from experiments.training.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
 
@@ -108,9 +109,10 @@ def pretrainings(results: dict) -> list[list[str]]:
     for model in results["scale_facts"]["models"]:
         if not model.get("heldout_baseline"):
             continue
-        alone = number(model["heldout_baseline"]["masked_lm_loss"], 2)
+        main = main_loss(model["heldout_baseline"])
+        alone = number(model["heldout_baseline"][main], 2)
         for seed, heldout in enumerate(model["heldout"], 1):
-            loss = _optional(heldout.get("masked_lm_loss"), lambda x: number(x, 3))
+            loss = _optional(heldout.get(main), lambda x: number(x, 3))
             accuracy = _optional(heldout.get("next_sentence_accuracy"), lambda x: number(100 * x))
             majority = number(100 * heldout.get("next_sentence_majority", 0))
             rows.append([

@@ -75,17 +75,11 @@ def answers(model, batch):
     Returns: (loss in nats, 1.0 where the likeliest piece is the right one), float32 [B, P] each;
       meaningless where `masked_lm_weights` is 0.
     """
-    from keras import ops
-
     from official_bert.encoder import gather_positions
     from official_bert.losses import correct, cross_entropy
-    from official_bert.pretraining import restore_masked_tokens
 
-    positions = batch["masked_lm_positions"]
-    if model.encoder.config.attention_direction == "left_to_right":
-        # The piece at a position is predicted from the one before it; padding points at 0.
-        batch, positions = restore_masked_tokens(batch), ops.maximum(positions - 1, 0)
-    sequence = model.encoder(batch, training=False)["sequence_output"]
+    asked, positions = model.objectives[0].cloze(batch)
+    sequence = model.encoder(asked, training=False)["sequence_output"]
     vectors = gather_positions(sequence, positions)
     logits = model.masked_lm(vectors, model.encoder.embeddings.word_embeddings)
     ids = batch["masked_lm_ids"]

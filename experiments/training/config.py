@@ -17,6 +17,7 @@ import sys
 
 from experiments.training import config_help
 from experiments.training.overrides import override, replace_field
+from official_bert import objectives
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
@@ -46,7 +47,7 @@ class Phase:
     num_train_steps: int = 1000
     heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
     train_batch_size: int = 0  # 0: the run's train_batch_size
-    # False: a phase without next sentence prediction in a run that has it.
+    # False: a phase without the objectives on pairs of segments that the run has.
     use_nsp: bool = dataclasses.field(default=True, metadata=_LATER)
 
 
@@ -64,6 +65,9 @@ class PretrainConfig:
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
     use_nsp: bool = True
+    # As official_bert.objectives writes them; (): BERT's, as `use_nsp`, `left_to_right_fraction`
+    # and the direction of attention say.
+    objectives: tuple[str | dict, ...] = dataclasses.field(default=(), metadata=_LATER)
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
     seed: int = 12345
@@ -101,11 +105,23 @@ class PretrainConfig:
         _check_share(self, "warmup_proportion")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")
+        for written in self.objectives:
+            objectives.parts(written, "configuration: objectives")
+        if self.objectives and not (self.use_nsp and self.left_to_right_fraction == 1.0):
+            raise UserError(
+                "configuration: objectives says all; leave use_nsp and left_to_right_fraction out"
+            )
 
     @property
     def bert_config(self):
         """The BertConfig, whether it was given as one or by the name of a size."""
         return resolve_bert(self.bert)
+
+    def objectives_of(self, bert):
+        """The objectives, written out, for a model of the shape `bert`."""
+        return self.objectives or objectives.of_bert(
+            bert.attention_direction, self.use_nsp, self.left_to_right_fraction
+        )
 
     @property
     def num_train_steps(self):

@@ -6,6 +6,7 @@ Element-wise work is not counted either: a measured rate contains it.
 """
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
+from official_bert.objectives import parts
 
 
 def encoder_flops(bert, sequences: int, length: int) -> float:
@@ -40,17 +41,29 @@ def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> f
     return 3 * (encoder_flops(bert, sequences, length) + head_flops(bert, sequences * predictions))
 
 
-def predicted_positions(bert, left_to_right_fraction, length: int, max_predictions: int) -> int:
-    """Positions a row that go through the language-model head.
+def predicted_positions(written, length: int, masked: int) -> int:
+    """Positions a row of which an objective asks the language-model head.
 
     Args:
-      left_to_right_fraction: of PretrainConfig.
+      written: the objective, as `official_bert.objectives` writes it.
       length: tokens a row.
-      max_predictions: masked positions a row of the records.
+      masked: masked positions a row of the records.
     """
-    if bert.attention_direction == "left_to_right":
-        return round(left_to_right_fraction * (length - 1))
-    return max_predictions
+    name, options = parts(written)
+    if name == "next_token":
+        return round(options.get("fraction", 1.0) * (length - 1))
+    return masked if name == "masked_lm" else 0
+
+
+def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
+    """One pre-training step.
+
+    Args:
+      objectives: as they are written.
+      masked: masked positions a row of the records.
+    """
+    predictions = sum(predicted_positions(written, length, masked) for written in objectives)
+    return training_flops(bert, sequences, length, predictions)
 
 
 def pretrain_flops(config: PretrainConfig, max_predictions: dict[str, int] | None = None) -> float:
@@ -60,9 +73,9 @@ def pretrain_flops(config: PretrainConfig, max_predictions: dict[str, int] | Non
     for phase in config.phases:
         length = phase.max_seq_length
         masked = (max_predictions or {}).get(phase.records, round(0.16 * length))
-        predictions = predicted_positions(bert, config.left_to_right_fraction, length, masked)
         batch = phase.train_batch_size or config.train_batch_size
-        total += training_flops(bert, batch, length, predictions) * phase.num_train_steps
+        step = pretraining_step_flops(bert, config.objectives_of(bert), batch, length, masked)
+        total += step * phase.num_train_steps
     return total
 
 

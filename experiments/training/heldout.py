@@ -7,46 +7,49 @@ import numpy as np
 from data_prep.records import explained, open_records, pretraining_dataset
 
 
-def measure(evaluate, source, batch_size, max_examples=0, **expected):
-    """Masked-LM and next-sentence metrics on records.
+def measure(evaluate, objectives, source, batch_size, max_examples=0, **expected):
+    """Losses and metrics of a model's objectives on records.
 
     Args:
       evaluate: function of an iterable of batches -> {name: mean}, such as `Trainer.evaluate`.
+      objectives: of the `BertPretrainer`.
       source: folder or glob of records.
       batch_size: examples of a batch.
       max_examples: how many to use, rounded up to whole batches; 0: all.
       **expected: max_seq_length or vocab_size to check the records against.
 
     Returns:
-      {"masked_lm_loss", "masked_lm_perplexity", "masked_lm_accuracy"} and, for models that have
-      the objective, {"next_sentence_loss", "next_sentence_accuracy", "next_sentence_majority"},
-      the last being the accuracy of always giving the more frequent answer.
+      {name: value}, `main_loss` first. For BERT "masked_lm_loss", "masked_lm_perplexity",
+      "masked_lm_accuracy", "next_sentence_loss", "next_sentence_accuracy" and
+      "next_sentence_majority", the last being the accuracy of always giving the more frequent
+      answer.
     """
     records = open_records(source, **expected)
     dataset = pretraining_dataset(records, batch_size, shuffle=False, drop_remainder=False)
     if max_examples:
         dataset = dataset.take(math.ceil(max_examples / batch_size))
-    labels = []
+    labels = {field: [] for one in objectives for field in one.majorities.values()}
 
     def batches():
         for batch in dataset:
-            labels.append(batch["next_sentence_labels"].numpy())
+            for field, seen in labels.items():
+                seen.append(batch[field].numpy())
             yield batch
 
     with explained(records):
-        metrics = evaluate(batches())
-    metrics["masked_lm_perplexity"] = math.exp(min(metrics["masked_lm_loss"], 700))
-    if "next_sentence_loss" in metrics:
-        random_share = float(np.mean(np.concatenate(labels)))
-        metrics["next_sentence_majority"] = max(random_share, 1 - random_share)
-    return {name: metrics[name] for name in _NAMES if name in metrics}
+        means = evaluate(batches())
+    found = {}
+    for one in objectives:
+        found |= {name: means[name] for name in one.losses}
+        found |= {name: math.exp(min(means[loss], 700)) for name, loss in one.perplexities.items()}
+        found |= {name: means[name] for name in one.metrics}
+        for name, field in one.majorities.items():
+            share = float(np.mean(np.concatenate(labels[field])))
+            found[name] = max(share, 1 - share)
+    return found
 
 
-_NAMES = (
-    "masked_lm_loss",
-    "masked_lm_perplexity",
-    "masked_lm_accuracy",
-    "next_sentence_loss",
-    "next_sentence_accuracy",
-    "next_sentence_majority",
-)
+def main_loss(metrics):
+    """The name of the loss that stands for a model in curves and tables: that of its first
+    objective, the first of what `measure` returned."""
+    return next(iter(metrics))

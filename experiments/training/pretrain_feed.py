@@ -9,8 +9,9 @@ import numpy as np
 
 from data_prep.records import explained, pretraining_dataset
 from experiments.training import distribution
-from experiments.training.flops import predicted_positions, training_flops
+from experiments.training.flops import pretraining_step_flops
 from experiments.training.start_checks import check_fit
+from official_bert.objectives import objective
 
 
 class Feed:
@@ -29,7 +30,9 @@ class Feed:
     def __init__(self, config, start, strategy, records):
         bert = start.bert
         self._bert, self._strategy, self._seed = bert, strategy, config.seed
-        self._fraction = config.left_to_right_fraction
+        self._written = config.objectives_of(bert)
+        of_pairs = [one for one in map(objective, self._written) if one.of_pairs]
+        self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
         self.phases = []
         first = 0
         for phase, opened in zip(config.phases, records, strict=True):
@@ -52,16 +55,14 @@ class Feed:
                 start=(step - phase.first) * phase.batch_size,
             )
             self._iterator = distribution.distribute_dataset(dataset, self._strategy)
-        without = () if phase.phase.use_nsp else ("next_sentence_loss",)
+        without = () if phase.phase.use_nsp else self._losses_of_pairs
         with explained(phase.records):
             metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count
         examples = count * phase.batch_size
         length = phase.records.max_seq_length
-        predictions = predicted_positions(
-            self._bert, self._fraction, length, phase.records.max_predictions_per_seq
-        )
-        flops = training_flops(self._bert, examples, length, predictions)
+        masked = phase.records.max_predictions_per_seq
+        flops = pretraining_step_flops(self._bert, self._written, examples, length, masked)
         return metrics, examples, examples * length, flops
 
     def phase(self, step):

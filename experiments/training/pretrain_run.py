@@ -8,6 +8,7 @@ import numpy as np
 from experiments.training import distribution, heldout, loop, session, starting_point
 from experiments.training.pretrain_feed import Feed
 from official_bert.checkpoints import model_folder
+from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
 
@@ -19,21 +20,17 @@ def run(config, folder, progress, records, began=None):
     start = starting_point.of_pretraining(config)
     if config.init_from and progress:
         print(start.about_heads(config), file=sys.stderr, flush=True)
+    objectives = tuple(map(objective, config.objectives_of(start.bert)))
     feed = Feed(config, start, strategy, records)
 
     def build(seed):
-        model = BertPretrainer(
-            start.encoder(config, seed),
-            use_nsp=config.use_nsp,
-            left_to_right_fraction=config.left_to_right_fraction,
-            seed=seed,
-        )
+        model = BertPretrainer(start.encoder(config, seed), objectives, seed=seed)
         start.copy_heads_to(model)
         if start.weights is None and config.output_bias == "unigram":
             model.masked_lm.bias.assign(feed.log_frequencies())
         return model
 
-    key = "pretrain", start.bert, config.use_nsp, config.left_to_right_fraction, config.remat
+    key = "pretrain", start.bert, objectives, config.remat
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
     trainer.set_schedule(config.learning_rate, config.warmup_steps, config.num_train_steps)
     settings = {"max_seq_length": max(opened.max_seq_length for opened in records)}
@@ -42,7 +39,7 @@ def run(config, folder, progress, records, began=None):
         if folder.write:
             model_folder.save(path, trainer.model, start.tokenizer, settings, overwrite=True)
 
-    evaluator = Evaluator(trainer, config, start.bert, feed)
+    evaluator = Evaluator(trainer, config, feed)
     state, seconds_before = session.train(
         trainer,
         feed,
@@ -80,13 +77,13 @@ def run(config, folder, progress, records, began=None):
 class Evaluator:
     """Held-out metrics of the current weights; see `loop.train`."""
 
-    def __init__(self, trainer, config, bert, feed):
-        self._trainer, self._config, self._bert, self._feed = trainer, config, bert, feed
+    def __init__(self, trainer, config, feed):
+        self._trainer, self._config, self._feed = trainer, config, feed
         self._last = (-1, {})
 
     def __call__(self, step):
         metrics = self.at_end(step)
-        return metrics, -metrics["masked_lm_loss"] if metrics else None
+        return metrics, -metrics[heldout.main_loss(metrics)] if metrics else None
 
     def at_end(self, step):
         """The metrics after `step` steps, on the held-out records of the phase they belong to."""
@@ -98,10 +95,12 @@ class Evaluator:
         stretch = self._feed.phase(step - 1)
         if not stretch.phase.heldout_records:
             return {}
+        model = self._trainer.model
         # A left-to-right model has logits at every position, about six times as many.
-        limit = 8 if self._bert.attention_direction == "left_to_right" else 64
+        limit = 8 if model.encoder.config.attention_direction == "left_to_right" else 64
         return heldout.measure(
             self._trainer.evaluate,
+            model.objectives,
             stretch.phase.heldout_records,
             self._config.eval_batch_size or min(stretch.batch_size, limit),
             self._config.max_heldout_examples,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.training import kept_head, start_checks
+from official_bert import objectives
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
@@ -59,7 +60,8 @@ class StartingPoint:
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
         heads = {"masked-LM": self._has_masked_lm}
-        heads |= {"next-sentence": self._has_next_sentence} if config.use_nsp else {}
+        if "next_sentence" in _names(config.objectives_of(self.bert)):
+            heads["next-sentence"] = self._has_next_sentence
         missing = [name for name, is_there in heads.items() if not is_there]
         if not missing:
             return f"heads: loaded from {config.init_from}"
@@ -77,12 +79,20 @@ class StartingPoint:
 
     @property
     def _has_next_sentence(self):
-        return self._has_masked_lm and self.head.get("use_nsp", True)
+        if not self._has_masked_lm:
+            return False
+        if "objectives" in self.head:
+            return "next_sentence" in _names(self.head["objectives"])
+        return self.head.get("use_nsp", True)
 
     def keep_head(self, model, head, bilstm):
         """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
         if not kept_head.difference(self.head, head, bilstm):
             _assign(_heads_of(model), kept_head.arrays(self.head, head, self.head_weights))
+
+
+def _names(written):
+    return [objectives.parts(one)[0] for one in written]
 
 
 def of_pretraining(config):

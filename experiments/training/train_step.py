@@ -178,10 +178,11 @@ class TrainStep:
 
     def _total(self, losses):
         """The loss that is trained on, of the loss terms [terms]."""
-        if not self._without:
-            return tf.reduce_sum(losses)
-        counted = [float(name not in self._without) for name in self._loss_names]
-        return tf.reduce_sum(losses * tf.constant(counted))
+        weights = [
+            0.0 if name in self._without else self.model.loss_weights.get(name, 1.0)
+            for name in self._loss_names
+        ]
+        return tf.reduce_sum(losses * tf.constant(weights))
 
     def _metrics(self, batch, outputs, with_metrics):
         """float32 [2, metrics] of sums and weights; zeros where they are not asked for."""

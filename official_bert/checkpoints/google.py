@@ -13,6 +13,7 @@ from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
+from official_bert.objectives import of_bert
 
 _LEFT_OUT = (
     (r"/adam_[mv]$|/(Adam|Adam_1)$|^beta[12]_power", "optimiser slots"),
@@ -207,7 +208,8 @@ def _settings(shapes, stored: dict[str, str], head: str | None, prefix: Path) ->
         raise UserError(f"head must be none or pretraining, not {head!r}")
     settings = {"head": head}
     if head == "pretraining":
-        settings["use_nsp"] = "cls/seq_relationship/output_weights" in stored
+        has_pairs = "cls/seq_relationship/output_weights" in stored
+        settings["objectives"] = list(of_bert("bidirectional", has_pairs))
     if head == "classification":
         if len(shapes.get(stored.get("output_weights"), ())) != 2:
             raise UserError(f"{prefix}: no classification layer (output_weights) in it")

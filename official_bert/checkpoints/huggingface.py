@@ -19,6 +19,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
 from official_bert.json_files import field, is_json_object, list_of, read_json, shorten
+from official_bert.objectives import of_bert
 
 _LEFT_OUT = (
     (r"position_ids$", "a constant"),
@@ -227,7 +228,8 @@ def _architecture(head: str, settings: dict, config: BertConfig) -> str:
             )
         return "BertModel" if head == "none" else "BertLMHeadModel"
     if head == "pretraining":
-        return "BertForPreTraining" if settings["use_nsp"] else "BertForMaskedLM"
+        pairs = "next_sentence" in settings["objectives"]
+        return "BertForPreTraining" if pairs else "BertForMaskedLM"
     return {ours: theirs for theirs, ours in _HEADS.items()}[head]
 
 
@@ -301,7 +303,9 @@ def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> d
         raise UserError(f"head must be none or pretraining, not {head!r}")
     settings = {"head": head}
     if head == "pretraining":
-        settings["use_nsp"] = "cls.seq_relationship.weight" in stored
+        direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
+        has_pairs = "cls.seq_relationship.weight" in stored
+        settings["objectives"] = list(of_bert(direction, has_pairs))
     if head in ("classification", "tagging"):
         if len(shapes.get(stored.get("classifier.weight"), ())) != 2:
             raise UserError(

@@ -15,6 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from official_bert import objectives
 from official_bert.answers import Answers
 from official_bert.checkpoints import integrity
 from official_bert.config import BertConfig
@@ -160,9 +161,13 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
     if settings["head"] == "pretraining":
+        # Before there were objectives, folders had the other two fields.
         for name, kind in (("use_nsp", bool), ("left_to_right_fraction", (int, float))):
             if name in settings:
                 field(settings, name, kind, path)
+        if "objectives" in settings:
+            for written in list_of(settings, "objectives", (str, dict), path):
+                objectives.parts(written, f"{path}: objectives")
     length, task = settings.get("max_seq_length"), settings.get("task")
     if length is not None:
         whole = isinstance(length, int) and not isinstance(length, bool) and length > 0
@@ -190,8 +195,12 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
         case "pretraining":
             model = pretraining.BertPretrainer(
                 encoder,
-                use_nsp=settings.get("use_nsp", True),
-                left_to_right_fraction=settings.get("left_to_right_fraction", 1.0),
+                settings.get("objectives")
+                or objectives.of_bert(
+                    config.attention_direction,
+                    settings.get("use_nsp", True),
+                    settings.get("left_to_right_fraction", 1.0),
+                ),
                 dtype=encoder.dtype_policy,
             )
         case _:
@@ -210,10 +219,7 @@ def describe(model) -> tuple[str, dict[str, Any]]:
     if isinstance(model, encoder.BertEncoder):
         return "none", {}
     if isinstance(model, pretraining.BertPretrainer):
-        return "pretraining", {
-            "use_nsp": model.use_nsp,
-            "left_to_right_fraction": model.left_to_right_fraction,
-        }
+        return "pretraining", {"objectives": [one.written() for one in model.objectives]}
     for name, kind in (
         ("classification", heads.BertClassifier),
         ("span", heads.BertSpan),

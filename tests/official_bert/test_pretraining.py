@@ -9,7 +9,8 @@ import tensorflow as tf
 from scipy.special import log_softmax
 
 from official_bert import BertAdamW, BertPretrainer
-from official_bert.pretraining import restore_masked_tokens
+from official_bert.objectives.masked_lm import restore_masked_tokens
+from official_bert.objectives.next_token import NextToken
 from official_bert.randomness import make_seed
 
 
@@ -89,7 +90,7 @@ def test_restoring_masked_tokens(pretraining_batch):
 
 
 def test_left_to_right_predicts_every_next_token(left_to_right, pretraining_batch):
-    model = BertPretrainer(left_to_right, use_nsp=False, seed=0)
+    model = BertPretrainer(left_to_right, ["next_token"], seed=0)
     outputs = model(pretraining_batch)
     restored = restore_masked_tokens(
         {name: tf.constant(value) for name, value in pretraining_batch.items()}
@@ -103,8 +104,8 @@ def test_left_to_right_predicts_every_next_token(left_to_right, pretraining_batc
 
 
 def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining_batch):
-    every = BertPretrainer(left_to_right, seed=0)
-    some = BertPretrainer(left_to_right, left_to_right_fraction=0.4, seed=0)
+    every = BertPretrainer(left_to_right, ["next_token"], seed=0)
+    some = BertPretrainer(left_to_right, [NextToken(fraction=0.4)], seed=0)
     all_ids = every(pretraining_batch)["masked_lm_ids"].numpy()
     seen = set()
     for step in range(20):
@@ -120,7 +121,7 @@ def test_left_to_right_on_a_fraction_of_the_positions(left_to_right, pretraining
 
 
 def test_left_to_right_in_a_graph_of_any_length(left_to_right, pretraining_batch):
-    model = BertPretrainer(left_to_right, left_to_right_fraction=0.4, seed=0)
+    model = BertPretrainer(left_to_right, [NextToken(fraction=0.4)], seed=0)
     shapes = {name: tf.TensorSpec([None, None], x.dtype) for name, x in pretraining_batch.items()}
     seed = make_seed(0, 1)
     compiled = tf.function(
@@ -134,23 +135,23 @@ def test_left_to_right_in_a_graph_of_any_length(left_to_right, pretraining_batch
     )
 
 
-@pytest.mark.parametrize("use_nsp", [True, False])
-def test_fit_learns_and_reports(config, pretraining_batch, use_nsp):
+@pytest.mark.parametrize("objectives", [("masked_lm", "next_sentence"), ("masked_lm",)])
+def test_fit_learns_and_reports(config, pretraining_batch, objectives):
     keras.utils.set_random_seed(0)
-    model = BertPretrainer(config, use_nsp=use_nsp, seed=0)
+    model = BertPretrainer(config, objectives, seed=0)
     model.compile(optimizer=BertAdamW(1e-2))
     history = model.fit(dataset(pretraining_batch, 30), epochs=2, verbose=0).history
     assert history["masked_lm_loss"][-1] < 0.7 * history["masked_lm_loss"][0]
     np.testing.assert_allclose(
         history["masked_lm_perplexity"], np.exp(history["masked_lm_loss"]), rtol=1e-4
     )
-    assert ("next_sentence_accuracy" in history) == use_nsp
+    assert ("next_sentence_accuracy" in history) == ("next_sentence" in objectives)
     results = model.evaluate(dataset(pretraining_batch, 1), return_dict=True, verbose=0)
     assert results["masked_lm_accuracy"] > 0.5
 
 
 def test_without_nsp_pooler_and_head_keep_their_values(config, pretraining_batch):
-    model = BertPretrainer(config, use_nsp=False, seed=0)
+    model = BertPretrainer(config, ["masked_lm"], seed=0)
     before = [w.numpy() for w in (model.encoder.pooler.kernel, model.next_sentence.kernel)]
     model.compile(optimizer=BertAdamW(1e-2))
     model.fit(dataset(pretraining_batch, 3), verbose=0)
@@ -160,10 +161,10 @@ def test_without_nsp_pooler_and_head_keep_their_values(config, pretraining_batch
 
 
 def test_saved_and_loaded_as_a_keras_file(left_to_right, pretraining_batch, tmp_path):
-    model = BertPretrainer(left_to_right, use_nsp=False, seed=0)
+    model = BertPretrainer(left_to_right, [NextToken(fraction=0.5)], seed=0)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.use_nsp is False
+    assert loaded.objectives == (NextToken(fraction=0.5),)
     np.testing.assert_array_equal(
         loaded(pretraining_batch)["masked_lm_logits"], model(pretraining_batch)["masked_lm_logits"]
     )

@@ -15,6 +15,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.losses import correct, cross_entropy
+from official_bert.objectives import of_bert
 from official_bert.pretraining import BertPretrainer
 from official_bert.tokenization import BertTokenizer
 
@@ -32,7 +33,8 @@ def first_batch(data, rows):
 
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_the_same_pieces_as_the_models_own_loss_has_them(data, tmp_path, direction):
-    model = BertPretrainer(tiny_runs.bert(attention_direction=direction), seed=3)
+    bert = tiny_runs.bert(attention_direction=direction)
+    model = BertPretrainer(bert, of_bert(direction), seed=3)
     found = cloze.score(saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10)
     batch = first_batch(data, 20)
     outputs = model(batch, training=False)
@@ -59,7 +61,8 @@ def test_the_same_pieces_as_the_models_own_loss_has_them(data, tmp_path, directi
 
 
 def test_a_left_to_right_model_is_asked_with_the_text_to_the_left():
-    model = BertPretrainer(tiny_runs.bert(attention_direction="left_to_right"), seed=3)
+    bert = tiny_runs.bert(attention_direction="left_to_right")
+    model = BertPretrainer(bert, ["next_token"], seed=3)
     mask_id = tiny_runs.SPECIAL.index("[MASK]")
 
     def losses(word=7, shown=mask_id, hidden=8, later=10):

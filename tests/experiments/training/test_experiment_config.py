@@ -254,3 +254,18 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
     code, _, message = run("finetune", "--config=pretrain:tiny", "--workdir=w")
     assert code == 2 and "finetune needs FinetuneConfig" in message
     assert not (tmp_path / "w").exists()
+
+
+def test_objectives_are_bert_s_unless_they_are_named():
+    config = PretrainConfig()
+    assert config.objectives_of(config.bert_config) == ("masked_lm", "next_sentence")
+    assert "objectives" not in configs.to_dict(config)
+    chosen = override(config, ["objectives=masked_lm,next_sentence"])
+    assert chosen.objectives == ("masked_lm", "next_sentence")
+    written = {"name": "next_token", "fraction": 0.5}
+    chosen = dataclasses.replace(config, objectives=(written,))
+    assert configs.from_dict(PretrainConfig, configs.to_dict(chosen)) == chosen
+    with pytest.raises(UserError, match="no objective 'next'"):
+        dataclasses.replace(config, objectives=("next",))
+    with pytest.raises(UserError, match="leave use_nsp and left_to_right_fraction out"):
+        dataclasses.replace(config, objectives=("masked_lm",), use_nsp=False)

@@ -19,6 +19,7 @@ from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.heads import BertClassifier, BertTagger
+from official_bert.objectives import of_bert
 from official_bert.optimization import BertAdamW, WarmupLinearDecay
 from official_bert.pretraining import BertPretrainer
 
@@ -158,9 +159,8 @@ def test_padding_rows_and_padding_tokens_change_nothing():
 @pytest.mark.parametrize("objective", ["masked_lm", "left_to_right"])
 def test_step_compiles_under_xla_in_bfloat16(objective):
     """What a TPU would run: static shapes, no operation that XLA lacks, dropout, accumulation."""
-    bert = tiny_runs.bert(
-        attention_direction="left_to_right" if objective == "left_to_right" else "bidirectional"
-    )
+    direction = "left_to_right" if objective == "left_to_right" else "bidirectional"
+    bert = tiny_runs.bert(attention_direction=direction)
     options = StepOptions(
         jit_compile=True,
         accumulation=2 if objective == "masked_lm" else 1,
@@ -168,7 +168,7 @@ def test_step_compiles_under_xla_in_bfloat16(objective):
         train_metrics=True,
     )
     trainer = Trainer(
-        lambda s: BertPretrainer(bert, left_to_right_fraction=0.5, seed=s),
+        lambda s: BertPretrainer(bert, of_bert(direction, True, 0.5), seed=s),
         ONE,
         options,
         "mixed_bfloat16",
@@ -199,7 +199,7 @@ def test_remat_takes_the_same_steps():
 
 def test_weights_that_the_loss_does_not_reach_stay():
     trainer = Trainer(
-        lambda s: BertPretrainer(QUIET, use_nsp=False, seed=s), ONE, StepOptions(), seed=1
+        lambda s: BertPretrainer(QUIET, ["masked_lm"], seed=s), ONE, StepOptions(), seed=1
     )
     trainer.set_schedule(1e-2, 0, 10)
     pooler = trainer.model.encoder.pooler.kernel.numpy()
@@ -232,14 +232,14 @@ def test_steps_without_a_loss_term_are_those_of_a_model_that_lacks_it():
     batches = [_batch(seed=i) for i in range(4)]
     with_nsp, without_nsp = (
         get_trainer(
-            ("nsp", use_nsp),
-            lambda s, use_nsp=use_nsp: BertPretrainer(QUIET, use_nsp=use_nsp, seed=s),
+            ("nsp", objectives),
+            lambda s, objectives=objectives: BertPretrainer(QUIET, objectives, seed=s),
             ONE,
             PLAIN,
             "float32",
             1,
         )
-        for use_nsp in (True, False)
+        for objectives in (("masked_lm", "next_sentence"), ("masked_lm",))
     )
     for trainer in (with_nsp, without_nsp):
         trainer.set_schedule(1e-2, 2, 10)

@@ -1,0 +1,65 @@
+"""What a model is pre-trained to do: one file an objective, and the list of them.
+
+Configurations and model folders write an objective as its name, "masked_lm", or with options,
+{"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
+"""
+
+import importlib
+from typing import Any
+
+from official_bert.errors import UserError
+
+# Name -> its file and class.
+_OBJECTIVES = {
+    "masked_lm": ("masked_lm", "MaskedLM"),
+    "next_token": ("next_token", "NextToken"),
+    "next_sentence": ("sentence_pair", "NextSentence"),
+}
+Written = str | dict[str, Any]
+
+
+def of_bert(
+    attention_direction: str, use_nsp: bool = True, left_to_right_fraction: float = 1.0
+) -> tuple[Written, ...]:
+    """The objectives of the models of section 5.1, as they are written.
+
+    Args:
+      attention_direction: of the `BertConfig`; left-to-right models predict the next token.
+      use_nsp: False for "No NSP".
+      left_to_right_fraction: `fraction` of `NextToken`.
+    """
+    language_model: Written = "masked_lm"
+    if attention_direction == "left_to_right":
+        language_model = "next_token"
+        if left_to_right_fraction != 1.0:
+            language_model = {"name": "next_token", "fraction": left_to_right_fraction}
+    return (language_model, "next_sentence") if use_nsp else (language_model,)
+
+
+def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, Any]]:
+    """(name, options) of an objective as it is written.
+
+    Raises:
+      UserError: there is no such objective. `source` starts the message.
+    """
+    options = dict(written) if isinstance(written, dict) else {"name": written}
+    name = options.pop("name", None)
+    if name not in _OBJECTIVES:
+        raise UserError(f"{source}: no objective {name!r}; there are {', '.join(_OBJECTIVES)}")
+    return name, options
+
+
+def objective(written):
+    """The `protocol.Objective` of what is written; an objective is returned as it is.
+
+    Raises:
+      UserError: there is no such objective, or it has no such option.
+    """
+    if not isinstance(written, str | dict):
+        return written
+    name, options = parts(written)
+    file, kind = _OBJECTIVES[name]
+    try:
+        return getattr(importlib.import_module(f"official_bert.objectives.{file}"), kind)(**options)
+    except TypeError as error:
+        raise UserError(f"objective {name}: {error}") from None

@@ -1,0 +1,119 @@
+"""The masked language model (section 3.1, task #1): which pieces stood at the masked positions."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from official_bert.encoder import gather_positions
+from official_bert.errors import UserError
+from official_bert.layers import Dense, LayerNorm, activation
+from official_bert.losses import correct, cross_entropy, weighted_sum
+from official_bert.objectives.protocol import Loss, Objective
+from official_bert.objectives.sentence_pair import add_head
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedLM(Objective):
+    """Predicts `masked_lm_ids` at `masked_lm_positions`."""
+
+    name = "masked_lm"
+    needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    metrics = ("masked_lm_accuracy",)
+    perplexities = {"masked_lm_perplexity": "masked_lm_loss"}
+    attention_direction = "bidirectional"
+
+    # google-research/bert adds it to the number of predictions of a batch before it divides.
+    losses = {"masked_lm_loss": Loss(epsilon=1e-5)}
+
+    def build(self, model, initializer):
+        config = model.encoder.config
+        if config.attention_direction != self.attention_direction:
+            raise UserError(
+                f"objective {self.name}: the encoder's attention_direction is "
+                f"{config.attention_direction!r}, it needs {self.attention_direction!r}"
+            )
+        model.masked_lm = MaskedLMHead(
+            config, initializer, dtype=model.dtype_policy, name="masked_lm"
+        )
+        # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
+        add_head(model, initializer)
+
+    def call(self, model, batch, encoded):
+        """Ids and weights say what the logits are to be compared with.
+
+        Returns:
+          {"masked_lm_logits": float32 [B, P, V], "masked_lm_ids": int32 [B, P],
+          "masked_lm_weights": float32 [B, P]}
+        """
+        vectors = gather_positions(encoded["sequence_output"], batch["masked_lm_positions"])
+        table = model.encoder.embeddings.word_embeddings
+        return {
+            "masked_lm_logits": model.masked_lm(vectors, table),
+            "masked_lm_ids": batch["masked_lm_ids"],
+            "masked_lm_weights": batch["masked_lm_weights"],
+        }
+
+    def loss_terms(self, batch, outputs):
+        losses = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
+        return {"masked_lm_loss": weighted_sum(losses, outputs["masked_lm_weights"])}
+
+    def metric_terms(self, batch, outputs):
+        hits = correct(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
+        return {"masked_lm_accuracy": weighted_sum(hits, outputs["masked_lm_weights"])}
+
+    def cloze(self, batch):
+        """How the model is asked for the pieces at `masked_lm_positions`.
+
+        Returns: (the batch to encode, positions of the vectors that predict them, int32 [B, P]).
+        """
+        return batch, batch["masked_lm_positions"]
+
+
+class MaskedLMHead(keras.layers.Layer):
+    """Transform (dense, activation, normalisation), then the token table again, plus a bias.
+
+    Scores are products with the same table that embeds the tokens ("tied" weights), so the head
+    adds only the transform and one bias a vocabulary entry.
+    """
+
+    def __init__(self, config, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.activation = activation(config)
+        with keras.name_scope(self.name):
+            self.transform = Dense(
+                config.hidden_size,
+                kernel_initializer=initializer,
+                dtype=self.dtype_policy,
+                name="transform",
+            )
+            self.transform.build((None, None, config.hidden_size))
+            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
+        self.bias = self.add_weight(
+            name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
+        )
+        self.built = True
+
+    def call(self, x, word_embeddings):
+        """[B, P, H] and the float32 [V, H] token table -> float32 logits [B, P, V].
+
+        The product, the largest of a step, has the compute dtype; the bias is added in float32.
+        """
+        x = self.norm(self.activation(self.transform(x)))
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        if keras.backend.backend() == "tensorflow":
+            from official_bert.tensorflow_kernels import scores_of_table
+
+            rows, predictions, width = ops.shape(x)
+            scores = scores_of_table(ops.reshape(x, (-1, width)), table, self.bias)
+            return ops.reshape(scores, (rows, predictions, table.shape[0]))
+        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + self.bias
+
+
+def restore_masked_tokens(batch):
+    """A batch with the text as it was before masking: `masked_lm_ids` put back in `input_ids`."""
+    ids, positions = batch["input_ids"], batch["masked_lm_positions"]
+    real = ops.cast(ops.cast(batch["masked_lm_weights"], "float32") > 0, "int32")
+    change = (batch["masked_lm_ids"] - ops.take_along_axis(ids, positions, axis=1)) * real
+    at = ops.one_hot(positions, ops.shape(ids)[1], dtype="int32")  # [B, P, L]
+    return {**batch, "input_ids": ids + ops.sum(at * change[..., None], axis=1)}

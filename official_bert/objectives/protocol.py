@@ -1,0 +1,82 @@
+"""What every objective is: `Objective`."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """One term of the sum that is trained on: weight * sum / (weights + epsilon)."""
+
+    weight: float = 1.0
+    epsilon: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """Something a model is pre-trained to do. Its fields are its options; it has no weights.
+
+    Layers belong to the `BertPretrainer`, called `model` below: `build` puts them there. Equal
+    objectives are equal as keys, so that models which differ in one never share a compiled step.
+
+    Attributes:
+      name: as configurations write it.
+      needs: fields of a record that it reads, besides the encoder's inputs.
+      losses: its loss terms; the first is the one that stands for it in curves and tables.
+      metrics: names of its metric terms.
+      perplexities: name -> the loss whose exponential it is.
+      majorities: name -> the record's field of two labels, of which always giving the more frequent
+        one has this accuracy.
+      of_pairs: whether it is about how two segments stand to each other; phases of a training
+        whose records are too short for pairs leave such objectives out.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+    metrics: ClassVar[tuple[str, ...]] = ()
+    perplexities: ClassVar[Mapping[str, str]] = {}
+    majorities: ClassVar[Mapping[str, str]] = {}
+    of_pairs: ClassVar[bool] = False
+
+    @property
+    def losses(self) -> Mapping[str, Loss]:
+        raise NotImplementedError
+
+    def build(self, model, initializer) -> None:
+        """Gives the model the layers that are missing for this objective."""
+
+    def corrupt(self, model, batch, seed):
+        """The batch that the encoder reads, and what `call` is to compare with.
+
+        Args:
+          batch: the fields of pre-training records, as the objectives before this one left them.
+          seed: of the step, int32 [2]; None outside training.
+        """
+        return batch
+
+    def call(self, model, batch, encoded) -> dict:
+        """What the heads say, and all that `loss_terms` compares it with.
+
+        Args:
+          batch: of `corrupt`.
+          encoded: what the encoder makes of it.
+        """
+        raise NotImplementedError
+
+    def loss_terms(self, batch, outputs) -> dict:
+        """{name: (sum, weight)} for the names of `losses`; `batch` is as the record has it."""
+        raise NotImplementedError
+
+    def metric_terms(self, batch, outputs) -> dict:
+        """{name: (sum, weight)} for the names of `metrics`."""
+        return {}
+
+    def written(self) -> str | dict[str, Any]:
+        """What `official_bert.objectives.objective` reads back equal."""
+        options = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        }
+        return {"name": self.name, **options} if options else self.name
