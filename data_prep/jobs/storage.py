@@ -214,7 +214,7 @@ def write_vocab(path: str, vocab: list[str]) -> None:
 
 def write_json(path: str | os.PathLike, content: dict) -> None:
     """Writes an object and, as its last field, the checksum of the others."""
-    content = json.loads(json.dumps(content))  # as it will be read: names are texts
+    content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
     text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
     with writing(path) as file:
         file.write((text + "\n").encode())

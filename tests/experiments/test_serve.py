@@ -89,6 +89,7 @@ def test_a_look_inside(tmp_path):
     assert hidden["tokens"][1] == "[MASK]" and list(hidden["candidates"]) == ["1"]
     for wrong in ({}, {"text": " "}, {"text": "a", "layer": 1}, {"text": "a", "mask": 99}, [1]):
         assert client.post("/explain", json=wrong).status_code == 400
+    assert client.post("/explain", json={"text": "\ud800 free"}).status_code == 200
     for body in ("[" * 900, "[" * 100_000, "{", "\udcff", "1" * 9999):
         body = body.encode("utf-8", "surrogateescape")
         assert client.post("/explain", data=body).status_code == 400
