@@ -120,9 +120,12 @@ def reader_case(folder: Path, examples: int) -> Case:
             file.write(pack_records(part))
     opened = open_records(str(path), vocab_size=30_000)
     checked = pretraining_dataset(opened, BATCH, seed=1)
-    with mock.patch.object(reader, "check_batch", lambda batch, records: []):
+    with (
+        mock.patch.object(reader, "check_batch", lambda batch, records: []),
+        mock.patch.object(reader, "_checked", lambda path: path),
+    ):
         unchecked = pretraining_dataset(opened, BATCH, seed=1)
-    name = f"records of length {LENGTH}, batches of {BATCH}: numbers within bounds"
+    name = f"records of length {LENGTH}, batches of {BATCH}: lengths and numbers in bounds"
     return Case(name, lambda: _read(checked), lambda: _read(unchecked), examples)
 
 
