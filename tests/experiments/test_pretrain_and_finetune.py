@@ -160,6 +160,7 @@ def test_continuing_needs_nothing_but_a_checkpoint_and_records(data, tmp_path, c
         "train_batch_size": 8,
         "max_heldout_examples": 16,
         "log_every": 1,
+        "precision": "float32",  # as the other runs here: compiled once
     }
     config = override(load_config("pretrain:continue"), fields)
     results = pretrain.run(config, tmp_path / "run")
