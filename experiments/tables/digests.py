@@ -5,6 +5,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from data_prep.tasks import get_task
 from official_bert.files import sha256_file
 
 
@@ -33,8 +34,6 @@ def checkpoint_digest(checkpoint: str) -> str:
 
 @functools.cache
 def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]:
-    from data_prep.tasks import get_task
-
     task = get_task(name, data_dir, **json.loads(options))
     digest = hashlib.sha256()
     sizes = []

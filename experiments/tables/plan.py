@@ -12,12 +12,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from data_prep.corpus.documents import expand_inputs
 from experiments.tables import cost
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.digests import checkpoint_digest, files_digest, task_digest
 from experiments.tables.grid import Cell
 from experiments.training.config import resolve_bert, to_dict
 from experiments.training.flops import finetune_flops, pretrain_flops
+from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
 
@@ -157,8 +159,6 @@ class _Planner:
             )
 
     def _text_files(self, patterns) -> list[str]:
-        from data_prep.corpus.documents import expand_inputs
-
         files = []
         for pattern in patterns:
             if pattern == "sample":
@@ -346,8 +346,6 @@ def _inside(data_dir: str, path: str) -> Path:
 
 def _checkpoint_config(checkpoint: str):
     """The shape of a checkpoint, as far as it is needed to estimate costs."""
-    from official_bert.config import BertConfig, named_config
-
     path = Path(checkpoint) / "bert_config.json"
     if path.is_file():
         return BertConfig.from_json_file(path)
