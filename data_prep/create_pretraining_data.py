@@ -20,8 +20,18 @@ from dataclasses import dataclass
 
 from absl import flags
 
+from data_prep.corpus import input_look, languages
+from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.jobs import storage
+from data_prep.jobs.output_folder import claim_folder, locked
+from data_prep.jobs.workers import LocalWorkers, available_cores
+from data_prep.pretraining import rows, shards
+from data_prep.pretraining import token_store as token_stores
+from data_prep.pretraining.masking import MaskingRates
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.tokenization import BertTokenizer
 
 # Left out of records' options at their defaults, so that records made before them are found again.
 _LATER = (
@@ -86,10 +96,6 @@ class RecordOptions:
     segmented: bool = False
 
     def __post_init__(self):
-        from data_prep.corpus import languages
-        from data_prep.corpus.text_files import INVALID_UTF8
-        from data_prep.pretraining.masking import MaskingRates
-
         for name, low, high in (
             ("max_seq_length", 5, 4096),
             ("max_predictions_per_seq", 1, 4096),
@@ -153,13 +159,6 @@ def create(
       UserError: wrong options or input, an input that is no corpus of sentences and documents, or
         an `output` made with other options (the message lists them).
     """
-    from data_prep.corpus import input_look
-    from data_prep.corpus.documents import expand_inputs
-    from data_prep.jobs import storage
-    from data_prep.jobs.output_folder import claim_folder, locked
-    from data_prep.pretraining import token_store as token_stores
-    from official_bert.tokenization import BertTokenizer
-
     chosen = _record_options(options)
     inputs = expand_inputs(inputs)
     # Says what is wrong with it, or does not suit it, before any work.
@@ -202,8 +201,6 @@ def create(
 
 def _copied(vocab_path, work):
     # Cluster workers reach the output folder, not this machine's files.
-    from data_prep.jobs import storage
-
     path = os.path.join(work, "vocab.txt")
     with storage.writing(path) as file:
         file.write(storage.read_bytes(vocab_path))
@@ -229,9 +226,6 @@ def _write_splits(store, options, work, workers):
 
 
 def _write_split(store, split, options, vocab_path, work, folder, workers) -> dict:
-    from data_prep.jobs import storage
-    from data_prep.pretraining import rows, shards
-
     vocab_size = store.manifest["vocab_size"]
     tasks = rows.rows_tasks(store, split, options, vocab_path, work)
     counts = workers.run(rows.make_rows, tasks, f"{split}: pairs and masks")
@@ -290,8 +284,6 @@ def _record_options(options) -> RecordOptions:
 
 
 def _local_workers(num_workers, files, progress):
-    from data_prep.jobs.workers import LocalWorkers, available_cores
-
     if not num_workers:
         size = sum(file["bytes"] for file in files)
         num_workers = min(available_cores(), max(1, size // _SMALL_INPUT))

@@ -7,10 +7,15 @@ A masked token is shown in brackets with what the model has to find: [MASK → h
 [tree → house] replaced by a random token, [house] left as it was. Pieces are joined to words.
 """
 
+import itertools
 import os
 
+import numpy as np
 from absl import flags
 
+from data_prep.jobs import storage
+from data_prep.pretraining.record_files import parse_example, read_records
+from data_prep.pretraining.record_sets import open_records
 from official_bert import commands
 from official_bert.errors import UserError
 
@@ -25,11 +30,7 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     Raises:
       UserError: nothing matches, a file is truncated, or there is no vocabulary.
     """
-    import itertools
-
-    from data_prep.jobs import storage
-
-    records = _open(source)
+    records = open_records(source)
     vocab = storage.load_vocab(vocab_path or _vocab_beside(records))
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
@@ -52,13 +53,7 @@ def statistics(source, limit: int = 100_000) -> dict:
       "mask_share", "same_share", "random_share"}; the last three, of predicted tokens, need the
       vocabulary beside the records, and with "masks_a_row" static masking.
     """
-    import itertools
-
-    import numpy as np
-
-    from data_prep.jobs import storage
-
-    records = _open(source)
+    records = open_records(source)
     lengths, masks, random_next = [], [], 0
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
@@ -124,8 +119,6 @@ def plot(values: dict, path: str) -> None:
     """Draws the histogram of lengths into an image file."""
     import matplotlib.figure
 
-    from data_prep.jobs import storage
-
     figure = matplotlib.figure.Figure(figsize=(7, 3.5), layout="constrained")
     axes = figure.add_subplot()
     lows = [low for low, _, _ in values["length_histogram"]]
@@ -148,8 +141,6 @@ def named(names: list[str]):
     Raises:
       UserError: nothing is named, or a folder among several.
     """
-    from data_prep.jobs import storage
-
     if not names:
         raise UserError("name the records: files, a folder or a glob pattern; see --help")
     if len(names) == 1:
@@ -159,15 +150,7 @@ def named(names: list[str]):
     return names
 
 
-def _open(source):
-    from data_prep.records import open_records
-
-    return open_records(source)
-
-
 def _examples(records):
-    from data_prep.pretraining.record_files import parse_example, read_records
-
     for file in records.files:
         for record in read_records(file, records.compression):
             yield parse_example(record, file)
@@ -208,8 +191,6 @@ def _joined(pieces):
 
 
 def _vocab_beside(records, required=True):
-    from data_prep.jobs import storage
-
     path = os.path.join(os.path.dirname(records.files[0]), "vocab.txt")
     if storage.exists(path):
         return path

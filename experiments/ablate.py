@@ -14,6 +14,13 @@ import sys
 import time
 from pathlib import Path
 
+from absl import flags
+
+from experiments.tables import assemble, cost, report
+from experiments.tables import plan as planning
+from experiments.tables.ablation import Ablation
+from experiments.tables.devices import default_workers
+from experiments.tables.grid import FINISHED, Grid
 from experiments.training.config import (
     config_from_flags,
     define_flags,
@@ -24,6 +31,7 @@ from experiments.training.config import (
 from experiments.training.heldout import main_loss
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.files import atomic_write
 from official_bert.json_files import read_json
 
 
@@ -44,11 +52,6 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     Raises:
       UserError: data is missing, the folder holds another experiment or is in use.
     """
-    from experiments.tables import assemble, report
-    from experiments.tables import plan as planning
-    from experiments.tables.devices import default_workers
-    from experiments.tables.grid import Grid
-
     workdir = Path(workdir)
     _check_config(workdir, ablation)
     say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
@@ -72,11 +75,6 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
 
 def dry_run(ablation, workdir, *, cells="", measure=True):
     """The cells with estimated work, time and disk, as text."""
-    from experiments.tables import cost
-    from experiments.tables import plan as planning
-    from experiments.tables.devices import default_workers
-    from experiments.tables.grid import FINISHED, Grid
-
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, cells or Path(workdir) / "cells")
     estimates = cost.estimate(plan, ablation, measure)
@@ -175,18 +173,12 @@ def _check_config(workdir, ablation):
                 f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
                 "choose another --workdir"
             )
-    from official_bert.files import atomic_write
-
     with atomic_write(path) as file:
         json.dump(to_dict(ablation), file, indent=2)
         file.write("\n")
 
 
 def main(_):
-    from absl import flags
-
-    from experiments.tables.ablation import Ablation
-
     values = flags.FLAGS
     config = config_from_flags()
     if not isinstance(config, Ablation):
@@ -196,8 +188,6 @@ def main(_):
     if values.dry_run:
         print(dry_run(config, values.workdir, cells=values.cells))
         return
-    from experiments.tables import report
-
     places = ("--workdir", "--cells", "--workers")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
     command = " ".join(["python -m experiments.ablate", *what, "--workdir=DIR"])
@@ -215,8 +205,6 @@ def main(_):
 
 
 def _define_flags():
-    from absl import flags
-
     define_flags(overwrite=False)
     flags.DEFINE_bool("dry_run", False, "print the cells with their estimated cost and stop")
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")

@@ -16,6 +16,10 @@ data_prep.create_pretraining_data with the vocabulary of the model. Prints one J
 import json
 import os
 
+from absl import flags
+
+from data_prep.records import open_records
+from data_prep.tasks.batches import sample
 from experiments.training import finetune_report
 from experiments.training.config import show_in_help
 from experiments.training.predictor import Predictor, task_on
@@ -38,7 +42,6 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     Raises:
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
-    from data_prep.records import open_records
     from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
@@ -86,8 +89,6 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
     Raises:
       UserError: the model is not fine-tuned, or the data have no answers or other labels.
     """
-    from data_prep.tasks.batches import sample
-
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split).examples(split), max_examples)
     predictor = Predictor(model, batch_size)
@@ -112,8 +113,6 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
 
 
 def main(_):
-    from absl import flags
-
     values = flags.FLAGS
     if not values.model:
         raise UserError("--model is missing")
@@ -136,8 +135,6 @@ def main(_):
 
 
 def _define_flags():
-    from absl import flags
-
     flags.DEFINE_string("model", None, "model folder, imported checkpoint or preset")
     flags.DEFINE_string("records", None, "folder or glob of pre-training records")
     flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")

@@ -21,6 +21,11 @@ import json
 import os
 import sys
 
+from absl import flags
+
+from data_prep.corpus.text_files import decode_lines
+from data_prep.jobs.progress import progress_bar
+from data_prep.tasks.reading import check_texts, json_object, read_lines
 from experiments.training.config import show_in_help
 from experiments.training.predictor import Predictor, read_task, task_on
 from official_bert import commands
@@ -54,8 +59,6 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="")
     Raises:
       UserError: the model is not fine-tuned, or a line has other fields than the task needs.
     """
-    from data_prep.jobs.progress import progress_bar
-
     format = format or _format_of(input_path)
     if format in ("squad", "official"):
         return _whole_file(model, input_path, output_path, batch_size)
@@ -78,8 +81,6 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="")
 
 
 def main(_):
-    from absl import flags
-
     values = flags.FLAGS
     for name in ("model", "input", "output"):
         if not values[name].value:
@@ -122,8 +123,6 @@ def _answers(predictor, chunk, name, is_json, counts):
 def _fields(line, names, is_json, where):
     """{field: text} of one line."""
     if is_json:
-        from data_prep.tasks.reading import check_texts, json_object
-
         fields = json_object(line, where)
         if "words" in fields and names == ("text",):
             _check_words(fields["words"], where)
@@ -216,9 +215,6 @@ def _format_of(path):
 
 def _numbered_lines(path):
     """(what errors call the input, iterator over its (line number, line without its end))."""
-    from data_prep.corpus.text_files import decode_lines
-    from data_prep.tasks.reading import read_lines
-
     if path == "-":
         name = "standard input"
         return name, decode_lines(sys.stdin.buffer, name)
@@ -242,8 +238,6 @@ def _writing(path):
 
 
 def _define_flags():
-    from absl import flags
-
     flags.DEFINE_string("model", None, "model folder that fine-tuning wrote")
     flags.DEFINE_string("input", None, "text, one example a line, or .jsonl; - for standard input")
     flags.DEFINE_string("output", None, "answers: .jsonl, or else TSV; - for standard output")

@@ -2,14 +2,16 @@
 
 import functools
 import hashlib
+import json
 from pathlib import Path
 
+from data_prep.tasks import get_task
 from official_bert.files import sha256_file
 
 
 def task_digest(config) -> tuple[str, int, int]:
     """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
-    options = tuple(sorted(map(_frozen, config.task_options.items())))
+    options = json.dumps(config.task_options, sort_keys=True)
     return _task_digest(config.task, config.data_dir, options)
 
 
@@ -31,10 +33,8 @@ def checkpoint_digest(checkpoint: str) -> str:
 
 
 @functools.cache
-def _task_digest(name: str, data_dir: str, options: tuple) -> tuple[str, int, int]:
-    from data_prep.tasks import get_task
-
-    task = get_task(name, data_dir, **{k: _thawed(v) for k, v in options})
+def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]:
+    task = get_task(name, data_dir, **json.loads(options))
     digest = hashlib.sha256()
     sizes = []
     for split in ("train", "dev"):
@@ -43,12 +43,3 @@ def _task_digest(name: str, data_dir: str, options: tuple) -> tuple[str, int, in
         for example in examples:
             digest.update(repr(example).encode())
     return digest.hexdigest()[:16], sizes[0], sizes[1]
-
-
-def _frozen(item):
-    key, value = item
-    return key, tuple(value) if isinstance(value, list) else value
-
-
-def _thawed(value):
-    return list(value) if isinstance(value, tuple) else value

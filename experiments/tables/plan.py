@@ -12,16 +12,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from data_prep.corpus.documents import expand_inputs
 from experiments.tables import cost
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.digests import checkpoint_digest, files_digest, task_digest
 from experiments.tables.grid import Cell
 from experiments.training.config import resolve_bert, to_dict
 from experiments.training.flops import finetune_flops, pretrain_flops
+from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
-
-# Where a run takes place and how it is watched does not change its result.
-_DEVICES = ("distribute",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +91,10 @@ class _Planner:
         cells = tuple(self.cells.values())
         return Plan(cells, runs, self.pretrains, exports, self.data, self.shapes)
 
-    def _add(self, cell: Cell) -> str:
-        self.cells[cell.name] = cell
-        return cell.name
+    def _add(self, name: str, kind: str, config: dict, **fields) -> str:
+        """Adds a cell; returns its name."""
+        self.cells[name] = Cell(name, kind, config, **fields)
+        return name
 
     # Text, vocabulary, records.
 
@@ -111,14 +111,12 @@ class _Planner:
                 inputs[split] += files
             else:
                 name = self._add(
-                    Cell(
-                        f"sentences/{index + 1}",
-                        "sentences",
-                        {"inputs": files, "layout": text.layout},
-                        ignored=("inputs",),
-                        fingerprints={"text": digest},
-                        cost=sum(Path(f).stat().st_size for f in files) / 4e6,
-                    )
+                    f"sentences/{index + 1}",
+                    "sentences",
+                    {"inputs": files, "layout": text.layout},
+                    ignored=("inputs",),
+                    fingerprints={"text": digest},
+                    cost=sum(Path(f).stat().st_size for f in files) / 4e6,
                 )
                 inputs[split].append(f"@{name}//text/*.txt.gz")
         prints = {split: " ".join(found) for split, found in digests.items() if found}
@@ -129,18 +127,16 @@ class _Planner:
         else:
             vocab_print = {}
             name = self._add(
-                Cell(
-                    "vocabulary",
-                    "vocab",
-                    {
-                        "inputs": inputs["train"],
-                        "vocab_size": corpus.vocab_size,
-                        "do_lower_case": corpus.do_lower_case,
-                    },
-                    ignored=("inputs",),
-                    fingerprints={"text": prints["train"]},
-                    cost=10,
-                )
+                "vocabulary",
+                "vocab",
+                {
+                    "inputs": inputs["train"],
+                    "vocab_size": corpus.vocab_size,
+                    "do_lower_case": corpus.do_lower_case,
+                },
+                ignored=("inputs",),
+                fingerprints={"text": prints["train"]},
+                cost=10,
             )
             self.vocab = f"@{name}//vocab.txt"
         for records in self.ablation.records:
@@ -149,24 +145,20 @@ class _Planner:
                 "held_out": corpus.held_out,
             }
             self._add(
-                Cell(
-                    f"records/{records.name}",
-                    "records",
-                    {
-                        "train": inputs["train"],
-                        "heldout": inputs["heldout"],
-                        "vocab": self.vocab,
-                        "options": options,
-                    },
-                    ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
-                    fingerprints=prints | vocab_print,
-                    cost=20,
-                )
+                f"records/{records.name}",
+                "records",
+                {
+                    "train": inputs["train"],
+                    "heldout": inputs["heldout"],
+                    "vocab": self.vocab,
+                    "options": options,
+                },
+                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
+                fingerprints=prints | vocab_print,
+                cost=20,
             )
 
     def _text_files(self, patterns) -> list[str]:
-        from data_prep.corpus.documents import expand_inputs
-
         files = []
         for pattern in patterns:
             if pattern == "sample":
@@ -180,14 +172,12 @@ class _Planner:
     def _nli_cell(self):
         paths = [str(_inside(self.ablation.data_dir, path)) for path in self.ablation.nli_mixture]
         self._add(
-            Cell(
-                "nli",
-                "nli",
-                {"mnli_dev": paths[0], "others": paths[1:]},
-                ignored=("mnli_dev", "others"),
-                fingerprints={"files": files_digest(tuple(paths))},
-                cost=2,
-            )
+            "nli",
+            "nli",
+            {"mnli_dev": paths[0], "others": paths[1:]},
+            ignored=("mnli_dev", "others"),
+            fingerprints={"files": files_digest(tuple(paths))},
+            cost=2,
         )
 
     # Pre-training.
@@ -214,14 +204,12 @@ class _Planner:
             bert = resolve_bert(config.bert)
             flops = pretrain_flops(config)
             self.pretrains[variant.name, seed] = self._add(
-                Cell(
-                    f"pretrain/{variant.name}/{seed}",
-                    "pretrain",
-                    to_dict(config),
-                    ignored=_ignored(config, keep="snapshots"),
-                    cost=cost.seconds(flops),
-                    affinity=f"pretrain {bert} {config.objectives_of(bert)}",
-                )
+                f"pretrain/{variant.name}/{seed}",
+                "pretrain",
+                to_dict(config),
+                ignored=_ignored(config, keep="snapshots"),
+                cost=cost.seconds(flops),
+                affinity=f"pretrain {bert} {config.objectives_of(bert)}",
             )
 
     # Fine-tuning.
@@ -258,8 +246,8 @@ class _Planner:
                 }
                 parts = ["cloze", cloze.records, name, str(seed)]
                 parts += [str(number) for number in (row.snapshot, cloze.max_examples) if number]
-                cell = Cell("/".join(parts), "cloze", config, cost=15)
-                runs.append(PlannedRun(self._add(cell), seed, 0))
+                cell = self._add("/".join(parts), "cloze", config, cost=15)
+                runs.append(PlannedRun(cell, seed, 0))
         return runs
 
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
@@ -311,15 +299,13 @@ class _Planner:
         name = self.same[same] = "/".join(parts)
         self.shapes[name] = bert, train, dev
         return self._add(
-            Cell(
-                name,
-                "finetune",
-                to_dict(config),
-                ignored=tuple(ignored),
-                fingerprints=prints,
-                cost=cost.seconds(flops),
-                affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
-            )
+            name,
+            "finetune",
+            to_dict(config),
+            ignored=tuple(ignored),
+            fingerprints=prints,
+            cost=cost.seconds(flops),
+            affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
         )
 
     def _task_folder(self, folder: str) -> str:
@@ -334,12 +320,10 @@ class _Planner:
     def _export(self, export, runs) -> str:
         run = runs[export.row, export.column][0]
         return self._add(
-            Cell(
-                f"export/{export.column}/{export.row}",
-                "export",
-                {"model": f"@{run.cell}//run/model", "examples": list(export.examples)},
-                cost=15,
-            )
+            f"export/{export.column}/{export.row}",
+            "export",
+            {"model": f"@{run.cell}//run/model", "examples": list(export.examples)},
+            cost=15,
         )
 
 
@@ -362,8 +346,6 @@ def _inside(data_dir: str, path: str) -> Path:
 
 def _checkpoint_config(checkpoint: str):
     """The shape of a checkpoint, as far as it is needed to estimate costs."""
-    from official_bert.config import BertConfig, named_config
-
     path = Path(checkpoint) / "bert_config.json"
     if path.is_file():
         return BertConfig.from_json_file(path)
@@ -371,9 +353,11 @@ def _checkpoint_config(checkpoint: str):
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:
-    """Fields that do not change the result. `keep` changes what files a run leaves: where it is
-    set, another cell needs them, and a run that did without must not be taken for this one."""
+    """Fields that do not change the result: where a run takes place and how it is watched.
+
+    `keep` changes what files a run leaves: where it is set, another cell needs them, and a run that
+    did without must not be taken for this one."""
     bookkeeping = [f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping")]
     if getattr(config, keep):
         bookkeeping.remove(keep)
-    return (*bookkeeping, *_DEVICES)
+    return (*bookkeeping, "distribute")
