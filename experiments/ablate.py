@@ -12,7 +12,6 @@ several tables: what two tables have in common is done once.
 import json
 import sys
 import time
-from pathlib import Path
 
 from absl import flags
 
@@ -31,7 +30,7 @@ from experiments.training.config import (
 from experiments.training.heldout import main_loss
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, local_path
 from official_bert.json_files import read_json
 
 
@@ -50,13 +49,14 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
 
     Returns: what results.json holds (`experiments.tables.assemble`).
     Raises:
-      UserError: data is missing, the folder holds another experiment or is in use.
+      UserError: data is missing, the folder holds another experiment, is in use or is remote.
     """
-    workdir = Path(workdir)
+    workdir = local_path(workdir)
+    cells = local_path(cells or workdir / "cells")
     _check_config(workdir, ablation)
     say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
     plan = planning.plan(ablation)
-    grid = Grid(plan.cells, cells or workdir / "cells")
+    grid = Grid(plan.cells, cells)
     started = time.time()
     shown = _Progress(grid, say)
     shown.begin(ablation)
@@ -75,8 +75,9 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
 
 def dry_run(ablation, workdir, *, cells="", measure=True):
     """The cells with estimated work, time and disk, as text."""
+    cells = local_path(cells or local_path(workdir) / "cells")
     plan = planning.plan(ablation)
-    grid = Grid(plan.cells, cells or Path(workdir) / "cells")
+    grid = Grid(plan.cells, cells)
     estimates = cost.estimate(plan, ablation, measure)
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
     total = [0.0, 0.0, 0.0]

@@ -5,12 +5,11 @@
 writes report.html, report.md and plots/, for instance after a change of the template.
 """
 
-from pathlib import Path
-
 from data_prep.jobs import storage
 from experiments.tables import report
 from official_bert import commands
 from official_bert.errors import UserError
+from official_bert.files import local_path
 
 
 def main(_):
@@ -19,7 +18,7 @@ def main(_):
     folder = flags.FLAGS.workdir
     if not folder:
         raise UserError("--workdir is missing; give the folder of an ablation")
-    path = Path(folder) / "results.json"
+    path = local_path(folder) / "results.json"
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
     results = storage.read_json(path, finite=False)

@@ -35,7 +35,7 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     Raises:
       UserError: the path is remote, the disk is full or the folder cannot be written.
     """
-    path = _local(path)
+    path = local_path(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _readable_os_errors(path):
         _make_folders(path.parent)
@@ -63,7 +63,7 @@ def atomic_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[
     Raises:
       UserError: `path` is remote, exists and `overwrite` is false, or cannot be written.
     """
-    path = _local(path)
+    path = local_path(path)
     recover_folder(path)
     if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} exists already; choose another folder or pass --overwrite")
@@ -151,10 +151,17 @@ def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> P
     return path
 
 
-def _local(path: str | os.PathLike) -> Path:
-    # A Path of "gs://bucket/x" would be the local folder "gs:".
+def local_path(path: str | os.PathLike) -> Path:
+    """The Path of a local file or folder; one of "gs://bucket/x" would be the local folder "gs:".
+
+    Raises:
+      UserError: the path is remote.
+    """
     if "://" in str(path):
-        raise UserError(f"{path} is a remote path; this is written to local folders only")
+        raise UserError(
+            f"{path} is a remote path; this is written to local folders only: give one, and copy "
+            f"it when it is done"
+        )
     return Path(path)
 
 

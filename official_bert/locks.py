@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from official_bert.errors import UserError
+from official_bert.files import local_path
 
 LOCK_FILE = ".lock"
 _HELD = (errno.EACCES, errno.EAGAIN)
@@ -44,9 +45,10 @@ def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
     command's workers are gone before the next one begins.
 
     Raises:
-      UserError: another process holds it (the message says which), or the folder cannot be written.
+      UserError: another process holds it (the message says which), or the folder cannot be written
+        or is not local.
     """
-    folder = Path(folder)
+    folder = local_path(folder)
     path = folder / LOCK_FILE
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder")

@@ -11,9 +11,10 @@ from data_prep import wikipedia
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import shards
 from data_prep.sentences import split_files
-from experiments.training import runs
+from experiments import ablate
+from experiments.training import runs, search
 from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import BertConfig, Phase, PretrainConfig
+from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from experiments.training.run_folder import RunFolder
 from official_bert import commands
 from official_bert.errors import UserError
@@ -94,6 +95,24 @@ def test_a_run_whose_folder_is_removed_meanwhile(tmp_path):
         Checkpoints(folder.checkpoints).save(1, {"w": np.ones(2)}, {})
         with pytest.raises(UserError, match="run was removed or replaced while"):
             folder.write_json("results.json", {})
+
+
+def test_remote_work_folders_are_refused_at_once(tmp_path, monkeypatch, config):
+    """Issue: `--workdir=gs://bucket/run` would go to a local folder named gs:."""
+    monkeypatch.chdir(tmp_path)
+    remote = "gs://bucket/run"
+    for begin in (
+        lambda: runs.pretrain(config, remote),
+        lambda: runs.finetune(FinetuneConfig(task="mrpc", model="x"), remote),
+        lambda: RunFolder(remote, config, write=False),  # a run's other processes
+        lambda: search.run(None, FinetuneConfig(), remote, {"seed": (1,)}),
+        lambda: ablate.run(None, remote),
+        lambda: ablate.run(None, "here", cells=remote),
+        lambda: ablate.dry_run(None, remote),
+    ):
+        with pytest.raises(UserError, match=r"gs://bucket/run.*local"):
+            begin()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("number", [2, 13, 28, 30])

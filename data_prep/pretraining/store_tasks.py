@@ -74,10 +74,13 @@ def join(task: dict) -> dict:
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(storage.writing(path + end)) for end in ARRAYS[1:]]
         for first, last in itertools.pairwise(table):
-            some, *arrays = _in_key_order(*_read_slices(paths, first, last, dtype))
-            documents.append(some)
-            for file, array in zip(files, arrays, strict=True):
-                file.write(array.view(np.uint8).data)
+            read = _read_slices(paths, first, last, dtype)
+            # Some at a time: the indices of tokens take four times the tokens' room.
+            for order in np.array_split(_key_order(read[0]), len(paths)):
+                some, *arrays = _taken(*read, order)
+                documents.append(some)
+                for file, array in zip(files, arrays, strict=True):
+                    file.write(array.view(np.uint8).data)
     documents = np.concatenate(documents)
     crc32 = storage.write_array(path + ".documents", documents)
     return {"path": path, "documents": len(documents), "documents_crc32": crc32}
@@ -88,14 +91,12 @@ def assemble(task: dict) -> dict:
     chunks, table = _slices(*task["slices"])
     first, last = task["blocks"]
     read = _read_slices(chunks, table[first], table[last], np.dtype(task["dtype"]))
-    documents, sentences, tokens = _in_key_order(*read)
-    sizes = table[first + 1 : last + 1].sum(axis=1) - table[first:last].sum(axis=1)
-    ends = np.cumsum(sizes, axis=0)[:-1].T
-    columns = map(np.split, (documents, sentences, tokens), ends)
+    ends = (table[first + 1 : last, :, 0] - table[first, :, 0]).sum(axis=1)
+    orders = np.split(_key_order(read[0]), ends)
     return {
         "blocks": [
-            _write_block(os.path.join(task["folder"], name), *block)
-            for name, *block in zip(task["names"], *columns, strict=True)
+            _write_block(os.path.join(task["folder"], name), *_taken(*read, order))
+            for name, order in zip(task["names"], orders, strict=True)
         ]
     }
 
@@ -218,7 +219,8 @@ class _ChunkWriter:
         if not whole:
             return
         columns = _documents(tokens[:whole], lengths[:lines], blank[:lines])
-        documents, sentences, tokens = _in_key_order(*columns, self._weight)
+        order = _key_order(columns[0], self._weight)
+        documents, sentences, tokens = _taken(*columns, order)
         if not len(documents):
             return
         path = f"{self._base}-{len(self.parts):03d}"
@@ -274,8 +276,8 @@ def _checks(documents, sentences):
     return np.array(checks, "<u4")
 
 
-def _in_key_order(documents, sentences, tokens, weight=1.0):
-    """Sorts documents by key and takes their sentence lengths and tokens along.
+def _key_order(documents, weight=1.0):
+    """The order of documents by key.
 
     With a weight of 2.3 a document comes two or three times, with 0.3 three in ten do; the key
     decides, so copies and runs agree.
@@ -285,6 +287,11 @@ def _in_key_order(documents, sentences, tokens, weight=1.0):
         keys = documents["key"][order]
         chance = (keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)) * 2.0**-53
         order = np.repeat(order, np.floor(weight + chance).astype(np.int64))
+    return order
+
+
+def _taken(documents, sentences, tokens, order):
+    """Some documents, with their sentence lengths and tokens."""
     return (
         documents[order],
         sentences[_runs(documents["sentences"], order)],

@@ -25,9 +25,10 @@ from official_bert.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
 
 _USUAL_FILES = {
-    "train": ("eng.train", "train.txt", "train.conll"),
-    "dev": ("eng.testa", "valid.txt", "dev.txt", "dev.conll"),
-    "test": ("eng.testb", "test.txt", "test.conll"),
+    "train": ("eng.train", "train.txt", "train.conll", "train.jsonl", "train.json"),
+    "dev": ("eng.testa", "valid.txt", "dev.txt", "dev.conll")
+    + ("dev.jsonl", "dev.json", "valid.jsonl", "valid.json", "validation.jsonl", "validation.json"),
+    "test": ("eng.testb", "test.txt", "test.conll", "test.jsonl", "test.json"),
 }
 _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 
@@ -53,13 +54,14 @@ class Conll(Task):
     ):
         """
         Args:
-          data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt;
-            or one file, which is then the training file.
-            Empty: TFDS, which has the sentences without their documents and their order, so that
-            each is a document of its own and the paper's context is missing.
+          data_dir: folder of eng.train, eng.testa and eng.testb, or train.txt, valid.txt, test.txt,
+            or train.jsonl, dev.jsonl, test.jsonl (see `conll_files.read`); or one file, which is
+            then the training file. Empty: TFDS, which has the sentences without their documents
+            and their order, so that each is a document of its own and the paper's context is
+            missing.
           train_file, dev_file, test_file: names there where they are others.
-          labels: the tags (of phrases in IOB2), a list or names with commas between; empty: those
-            of the training file.
+          labels: the tags (of phrases in IOB2, whatever the files have), a list or names with
+            commas between; empty: those of the training file.
           column: "entities" (the last column), "chunks" (the third) or "part_of_speech" (the
             second); the metric is F1 of entities or chunks, or accuracy.
           label_piece: which sub-token carries a word's tag, "first" as in the paper or "last".

@@ -10,22 +10,27 @@ import collections
 from data_prep.tasks import metrics
 from official_bert.errors import UserError
 
+_IOB2 = {"S-": "B-", "E-": "I-", "U-": "B-", "L-": "I-"}  # of BIOES and BILOU
+
 
 class Phrases:
     """A column of IOB tags. In the files it may be IOB1 (B- only between adjacent phrases of one
-    kind, as CoNLL-2003 has chunks and entities) or IOB2; here it is IOB2.
+    kind, as CoNLL-2003 has chunks and entities), IOB2, or IOB2 with letters of their own for the
+    last word of a phrase and for its only one (BIOES: E- and S-; BILOU: L- and U-); here it is
+    IOB2.
 
     Attributes:
       name: value of the task's option `column`.
       place: of the tag in a line, counted from 0; -1 is the last.
       feature: TFDS's name.
+      fields: names that the tags may have in JSON files.
       metrics: the main one first.
     """
 
     metrics = ("f1", "precision", "recall", "accuracy")
 
-    def __init__(self, name: str, place: int, feature: str):
-        self.name, self.place, self.feature = name, place, feature
+    def __init__(self, name: str, place: int, feature: str, fields: tuple[str, ...]):
+        self.name, self.place, self.feature, self.fields = name, place, feature, fields
 
     def kind(self, tag: str) -> str:
         """ "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
@@ -33,7 +38,7 @@ class Phrases:
 
     def check(self, tag: str, kinds, where: str) -> None:
         """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
-        if tag != "O" and tag[:2] not in ("B-", "I-"):
+        if tag != "O" and tag[:2] not in ("B-", "I-", *_IOB2):
             raise UserError(
                 f"{where}: {tag!r} is not an IOB tag (--config.task_options.column=part_of_speech "
                 "reads single words' tags, in the second column)"
@@ -41,7 +46,7 @@ class Phrases:
         _check_kind(self.kind(tag), tag, kinds if kinds is None else kinds | {"O"}, where)
 
     def as_read(self, tags) -> tuple[str, ...]:
-        return tuple(to_iob2(tags))
+        return tuple(to_iob2([_IOB2.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]))
 
     def labels(self, tags) -> list[str]:
         """O first, then B- and I- of each kind among the tags."""
@@ -87,8 +92,8 @@ class Words:
 
     metrics = ("accuracy",)
 
-    def __init__(self, name: str, place: int, feature: str):
-        self.name, self.place, self.feature = name, place, feature
+    def __init__(self, name: str, place: int, feature: str, fields: tuple[str, ...]):
+        self.name, self.place, self.feature, self.fields = name, place, feature, fields
 
     def kind(self, tag: str) -> str:
         return tag
@@ -119,9 +124,9 @@ class Words:
 COLUMNS = {
     column.name: column
     for column in (
-        Phrases("entities", -1, "ner"),
-        Chunks("chunks", 2, "chunks"),
-        Words("part_of_speech", 1, "pos"),
+        Phrases("entities", -1, "ner", ("tags", "ner_tags", "entities", "labels")),
+        Chunks("chunks", 2, "chunks", ("chunk_tags", "chunks")),
+        Words("part_of_speech", 1, "pos", ("pos_tags", "part_of_speech")),
     )
 }
 

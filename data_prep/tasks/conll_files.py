@@ -1,8 +1,9 @@
-"""CoNLL-2003 files: one token a line, blank lines between sentences, -DOCSTART- between
-documents.
+"""Files of tagged words: CoNLL-2003's (one token a line, blank lines between sentences, -DOCSTART-
+between documents), or JSON objects with lists of words and tags.
 """
 
 import dataclasses
+import json
 import re
 
 from data_prep.tasks import reading
@@ -35,7 +36,10 @@ class TaggedDocument:
 
 
 def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocument]:
-    """The documents of a file whose first column is the word.
+    """The documents of a file: columns, the first of which is the word, or JSON (.jsonl, .json).
+
+    A JSON object is a sentence: "tokens" (or "words"), and its tags under one of the column's
+    `fields`. Neighbouring ones of one "document" are a document, others stand alone.
 
     Args:
       path: the file.
@@ -44,8 +48,10 @@ def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocume
 
     Raises:
       UserError: a line with another number of columns than the first or too few, with a tag that is
-        none, or with one of another kind.
+        none, or with one of another kind; in JSON, with lists of different lengths.
     """
+    if path.removesuffix(".gz").endswith((".jsonl", ".json")):
+        return _read_json(path, kinds, column)
     documents, sentences, words, tags = [], [], [], []
     columns, least = None, max(2, column.place + 1)
 
@@ -87,6 +93,43 @@ def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocume
     if not documents:
         raise UserError(f"{path} has no sentences")
     return documents
+
+
+def _read_json(path, kinds, column):
+    documents, before = [], None
+    for number, row in reading.read_table(path):
+        where = f"{path} line {number}"
+        words = _strings(row, ("tokens", "words"), where)
+        tags = _strings(row, column.fields, where)
+        if len(words) != len(tags):
+            raise UserError(f"{where}: {len(words)} words and {len(tags)} tags")
+        for tag in tags:
+            column.check(tag, kinds, where)
+        if not words:
+            continue
+        name = row.get("document")
+        if name is None or name != before:
+            documents.append(([], []))
+        before = name
+        for whole, part in zip(documents[-1], (tuple(words), column.as_read(tags)), strict=True):
+            whole.append(part)
+    if not documents:
+        raise UserError(f"{path} has no sentences")
+    return [
+        TaggedDocument(str(index), *map(tuple, document))
+        for index, document in enumerate(documents)
+    ]
+
+
+def _strings(row, names, where):
+    name = next((name for name in names if name in row), None)
+    if name is None:
+        raise UserError(f"{where}: no field {' or '.join(names)}; there are {', '.join(row)}")
+    values = row[name]
+    if not isinstance(values, list) or not all(isinstance(v, str) and v for v in values):
+        shown = json.dumps(values, ensure_ascii=False)[:80]
+        raise UserError(f"{where}: {name} is {shown}, expected a list of texts, none of them empty")
+    return values
 
 
 def from_tfds(

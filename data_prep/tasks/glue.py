@@ -1,8 +1,9 @@
 """GLUE (section 4.1): nine tasks and the diagnostic set, from the official TSV folders or from
 TFDS.
 
-Both sources give identical examples: texts as they stand in the files, indices counted in file
-order, label words as the submission files need them.
+All sources give identical examples: texts as they stand in the files, indices counted in file
+order, label words as the submission files need them. MRPC may be Microsoft's own files too
+(`msr_paraphrase`).
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ import os
 
 import numpy as np
 
-from data_prep.tasks import reading, tfds_rows
+from data_prep.tasks import msr_paraphrase, reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from official_bert.errors import UserError
@@ -168,6 +169,8 @@ class Glue(SequenceClassification):
         if self.task == "cola" and split != "test":
             names = ("source", "label", "mark", "sentence")
             rows = reading.read_table(path, names, header=False)
+        elif msr_paraphrase.is_raw(path):
+            rows = msr_paraphrase.rows(path, split, columns)
         elif self.task == "qqp":
             rows = self._complete_rows(path, split, columns)
         else:
@@ -204,9 +207,11 @@ class Glue(SequenceClassification):
             return find_file(self.data_dir, names, "the diagnostic set")
         stem = _MNLI_FILES.get(split, split) if self.task == "mnli" else split
         name = self.files.get(split) or f"{stem}.tsv"
-        return find_file(
-            self.data_dir, [f"{self.spec.folder}/{name}", name], f"{self.spec.folder} {split}"
-        )
+        names = [name]
+        if self.task == "mrpc" and not self.files.get(split):
+            names.append(msr_paraphrase.FILES[split])
+        names = [f"{folder}{name}" for name in names for folder in (f"{self.spec.folder}/", "")]
+        return find_file(self.data_dir, names, f"{self.spec.folder} {split}")
 
     def _tfds_rows(self, split: str):
         config = "ax" if split == "ax" else self.task

@@ -16,7 +16,7 @@ from pathlib import Path
 from data_prep.jobs import storage
 from experiments.training.config import differences, from_dict, result_dict, to_dict
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, remove_leftovers
+from official_bert.files import atomic_write, local_path, remove_leftovers
 from official_bert.json_files import read_json
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
@@ -40,7 +40,7 @@ class RunFolder:
     """
 
     def __init__(self, path, config, overwrite=False, write=True, lock=None):
-        self.path = Path(path)
+        self.path = local_path(path)
         self.write = write
         self._lock = lock
         if self.path.exists() and not self.path.is_dir():

@@ -4,11 +4,10 @@ import itertools
 import json
 import re
 import statistics
-from pathlib import Path
 
 from experiments.training.config import override
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, local_path
 
 
 def parse(text, config):
@@ -38,7 +37,7 @@ def _field(config, name):
 
 def run(run_one, config, workdir, grid, progress=True, overwrite=False):
     """See `experiments.finetune.search`; `run_one` is `finetune.run`."""
-    workdir = Path(workdir)
+    workdir = local_path(workdir)
     rows = {}
     names = [name for name in grid if name != "seed"]
     for values in itertools.product(*grid.values()):

@@ -56,7 +56,7 @@ def test_the_job_graph_stays_small_however_many_the_tasks(tmp_path, monkeypatch)
     os.remove(tmp_path / "7.summary")  # and now with one task
     assert workers.run(_square, tasks, "squares") == [{"square": i * i} for i in range(300)]
     sizes = [len(p.to_runner_api().SerializeToString()) for p in pipelines]
-    assert sizes[0] == sizes[1] < 100_000
+    assert abs(sizes[0] - sizes[1]) < 100 and max(sizes) < 100_000
     assert not (tmp_path / "tasks.json").exists()
 
 

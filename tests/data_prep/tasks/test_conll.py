@@ -1,3 +1,6 @@
+import gzip
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,6 +52,55 @@ def test_documents_sentences_and_tags(task):
     assert first.tags == (("B-PER", "O", "O", "B-LOC", "I-LOC"), ("B-LOC", "B-LOC"))
     assert second.sentences == (("France",),)
     assert task.labels == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+
+
+def test_bioes_and_bilou_are_read_as_iob2():
+    column = conll_columns.COLUMNS["entities"]
+    iob2 = ("B-A", "I-A", "I-A", "B-A", "O", "B-B", "B-A", "I-A")
+    bioes = ["B-A", "I-A", "E-A", "S-A", "O", "S-B", "B-A", "E-A"]
+    bilou = ["B-A", "I-A", "L-A", "U-A", "O", "U-B", "B-A", "L-A"]
+    assert column.as_read(bioes) == column.as_read(bilou) == column.as_read(iob2) == iob2
+    for tag in bioes + bilou:
+        column.check(tag, {"A", "B"}, "here")
+    with pytest.raises(UserError, match="here: 'M-A' is not an IOB tag"):
+        column.check("M-A", None, "here")
+
+
+def test_json_lines_hold_the_same_documents(task, write, tmp_path):
+    documents = task.examples("train")
+    lines = [
+        {"tokens": words, "ner_tags": tags, "document": document.id}
+        for document in documents
+        for words, tags in zip(document.sentences, document.tags, strict=True)
+    ]
+    lines[1]["ner_tags"] = ["S-LOC", "S-LOC"]  # BIOES, with labels in IOB2 all the same
+    folder = tmp_path / "json"
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    for name in ("train.jsonl", "validation.jsonl.gz"):
+        write(f"json/{name}", gzip.compress(text.encode()) if name.endswith("gz") else text)
+    write("json/test.json", json.dumps([{"words": ["Paris"], "tags": ["S-LOC"]}] * 2))
+    read = get_task("conll2003", data_dir=str(folder), dev_file="validation.jsonl.gz")
+    assert read.examples("train") == read.examples("dev") == documents
+    assert read.labels == task.labels
+    assert [d.sentences for d in read.examples("test")] == [(("Paris",),)] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "line 1: 2 words and 1 tags"),
+        ({"tokens": ["a"], "tags": [3]}, r"line 1: tags is \[3\], expected a list of texts"),
+        ({"tokens": ["a", ""], "tags": ["O", "O"]}, "none of them empty"),
+        ({"text": "a", "tags": ["O"]}, "line 1: no field tokens or words; there are text, tags"),
+        ({"tokens": ["a"], "pos_tags": ["O"]}, "line 1: no field tags or ner_tags or entities"),
+        ({"tokens": ["a"], "tags": ["PER"]}, "line 1: 'PER' is not an IOB tag"),
+        ({"tokens": [], "tags": []}, "has no sentences"),
+    ],
+)
+def test_json_lines_that_are_none(write, line, match):
+    path = write("bad.jsonl", json.dumps(line) + "\n")
+    with pytest.raises(UserError, match=match):
+        conll_files.read(path)
 
 
 def test_iob1_and_iob2_are_read_alike():

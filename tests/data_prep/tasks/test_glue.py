@@ -325,6 +325,50 @@ def test_real_files(data_dir, name, train, dev, majority):
     assert all(example.label is None for example in task.examples("test"))
 
 
+RAW = """\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String
+1\t10\t11\tHe said " no .\tHe refused .
+0\t12\t13\tA cat sat .\tA dog ran .
+1\t14\t15\tIt rained .\tRain fell .
+"""
+
+
+def test_mrpc_from_microsofts_own_files(write, tmp_path):
+    write("MRPC/msr_paraphrase_train.txt", RAW.replace("\n", "\r\n"))
+    write("MRPC/msr_paraphrase_test.txt", RAW)
+    task = get_task("mrpc", data_dir=str(tmp_path))
+    with pytest.raises(UserError, match=r"no file for MRPC's dev set.*dev_ids.tsv"):
+        task.examples("train")
+    write("MRPC/dev_ids.tsv", "12\t13\n")
+    train, dev, test = (task.examples(split) for split in ("train", "dev", "test"))
+    first = ('He said " no .', "He refused .", "1")
+    assert [texts(e) for e in train] == [first, ("It rained .", "Rain fell .", "1")]
+    assert [texts(e) for e in dev] == [("A cat sat .", "A dog ran .", "0")]
+    assert [e.id for e in train] == ["train/0", "train/1"] and dev[0].id == "dev/0"
+    assert len(test) == 3 and test[0].label is None  # as in GLUE's own test.tsv
+    write("MRPC/dev_ids.tsv", "12\t13\n98\t99\n")
+    with pytest.raises(UserError, match="no row of the pair 98 and 99"):
+        task.examples("dev")
+    write("MRPC/dev_ids.tsv", "12,13\n")
+    with pytest.raises(UserError, match="dev_ids.tsv line 1: '12,13'"):
+        task.examples("dev")
+    write("MRPC/train.tsv", RAW)  # what GLUE has cut comes first
+    assert len(task.examples("train")) == 3
+
+
+def test_microsofts_files_give_glues_examples(data_dir, tmp_path):
+    for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"):
+        (tmp_path / name).symlink_to(data_dir / "glue_data" / "MRPC" / name)
+    raw = get_task("mrpc", data_dir=str(tmp_path))
+    cut = get_task("mrpc", data_dir=str(data_dir / "glue_data"))
+    for split in ("dev", "test"):
+        assert raw.examples(split) == cut.examples(split)
+    # GLUE counts 3,668 training pairs; this folder's train.tsv has lost one of them.
+    train = [texts(example) for example in raw.examples("train")]
+    assert len(train) == 3668
+    del train[91]
+    assert train == [texts(example) for example in cut.examples("train")]
+
+
 def test_cola_score_is_matthews():
     task = get_task("cola", data_dir="/nowhere")
     examples = [task.example({"sentence": "x"}) for _ in range(4)]
