@@ -39,14 +39,14 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
     from data_prep.records import open_records
-    from experiments.training import evaluation, heldout
-    from experiments.training.compiled import compiled
     from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
     opened = open_records(records)
     check_fit(opened, records, *(resolve.peek(model) or (None, None)))
     commands.import_tensorflow()
+    from experiments.training import evaluation, heldout
+    from experiments.training.compiled import compiled
 
     loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":
