@@ -14,6 +14,8 @@ import struct
 import time
 from pathlib import Path
 
+import numpy as np
+
 from data_prep.pretraining.tf_example import framed, varint
 
 _PLUGIN = b"\x0a\x07scalars"
@@ -44,7 +46,8 @@ class EventWriter:
 
 
 def _value(tag, number):
-    tensor = b"\x08\x01\x12\x00" + _field(b"\x2a", struct.pack("<f", number))
+    with np.errstate(over="ignore"):  # a perplexity may be beyond float32
+        tensor = b"\x08\x01\x12\x00" + _field(b"\x2a", np.array(number, "<f4").tobytes())
     return _field(b"\x0a", tag.encode()) + _field(b"\x4a", _METADATA) + _field(b"\x42", tensor)
 
 
