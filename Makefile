@@ -4,7 +4,7 @@ WORKDIR ?= runs/quickstart
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce test test-parity lint format bench clean
+.PHONY: reproduce test test-parity test-jax smoke-jax lint format bench clean
 
 reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
@@ -15,6 +15,13 @@ test: .venv/dev.stamp
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity
+
+# Without TensorFlow, in an environment of its own.
+test-jax: .venv-jax/stamp
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow
+
+smoke-jax: .venv-jax/stamp
+	KERAS_BACKEND=jax .venv-jax/bin/python -m experiments.ablate --config=table5:smoke --workdir=runs/smoke-jax
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -35,7 +42,12 @@ bench: .venv/bench.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-.venv/run.stamp: .venv/bin/python requirements.txt
+.venv-jax/stamp: .venv/bin/python requirements-base.txt pyproject.toml
+	.venv/bin/python -m venv .venv-jax
+	.venv-jax/bin/python -m pip install --quiet -e '.[jax]' pytest pytest-timeout
+	@touch $@
+
+.venv/run.stamp: .venv/bin/python requirements.txt requirements-base.txt
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	@touch $@
 
@@ -52,4 +64,4 @@ bench: .venv/bench.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv runs
+	rm -rf .venv .venv-jax runs

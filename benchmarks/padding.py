@@ -106,8 +106,8 @@ def _trainer(head, bert):
     from experiments.training.config import FinetuneConfig
     from experiments.training.finetune_run import build_model
     from experiments.training.starting_point import StartingPoint
-    from experiments.training.train_step import StepOptions
     from experiments.training.trainer import Trainer
+    from experiments.training.trainer_state import StepOptions
 
     trainer = Trainer(
         lambda seed: build_model(FinetuneConfig(), StartingPoint(bert, None), head, seed),

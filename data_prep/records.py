@@ -6,6 +6,8 @@ of all examples to begin with.) So a place in the data is (epoch, shard, offset)
 number of examples read so far, and reading can start at any place at the cost of opening one shard.
 """
 
+from data_prep.pretraining import record_sets
+from data_prep.pretraining.numpy_batches import numpy_batches
 from data_prep.pretraining.record_checks import check_batch, explained
 from data_prep.pretraining.record_sets import (
     SCHEMA,
@@ -18,9 +20,15 @@ from data_prep.pretraining.record_sets import (
 )
 from official_bert.errors import UserError
 
-__all__ = ["SCHEMA", "Position", "Records", "explained", "open_records", "pretraining_dataset"]
-
-_WINDOW = 4096  # records that are shuffled together when read
+__all__ = [
+    "SCHEMA",
+    "Position",
+    "Records",
+    "explained",
+    "numpy_batches",
+    "open_records",
+    "pretraining_dataset",
+]
 
 
 def pretraining_dataset(
@@ -114,7 +122,7 @@ def _serialized(records, seed, shuffle, epochs, start):
 
     files = tf.constant(records.files)
     read_file = _file_reader(records)
-    first_window, first_offset = divmod(start.offset, _WINDOW)
+    first_window, first_offset = divmod(start.offset, record_sets.WINDOW)
 
     def read_epoch(epoch):
         resumed = tf.equal(epoch, start.epoch)
@@ -132,7 +140,7 @@ def _serialized(records, seed, shuffle, epochs, start):
         skipped = tf.where(resumed, tf.constant(first_window, tf.int64), 0)
         offset = tf.where(resumed, first_offset, 0)
         raw = read_file(files[shard])
-        windows = raw.skip(skipped * _WINDOW).batch(_WINDOW).enumerate()
+        windows = raw.skip(skipped * record_sets.WINDOW).batch(record_sets.WINDOW).enumerate()
 
         def arrange(index, window):
             if shuffle:

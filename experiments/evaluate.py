@@ -48,9 +48,8 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     opened = open_records(records)
     check_fit(opened, records, *(resolve.peek(model) or (None, None)))
     commands.import_tensorflow()
-    import tensorflow as tf
-
     from experiments.training import evaluation, heldout
+    from experiments.training.compiled import compiled
 
     loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":
@@ -60,10 +59,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
         )
     check_fit(opened, records, loaded.config, loaded.tokenizer)
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def terms(batch):
-        return evaluation.terms(loaded.model, batch)
-
+    terms = compiled(loaded.model, lambda batch: evaluation.terms(loaded.model, batch))
     metrics = heldout.measure(
         lambda batches: evaluation.means(map(terms, batches)),
         loaded.model.objectives,

@@ -41,8 +41,11 @@ def import_tensorflow() -> None:
 
     They are written by C++ code before any setting can silence it, so standard error is turned
     aside for the moment of the import; if the import fails, what it said is shown. Where
-    TensorFlow is not installed this does nothing: whoever needs it will say so.
+    TensorFlow is not installed this does nothing: whoever needs it will say so. Nor does it where
+    KERAS_BACKEND names another one.
     """
+    if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
+        return
     if importlib.util.find_spec("tensorflow") is None:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -25,3 +25,14 @@ def test_every_data_file_of_the_packages_is_packaged():
             )
     for folder in {path.parent for path in ROOT.glob("experiments/**/*.py")}:
         assert (folder / "__init__.py").is_file(), f"{folder} is no package: it is in no wheel"
+
+
+def test_tensorflow_is_an_extra_and_in_requirements_txt():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    wanted = [line.partition("#")[0].strip() for line in lines]
+    expected = ["-r requirements-base.txt", *project["optional-dependencies"]["tensorflow"]]
+    assert [line for line in wanted if line] == expected
+    base = (ROOT / "requirements-base.txt").read_text().splitlines()
+    names = [line for line in base if not line.startswith("#")]
+    assert names and not any("tensorflow" in line or "keras-nlp" in line for line in names)

@@ -5,12 +5,9 @@ function of (seed, number of the example in the run), so an interrupted run goes
 ones.
 """
 
-import os
-
 import tensorflow as tf
 
-from data_prep.jobs import storage
-from official_bert.json_files import field
+from data_prep.pretraining.masking_rules import MaskingRules
 
 
 class DynamicMasking:
@@ -27,23 +24,7 @@ class DynamicMasking:
     """
 
     def __init__(self, records, batch_size: int, seed: int):
-        path = os.path.join(records.folder, "manifest.json")
-        options = field(records.manifest, "options", dict, path)
-        for name in ("masked_lm_prob", "mask_rate", "same_rate"):
-            field(options, name, (int, float), f"{path}: options")
-        digest = field(records.manifest, "vocab_sha256", str, path)
-        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"), digest)
-        self._length = records.max_seq_length
-        self._wanted_slots = records.max_predictions_per_seq
-        self._slots = min(self._wanted_slots, self._length)
-        self._prob = options["masked_lm_prob"]
-        self._mask_below = options["mask_rate"]
-        self._same_below = options["mask_rate"] + options["same_rate"]
-        self._vocab_size = len(vocab)
-        self._cls, self._sep, self._mask = map(vocab.index, ("[CLS]", "[SEP]", "[MASK]"))
-        self._continues = None
-        if field(options, "do_whole_word_mask", bool, f"{path}: options"):
-            self._continues = tf.constant([entry.startswith("##") for entry in vocab])
+        self._rules = MaskingRules.of(records)
         self._batch_size = batch_size
         self._seed = seed % 2**62
 
@@ -59,22 +40,23 @@ class DynamicMasking:
           The batch with input_ids corrupted, and masked_lm_positions, masked_lm_ids (int32) and
           masked_lm_weights (float32), [rows, max_predictions_per_seq].
         """
+        rules = self._rules
         ids, real = batch["input_ids"], tf.cast(batch["input_mask"], tf.bool)
-        slots = self._slots
+        slots = rules.slots
         numbers = tf.random.stateless_uniform(
-            [self._batch_size, self._length + 2 * slots],
+            [self._batch_size, rules.length + 2 * slots],
             tf.stack([tf.constant(self._seed, tf.int64), tf.cast(first_example, tf.int64)]),
             alg="philox",
         )[stretch]
         numbers = numbers[: tf.shape(ids)[0]]  # the last batch may be short
-        keys, fate, tokens = tf.split(numbers, [self._length, slots, slots], axis=1)
+        keys, fate, tokens = tf.split(numbers, [rules.length, slots, slots], axis=1)
 
         lengths = tf.reduce_sum(batch["input_mask"], axis=1)
         # In double precision, so that halves are rounded as the original rounds them.
-        wanted = tf.round(tf.cast(lengths, tf.float64) * self._prob)
-        wanted = tf.clip_by_value(tf.cast(wanted, tf.int32), 1, self._wanted_slots)
-        candidates = real & (ids != self._cls) & (ids != self._sep)
-        if self._continues is None:
+        wanted = tf.round(tf.cast(lengths, tf.float64) * rules.prob)
+        wanted = tf.clip_by_value(tf.cast(wanted, tf.int32), 1, rules.wanted_slots)
+        candidates = real & (ids != rules.cls) & (ids != rules.sep)
+        if rules.continues is None:
             positions, counts = self._choose_pieces(keys, candidates, wanted)
         else:
             positions, counts = self._choose_words(keys, candidates, wanted, ids)
@@ -82,16 +64,16 @@ class DynamicMasking:
         used = tf.range(slots) < counts[:, None]
         places = tf.where(used, positions, 0)
         originals = tf.where(used, tf.gather(ids, places, batch_dims=1), 0)
-        random_ids = tf.cast(tokens * self._vocab_size, tf.int32)
-        random_ids = tf.minimum(random_ids, self._vocab_size - 1)  # float32 may round up
-        becomes = tf.where(fate < self._mask_below, self._mask, originals)
-        becomes = tf.where(fate >= self._same_below, random_ids, becomes)
-        becomes = tf.where(used, becomes, self._cls)  # slots without use write [CLS] where it is
-        flat = places + tf.range(tf.shape(ids)[0])[:, None] * self._length
+        random_ids = tf.cast(tokens * rules.vocab_size, tf.int32)
+        random_ids = tf.minimum(random_ids, rules.vocab_size - 1)  # float32 may round up
+        becomes = tf.where(fate < rules.mask_below, rules.mask, originals)
+        becomes = tf.where(fate >= rules.same_below, random_ids, becomes)
+        becomes = tf.where(used, becomes, rules.cls)  # slots without use write [CLS] where it is
+        flat = places + tf.range(tf.shape(ids)[0])[:, None] * rules.length
         corrupted = tf.tensor_scatter_nd_update(
             tf.reshape(ids, [-1]), tf.reshape(flat, [-1, 1]), tf.reshape(becomes, [-1])
         )
-        missing = [[0, 0], [0, self._wanted_slots - slots]]
+        missing = [[0, 0], [0, rules.wanted_slots - slots]]
         return batch | {
             "input_ids": tf.reshape(corrupted, tf.shape(ids)),
             "masked_lm_positions": tf.pad(places, missing),
@@ -101,27 +83,29 @@ class DynamicMasking:
 
     def _choose_pieces(self, keys, candidates, wanted):
         """Random places of each row: int32 [rows, slots], ascending; the length where unused."""
+        rules = self._rules
         keys = tf.where(candidates, keys, -1.0)
-        _, places = tf.math.top_k(keys, self._slots)
+        _, places = tf.math.top_k(keys, rules.slots)
         counts = tf.minimum(wanted, tf.reduce_sum(tf.cast(candidates, tf.int32), axis=1))
-        places = tf.where(tf.range(self._slots) < counts[:, None], places, self._length)
+        places = tf.where(tf.range(rules.slots) < counts[:, None], places, rules.length)
         return _ascending(places), counts
 
     def _choose_words(self, keys, candidates, wanted, ids):
         """As `_choose_pieces`, by whole words; a word that would overflow the budget is skipped."""
-        before = tf.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=self._cls)
-        inside = (before != self._cls) & (before != self._sep)
-        starts = candidates & ~(tf.gather(self._continues, ids) & inside)
+        rules = self._rules
+        before = tf.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=rules.cls)
+        inside = (before != rules.cls) & (before != rules.sep)
+        starts = candidates & ~(tf.gather(tf.constant(rules.continues), ids) & inside)
         word = tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1  # [rows, length]
-        word = tf.where(candidates, word, self._length)
+        word = tf.where(candidates, word, rules.length)
         rows = tf.shape(ids)[0]
-        flat = word + tf.range(rows)[:, None] * (self._length + 1)
-        sizes = tf.math.bincount(tf.reshape(flat, [-1]), minlength=rows * (self._length + 1))
-        sizes = tf.reshape(sizes, [rows, self._length + 1])[:, :-1]
+        flat = word + tf.range(rows)[:, None] * (rules.length + 1)
+        sizes = tf.math.bincount(tf.reshape(flat, [-1]), minlength=rows * (rules.length + 1))
+        sizes = tf.reshape(sizes, [rows, rules.length + 1])[:, :-1]
         words = tf.reduce_sum(tf.cast(starts, tf.int32), axis=1)
 
         # The first key of a row serves its first word, and so on: any order of words is as likely.
-        keys = tf.where(tf.range(self._length) < words[:, None], keys, -1.0)
+        keys = tf.where(tf.range(rules.length) < words[:, None], keys, -1.0)
         order = tf.argsort(keys, direction="DESCENDING", stable=True)
         ordered = tf.transpose(tf.gather(sizes, order, batch_dims=1))  # [length, rows]
         limit = tf.reduce_max(words)
@@ -140,14 +124,14 @@ class DynamicMasking:
             (0, wanted, tf.TensorArray(tf.bool, size=0, dynamic_size=True, element_shape=[None])),
         )
         taken = tf.transpose(taken.stack())  # [rows, steps]
-        taken = tf.pad(taken, [[0, 0], [0, self._length + 1 - steps]])
+        taken = tf.pad(taken, [[0, 0], [0, rules.length + 1 - steps]])
         # Back from the random order to the order of the words.
         inverse = tf.argsort(order, stable=True)
-        inverse = tf.pad(inverse, [[0, 0], [0, 1]], constant_values=self._length)
+        inverse = tf.pad(inverse, [[0, 0], [0, 1]], constant_values=rules.length)
         chosen = tf.gather(tf.gather(taken, inverse, batch_dims=1), word, batch_dims=1) & candidates
         counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
-        places = tf.where(chosen, tf.range(self._length), self._length)
-        return _ascending(places)[:, : self._slots], counts
+        places = tf.where(chosen, tf.range(rules.length), rules.length)
+        return _ascending(places)[:, : rules.slots], counts
 
 
 def _ascending(places):

@@ -17,6 +17,7 @@ from data_prep.pretraining.tf_example import masked
 from official_bert.errors import UserError
 
 _LARGEST_RECORD = 64_000_000  # bytes, of a compressed file
+_KINDS = {2: "float32", 3: "int64"}  # fields of a tf.train.Feature
 _FRAME = 16  # bytes around a record: length, checksum of the length, checksum of the record
 
 
@@ -97,28 +98,41 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
     Raises:
       UserError: the bytes are no tf.Example.
     """
-    values = {}
+    try:
+        return {n: _values(*found) for n, found in feature_lists(record, path).items()}
+    except (ValueError, IndexError, TypeError) as error:
+        raise UserError(f"{path}: a record is no tf.Example ({error})") from None
+
+
+def feature_lists(record: bytes, path: str = "record") -> dict[str, tuple[str, list]]:
+    """The lists of a tf.Example, not yet decoded: name to ("int64" or "float32", parts).
+
+    A part is bytes of packed values, or a single integer.
+
+    Raises:
+      UserError: the bytes are no tf.Example.
+    """
+    lists = {}
     try:
         for _, features in _fields(record):
             for _, entry in _fields(features):
                 name, feature = (content for _, content in _fields(entry))
                 ((kind, content),) = _fields(feature)
-                values[name.decode()] = _list(kind, content)
+                if kind not in _KINDS:
+                    raise ValueError("a feature is neither integers nor floats")
+                lists[name.decode()] = _KINDS[kind], [part for _, part in _fields(content)]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: a record is no tf.Example ({error})") from None
-    return values
+    return lists
 
 
-def _list(kind, content):
-    parts = list(_fields(content))
-    if kind == 2:  # floats, packed or one by one
-        return np.frombuffer(b"".join(part for _, part in parts), "<f4")
-    if kind == 3:
-        numbers = []
-        for _, part in parts:
-            numbers.extend([part] if isinstance(part, int) else _varints(part))
-        return np.array(numbers, np.uint64).view(np.int64)  # negative ones have the last bit
-    raise ValueError("a feature is neither integers nor floats")
+def _values(kind, parts):
+    if kind == "float32":
+        return np.frombuffer(b"".join(parts), "<f4")
+    numbers = []
+    for part in parts:
+        numbers.extend([part] if isinstance(part, int) else _varints(part))
+    return np.array(numbers, np.uint64).view(np.int64)  # negative ones have the last bit
 
 
 def _fields(message):

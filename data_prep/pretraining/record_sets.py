@@ -8,8 +8,11 @@ import os
 from dataclasses import dataclass, field
 
 from data_prep.jobs import storage
+from data_prep.pretraining import philox
 from data_prep.pretraining.record_checks import SCHEMA, shard_names
 from official_bert.errors import UserError
+
+WINDOW = 4096  # records that are shuffled together when read
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,7 @@ class Records:
 
     def shard_order(self, seed: int, epoch: int) -> list[int]:
         """The order in which an epoch reads the shards."""
-        import tensorflow as tf
-
-        with tf.device("CPU"):
-            return shard_order(len(self.files), seed, epoch).numpy().tolist()
+        return philox.permutation(len(self.files), philox.fold(seed, epoch)).tolist()
 
     def position(self, examples_read: int, seed: int, shuffle: bool = True) -> Position:
         """The place after so many examples from the start of epoch 0."""

@@ -51,6 +51,11 @@ def pack_records(features: dict[str, np.ndarray]) -> bytes:
     return framed.tobytes()
 
 
+def framed(record: bytes) -> bytes:
+    """One record of a TFRecord file."""
+    return _header(len(record)) + record + masked(google_crc32c.value(record)).to_bytes(4, "little")
+
+
 def _header(length: int) -> bytes:
     size = length.to_bytes(8, "little")
     return size + masked(google_crc32c.value(size)).to_bytes(4, "little")
@@ -122,7 +127,7 @@ class _Rows:
         """The lengths as varints; most parts have the same length in every row."""
         first = int(lengths[0]) if len(lengths) else 0
         if (lengths == first).all():
-            self.prepend_bytes(_varint(first))
+            self.prepend_bytes(varint(first))
         else:
             self.prepend_varints(lengths[:, None])
 
@@ -166,7 +171,8 @@ def _place(out, at, content):
     windows[at] = np.ascontiguousarray(content).view(f"V{width}").ravel()
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """An integer from 0 on, seven bits a byte, the eighth set where more follow."""
     used = bytearray()
     while value >= 1 << 7:
         used.append(value & 0x7F | 0x80)

@@ -8,11 +8,12 @@ reads the record as it is, with the text on both sides and every other mask; the
 reads the text as it was, to the left.
 """
 
+import itertools
 import math
 
 import numpy as np
 
-from data_prep.records import explained, open_records, pretraining_dataset
+from data_prep.records import numpy_batches, open_records
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 
@@ -32,7 +33,7 @@ def score(model, records, max_examples=0, batch_size=64):
     Raises:
       UserError: the model has no pre-training head, or the records do not fit it.
     """
-    import tensorflow as tf
+    from experiments.training.compiled import compiled
 
     loaded = model_folder.load(model)
     if loaded.head != "pretraining":
@@ -43,25 +44,21 @@ def score(model, records, max_examples=0, batch_size=64):
             f"{records} has {source.max_seq_length} tokens a record, but {model} has positions for "
             f"{loaded.config.max_position_embeddings}"
         )
-    dataset = pretraining_dataset(source, batch_size, shuffle=False, drop_remainder=False)
+    batches = numpy_batches(source, batch_size, shuffle=False, drop_remainder=False)
     if max_examples:
-        dataset = dataset.take(math.ceil(max_examples / batch_size))
-    ask = tf.function(
-        lambda batch: answers(loaded.model, batch), reduce_retracing=True, autograph=False
-    )
+        batches = itertools.islice(batches, math.ceil(max_examples / batch_size))
+    ask = compiled(loaded.model, lambda batch: answers(loaded.model, batch))
     found = {"example": [], "piece": [], "loss": [], "correct": []}
     examples = 0
-    with explained(source):
-        for batch in dataset:
-            loss, correct = (x.numpy() for x in ask(batch))
-            batch = {name: x.numpy() for name, x in batch.items()}
-            shown = np.take_along_axis(batch["input_ids"], batch["masked_lm_positions"], axis=1)
-            hidden = (batch["masked_lm_weights"] > 0) & (shown == loaded.tokenizer.mask_id)
-            found["example"].append(examples + np.nonzero(hidden)[0])
-            found["piece"].append(batch["masked_lm_ids"][hidden].astype(np.int64))
-            found["loss"].append(loss[hidden].astype(np.float64))
-            found["correct"].append(correct[hidden] > 0)
-            examples += len(hidden)
+    for batch in batches:
+        loss, correct = ask(batch)
+        shown = np.take_along_axis(batch["input_ids"], batch["masked_lm_positions"], axis=1)
+        hidden = (batch["masked_lm_weights"] > 0) & (shown == loaded.tokenizer.mask_id)
+        found["example"].append(examples + np.nonzero(hidden)[0])
+        found["piece"].append(batch["masked_lm_ids"][hidden].astype(np.int64))
+        found["loss"].append(loss[hidden].astype(np.float64))
+        found["correct"].append(correct[hidden] > 0)
+        examples += len(hidden)
     return {name: np.concatenate(parts) for name, parts in found.items()} | {"examples": examples}
 
 

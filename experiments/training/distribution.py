@@ -10,6 +10,7 @@ import os
 
 import tensorflow as tf
 
+from data_prep.records import pretraining_dataset
 from official_bert.errors import UserError
 
 
@@ -76,14 +77,22 @@ def devices(strategy):
     }
 
 
-def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
-    """Raises UserError unless the batch divides into replicas and micro-batches."""
-    parts = strategy.num_replicas_in_sync * accumulation
-    if batch_size % parts:
-        raise UserError(
-            f"{name} is {batch_size}, not a multiple of {parts} "
-            f"({strategy.num_replicas_in_sync} replicas x {accumulation} micro-batches)"
-        )
+def make_deterministic():
+    """Has every run compute the same bits, on a GPU too."""
+    tf.config.experimental.enable_op_determinism()
+
+
+def training_batches(records, batch_size, seed, start, strategy):
+    """An iterator over the batches of pre-training records, from the example `start` on, endless.
+
+    Args:
+      records: of `open_records`.
+      batch_size: examples of a batch over all replicas.
+      seed: of their order and of dynamic masks.
+      strategy: where the batches go.
+    """
+    dataset = pretraining_dataset(records, batch_size, seed=seed, epochs=None, start=start)
+    return distribute_dataset(dataset, strategy)
 
 
 def distribute_dataset(dataset, strategy):

@@ -3,7 +3,7 @@
 import collections
 
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from data_prep.tasks.batches import OutputCollector, eval_batches
 
@@ -12,7 +12,7 @@ def terms(model, batch):
     """Loss and metric terms of one batch: dict of name -> float32 [2], a sum and its weight."""
     outputs = model(batch, training=False)
     found = {**model.loss_terms(batch, outputs), **model.metric_terms(batch, outputs)}
-    return {name: tf.stack(term) for name, term in found.items()}
+    return {name: ops.stack(term) for name, term in found.items()}
 
 
 def means(all_terms):
@@ -20,7 +20,7 @@ def means(all_terms):
     totals = collections.defaultdict(lambda: np.zeros(2))
     for found in all_terms:
         for name, term in found.items():
-            totals[name] += term.numpy()
+            totals[name] += np.asarray(term)
     return {name: float(total / max(weight, 1e-12)) for name, (total, weight) in totals.items()}
 
 

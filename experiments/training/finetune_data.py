@@ -121,9 +121,12 @@ def other_splits(task, start, config):
 
 def padding(config):
     """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    import keras
+
+    in_tensorflow = keras.backend.backend() == "tensorflow"
     if not config.length_buckets or config.distribute == "tpu":
         return None, None
-    if config.distribute != "one_device" or config.jit_compile:
+    if config.distribute != "one_device" or config.jit_compile or not in_tensorflow:
         return _FEW_LENGTHS
     return _SENTENCES if config.features else _ANY_LENGTH
 

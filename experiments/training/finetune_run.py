@@ -1,4 +1,4 @@
-"""What a fine-tuning run does, step by step; imports TensorFlow (`runs.finetune` does not).
+"""What a fine-tuning run does, step by step; imports Keras (`runs.finetune` does not).
 
 A task is known by its protocol only (`data_prep.tasks.task`): head, examples, features,
 predictions, score.
@@ -10,7 +10,6 @@ import time
 
 from experiments.training import (
     class_weights,
-    distribution,
     example_scores,
     finetune_data,
     finetune_report,
@@ -20,6 +19,8 @@ from experiments.training import (
     start_checks,
     starting_point,
 )
+from experiments.training.backend import distribution
+from experiments.training.batch_sizes import check_batch_size
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
@@ -33,7 +34,7 @@ def run(config, folder, progress, task, examples):
     `start_checks.finetuning` returned."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
-    distribution.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
+    check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = starting_point.of_finetuning(config)
     start_checks.check_model(config, task, start.bert)
     head = kept_head.sentence(

@@ -81,7 +81,9 @@ def open_or_compute(
 
 def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
     """Writes one file a hidden state, float16 [words, H], and the checksums of all."""
-    import tensorflow as tf
+    from keras import ops
+
+    from experiments.training.compiled import compiled
 
     first_word = _first_words(examples)
     shape = (int(first_word[-1]), encoder.config.hidden_size)
@@ -90,16 +92,16 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
         for layer in range(encoder.config.num_hidden_layers + 1)
     ]
 
-    @tf.function(reduce_retracing=True, autograph=False)
-    def hidden_states(batch):
+    def states_of(batch):
         states = encoder(batch, training=False)["hidden_states"]
-        return [tf.cast(state, tf.float16) for state in states]
+        return [ops.cast(state, "float16") for state in states]
 
+    hidden_states = compiled(encoder, states_of)
     word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
     with progress_bar(progress, total=len(windows), unit="window", desc="hidden states") as bar:
         for rows, batch in eval_batches(windows, batch_size, buckets=8):
             inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
-            states = [state.numpy() for state in hidden_states(inputs)]
+            states = hidden_states(inputs)
             for index, row in enumerate(rows):
                 words = word_ids[row].astype(np.int64)
                 places = np.flatnonzero(words >= 0)

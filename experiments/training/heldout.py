@@ -1,10 +1,11 @@
 """Losses of the pre-training objectives on records that were not trained on."""
 
+import itertools
 import math
 
 import numpy as np
 
-from data_prep.records import explained, open_records, pretraining_dataset
+from data_prep.records import numpy_batches, open_records
 
 
 def measure(evaluate, objectives, source, batch_size, max_examples=0, **expected):
@@ -25,19 +26,18 @@ def measure(evaluate, objectives, source, batch_size, max_examples=0, **expected
       answer.
     """
     records = open_records(source, **expected)
-    dataset = pretraining_dataset(records, batch_size, shuffle=False, drop_remainder=False)
+    read = numpy_batches(records, batch_size, shuffle=False, drop_remainder=False)
     if max_examples:
-        dataset = dataset.take(math.ceil(max_examples / batch_size))
+        read = itertools.islice(read, math.ceil(max_examples / batch_size))
     labels = {field: [] for one in objectives for field in one.majorities.values()}
 
     def batches():
-        for batch in dataset:
+        for batch in read:
             for field, seen in labels.items():
-                seen.append(batch[field].numpy())
+                seen.append(batch[field])
             yield batch
 
-    with explained(records):
-        means = evaluate(batches())
+    means = evaluate(batches())
     found = {}
     for one in objectives:
         found |= {name: means[name] for name in one.losses}

@@ -72,9 +72,8 @@ class Predictor:
 
     def __init__(self, model, batch_size=32):
         commands.import_tensorflow()
-        import tensorflow as tf
-
         from data_prep.tasks import get_task
+        from experiments.training.compiled import compiled
         from official_bert.checkpoints import model_folder
 
         settings, name, options = read_task(model)
@@ -86,9 +85,7 @@ class Predictor:
         self._length = settings["max_seq_length"]
         self._batch_size = batch_size
         network = loaded.model
-        self._call = tf.function(
-            lambda batch: network(batch, training=False), reduce_retracing=True, autograph=False
-        )
+        self._call = compiled(network, lambda batch: network(batch, training=False))
 
     def predict(self, examples):
         """(one dict an example, number of examples that were cut to the model's window)."""
@@ -98,8 +95,7 @@ class Predictor:
         features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
 
         def outputs(batch):
-            found = self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
-            return {name: x.numpy() for name, x in found.items()}
+            return self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
 
         found = evaluation.outputs(outputs, features, self._batch_size)
         predictions = self.task.predictions(examples, features, found)

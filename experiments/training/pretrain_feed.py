@@ -7,8 +7,9 @@ import os
 
 import numpy as np
 
-from data_prep.records import explained, pretraining_dataset
-from experiments.training import distribution
+from data_prep.records import explained, numpy_batches
+from experiments.training.backend import distribution
+from experiments.training.batch_sizes import check_batch_size
 from experiments.training.flops import pretraining_step_flops
 from experiments.training.start_checks import check_fit
 from official_bert.objectives import objective
@@ -37,7 +38,7 @@ class Feed:
         first = 0
         for phase, opened in zip(config.phases, records, strict=True):
             batch_size = phase.train_batch_size or config.train_batch_size
-            distribution.check_batch_size(batch_size, strategy, config.gradient_accumulation)
+            check_batch_size(batch_size, strategy, config.gradient_accumulation)
             check_fit(opened, phase.records, bert, start.tokenizer)
             last = first + phase.num_train_steps
             self.phases.append(_Stretch(first, last, opened, batch_size, phase))
@@ -47,14 +48,13 @@ class Feed:
     def take(self, trainer, step, count):
         phase = self.phase(step)
         if self._next_step != step or step == phase.first:
-            dataset = pretraining_dataset(
+            self._iterator = distribution.training_batches(
                 phase.records,
                 phase.batch_size,
-                seed=self._seed,
-                epochs=None,
-                start=(step - phase.first) * phase.batch_size,
+                self._seed,
+                (step - phase.first) * phase.batch_size,
+                self._strategy,
             )
-            self._iterator = distribution.distribute_dataset(dataset, self._strategy)
         without = () if phase.phase.use_nsp else self._losses_of_pairs
         with explained(phase.records):
             metrics = trainer.train_from(self._iterator, count, without)
@@ -112,14 +112,12 @@ class Feed:
         phase = self.phases[0]
         counts = np.ones(self._bert.vocab_size)
         seen = 0
-        dataset = pretraining_dataset(phase.records, min(256, phase.records.examples))
-        with explained(phase.records):
-            for batch in dataset:
-                ids = batch["masked_lm_ids"].numpy()[batch["masked_lm_weights"].numpy() > 0]
-                counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
-                seen += len(ids)
-                if seen >= predictions:
-                    break
+        for batch in numpy_batches(phase.records, min(256, phase.records.examples)):
+            ids = batch["masked_lm_ids"][batch["masked_lm_weights"] > 0]
+            counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
+            seen += len(ids)
+            if seen >= predictions:
+                break
         return np.log(counts / counts.sum()).astype(np.float32)
 
 

@@ -1,11 +1,12 @@
-"""What a pre-training run does, step by step; imports TensorFlow (`runs.pretrain` does not)."""
+"""What a pre-training run does, step by step; imports Keras (`runs.pretrain` does not)."""
 
 import sys
 import time
 
 import numpy as np
 
-from experiments.training import distribution, heldout, loop, session, starting_point
+from experiments.training import heldout, loop, session, starting_point
+from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
 from official_bert.checkpoints import model_folder
 from official_bert.objectives import objective

@@ -7,6 +7,7 @@ import time
 from tqdm import tqdm
 
 from data_prep.jobs import progress
+from experiments.training.events import EventWriter
 
 
 class Progress:
@@ -85,17 +86,9 @@ class Progress:
             self._writer.close()
 
     def _write_events(self, step, values):
-        import tensorflow as tf
-
         if self._writer is None:
-            self._writer = tf.summary.create_file_writer(str(self._run.path / "events"))
-        # What tf.summary.scalar writes; that function needs the tensorboard package, which reading
-        # the events needs and writing them does not.
-        plugin = tf.compat.v1.SummaryMetadata.PluginData(plugin_name="scalars")
-        scalar = tf.compat.v1.SummaryMetadata(plugin_data=plugin, data_class="DATA_CLASS_SCALAR")
-        with self._writer.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.write(name, tf.constant(value, tf.float32), metadata=scalar)
+            self._writer = EventWriter(self._run.path / "events")
+        self._writer.scalars(step, values)
 
 
 class _Speed:

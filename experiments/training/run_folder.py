@@ -22,7 +22,7 @@ from official_bert.json_files import read_json
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
-_PACKAGES = ("tensorflow", "keras", "numpy", "keras-hub", "tensorflow-text")
+_PACKAGES = ("tensorflow", "jax", "keras", "numpy", "keras-hub", "tensorflow-text")
 
 
 class RunFolder:

@@ -72,7 +72,7 @@ def _continue(config, workdir, progress, overwrite, check, start):
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":
-        from experiments.training import distribution
+        from experiments.training.backend import distribution
 
         chief = distribution.is_chief(config.distribute)
     with exclusive(workdir) if chief else contextlib.nullcontext() as lock:

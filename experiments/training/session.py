@@ -4,13 +4,12 @@ A session is the part of a run that one process does. It begins where the run's 
 ends.
 """
 
-import tensorflow as tf
-
-from experiments.training import distribution, loop
+from experiments.training import loop
+from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.progress import Progress
-from experiments.training.train_step import StepOptions
-from experiments.training.trainer import get_trainer
+from experiments.training.trainer_state import StepOptions
+from experiments.training.trainers import get_trainer
 from official_bert.errors import UserError
 
 
@@ -23,7 +22,7 @@ def make_trainer(config, key, build, strategy, train_metrics=False):
       train_metrics: of StepOptions.
     """
     if config.deterministic:
-        tf.config.experimental.enable_op_determinism()
+        distribution.make_deterministic()
     options = StepOptions(
         weight_decay=config.weight_decay,
         beta_2=config.adam_beta_2,

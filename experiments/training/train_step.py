@@ -11,28 +11,10 @@ mask, gradients clipped before they are summed, means of means) is done here by 
 - gradients are summed, then clipped once by their global norm, then applied.
 """
 
-import dataclasses
-
 import tensorflow as tf
 
 from experiments.training import distribution
 from official_bert.randomness import make_seed
-
-
-@dataclasses.dataclass(frozen=True)
-class StepOptions:
-    """What is compiled into a training step, apart from the model."""
-
-    weight_decay: float = 0.01
-    beta_2: float = 0.999
-    epsilon: float = 1e-6
-    clip_norm: float = 1.0
-    accumulation: int = 1  # micro-batches a step
-    jit_compile: bool = False
-    fixed_shapes: bool = False  # False: one compiled function for all lengths
-    optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
-    layer_decay: float = 1.0  # of the learning rate, see BertAdamW
-    train_metrics: bool = False  # compute metric terms at the last step of each call
 
 
 class TrainStep:

@@ -4,28 +4,19 @@ One TensorFlow loop for every strategy, for pre-training and fine-tuning; the st
 `experiments.training.train_step`.
 """
 
-import collections
-import contextlib
 import functools
-import math
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from experiments.training import distribution, evaluation
-from experiments.training.checkpointing import check_arrays
 from experiments.training.train_step import TrainStep
+from experiments.training.trainer_state import TrainerState, padded_to_a_multiple
 from official_bert.errors import UserError
-from official_bert.optimization import OPTIMIZERS, WarmupLinearDecay
-
-# Trainers are kept for the next run in this process: the last one, and as many of those before it
-# as fit. Each holds a model and its optimiser, three times the weights.
-_KEPT_BYTES = 2 * 2**30
-_trainers = collections.OrderedDict()
 
 
-class Trainer:
+class Trainer(TrainerState):
     """A model with its optimiser and the compiled functions that train and evaluate it.
 
     Args:
@@ -40,81 +31,15 @@ class Trainer:
     """
 
     def __init__(self, build, strategy, options, precision="float32", seed=0):
-        if keras.backend.backend() != "tensorflow":
-            raise UserError(
-                "the experiments run on Keras' TensorFlow backend only; "
-                f"KERAS_BACKEND is {keras.backend.backend()} (compile/fit works on any backend)"
-            )
         if options.jit_compile and not distribution.is_default(strategy):
             raise UserError("jit_compile works with one_device only; TPUs compile without it")
-        self.strategy = strategy
-        self.options = options
-        self._precision = precision
-        with self._scope():
-            self.model = build(seed)
-            if options.jit_compile:
-                _leave_cudnn(self.model)
-            self._schedule = _AdjustableSchedule()
-            self.optimizer = OPTIMIZERS[options.optimizer](
-                learning_rate=self._schedule,
-                weight_decay=options.weight_decay,
-                beta_2=options.beta_2,
-                epsilon=options.epsilon,
-                clip_norm=options.clip_norm or None,
-                layer_decay=options.layer_decay,
-            )
-            self.optimizer.build(self.model.trainable_variables)
+        super().__init__(build, strategy, options, precision, seed)
+        if options.jit_compile:
+            _leave_cudnn(self.model)
         self._train_step = TrainStep(self.model, self.optimizer, strategy, options)
-        self._run_seed = seed
         # Without autograph, which would rewrite the source of every layer before the first step.
         self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
         self._functions = {}
-
-    # --- state ---------------------------------------------------------------------------------
-
-    def reset(self, build, seed):
-        """Fresh weights from `build(seed)`, an optimiser at step 0; compiled functions stay."""
-        with self._scope():
-            fresh = build(seed)
-        for old, new in zip(self.model.variables, fresh.variables, strict=True):
-            old.assign(new.numpy())
-        for variable in self.optimizer.variables:
-            variable.assign(np.zeros(variable.shape, variable.dtype))
-        self._run_seed = seed
-
-    def set_schedule(self, peak, warmup_steps, total_steps):
-        """Sets the learning rate's warm-up and decay (see `WarmupLinearDecay`)."""
-        self._schedule.values.assign([peak, warmup_steps, total_steps])
-
-    def learning_rate(self, step):
-        """The learning rate of a step, as a float."""
-        return float(self._schedule(tf.constant(step, tf.float32)))
-
-    @property
-    def step(self):
-        """Steps taken so far."""
-        return int(self.optimizer.iterations.numpy())
-
-    @property
-    def bytes(self):
-        """The size of all that training changes."""
-        variables = self._variables().values()
-        return sum(math.prod(v.shape) * tf.as_dtype(v.dtype).size for v in variables)
-
-    def arrays(self):
-        """dict of name -> numpy array: everything that training changes."""
-        return {name: np.asarray(v.numpy()) for name, v in self._variables().items()}
-
-    def load_arrays(self, arrays):
-        """Sets what `arrays` returned; UserError where they are of another model."""
-        variables = self._variables()
-        check_arrays(arrays, variables)
-        for name, variable in variables.items():
-            variable.assign(arrays[name])
-
-    def weights(self):
-        """The model's weights only: list of numpy arrays."""
-        return [variable.numpy() for variable in self.model.variables]
 
     # --- what is done with the model -------------------------------------------------------------
 
@@ -195,25 +120,10 @@ class Trainer:
 
     # --- helpers ----------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _scope(self):
-        before = keras.config.dtype_policy()
-        keras.config.set_dtype_policy(self._precision)
-        try:
-            with self.strategy.scope():
-                yield
-        finally:
-            keras.config.set_dtype_policy(before)
-
-    def _variables(self):
-        named = {f"model/{i:04d}": v for i, v in enumerate(self.model.variables)}
-        named |= {f"optimizer/{i:04d}": v for i, v in enumerate(self.optimizer.variables)}
-        return named
-
     def _on_replicas(self, function, batch):
         """What `function` returns for each replica's rows: a dict a replica of this process."""
         local = distribution.local_replicas(self.strategy)
-        batch = self._padded_to_a_multiple(batch, local)
+        batch = padded_to_a_multiple(batch, local)
         batch = distribution.distribute_batch(batch, self.strategy, local)
         found = self._compiled(function, batch)(batch)
         parts = map(self.strategy.experimental_local_results, found.values())
@@ -224,23 +134,6 @@ class Trainer:
 
     def _named(self, table):
         return {name: table[:, i] for i, name in enumerate(self._train_step.columns)}
-
-    @staticmethod
-    def _padded_to_a_multiple(batch, divisor):
-        """Adds rows of weight 0 until the batch divides into equal parts."""
-        rows = len(batch["input_ids"])
-        missing = -rows % divisor
-        if not missing:
-            return batch
-        batch = {name: np.asarray(x) for name, x in batch.items()}
-        batch.setdefault("example_weights", np.ones(rows, np.float32))
-        padded = {name: np.concatenate([x, x[-1:].repeat(missing, 0)]) for name, x in batch.items()}
-        for name in ("example_weights", "masked_lm_weights"):
-            if name in padded:
-                padded[name][rows:] = 0
-        if "masked_lm_weights" in padded:
-            padded["input_mask"][rows:, 1:] = 0  # the next-token objective counts real tokens
-        return padded
 
     def _compiled(self, function, batch, *others):
         """`function` compiled for this batch; one compilation serves all lengths where it can.
@@ -262,41 +155,6 @@ class Trainer:
                 autograph=False,
             )
         return self._functions[key]
-
-
-def get_trainer(key, build, strategy, options, precision, seed):
-    """A Trainer, the one of an earlier run in this process where everything compiled is the same.
-
-    Args:
-      key: hashable; names the model that `build` makes (sizes, head).
-      build, strategy, options, precision, seed: of `Trainer`.
-
-    Returns: the Trainer, with fresh weights, at step 0.
-    """
-    key = (key, options, precision, id(strategy))
-    if key in _trainers:
-        _trainers.move_to_end(key)
-        trainer = _trainers[key]
-        trainer.reset(build, seed)
-        return trainer
-    trainer = Trainer(build, strategy, options, precision, seed)
-    _trainers[key] = trainer
-    while len(_trainers) > 1 and sum(t.bytes for t in _trainers.values()) > _KEPT_BYTES:
-        _trainers.popitem(last=False)
-    return trainer
-
-
-class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """`WarmupLinearDecay` whose numbers can change without compiling the step again."""
-
-    def __init__(self):
-        self.values = tf.Variable([0.0, 0.0, 1.0], trainable=False, dtype=tf.float32)
-
-    def __call__(self, step):
-        return WarmupLinearDecay(*tf.unstack(tf.convert_to_tensor(self.values)))(step)
-
-    def get_config(self):
-        return {}
 
 
 def _leave_cudnn(model):

@@ -10,7 +10,8 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 from data_prep import records
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
-from data_prep.records import Position, open_records, pretraining_dataset
+from data_prep.pretraining import record_sets
+from data_prep.records import Position, numpy_batches, open_records, pretraining_dataset
 from data_prep.show_records import show, statistics, statistics_text
 from official_bert.errors import UserError
 
@@ -40,7 +41,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(records, "_WINDOW", 128)
+    monkeypatch.setattr(record_sets, "WINDOW", 128)
 
 
 def batches(source, batch_size=32, **options):
@@ -116,6 +117,23 @@ def test_reading_goes_on_anywhere(made, kind):
         rest = [{name: value.numpy() for name, value in batch.items()} for batch in rest]
         assert_equal(rest, whole[step : step + 4])
     assert_equal(batches(opened, seed=3, epochs=3, start=32 * (len(whole) - 2)), whole[-2:])
+
+
+@pytest.mark.parametrize("kind", ["static", "gzip", "dynamic", "words"])
+def test_numpy_reads_the_same_batches(made, kind):
+    opened = open_records(made[kind])
+    for options in (
+        {"seed": 3, "epochs": 2, "drop_remainder": False},
+        {"seed": 2**40 + 5, "epochs": 3, "start": opened.examples + 333},
+        {"shuffle": False, "start": 150},
+    ):
+        expected = batches(opened, **options)
+        found = list(numpy_batches(opened, 32, **options))
+        assert_equal(found, expected)
+        for name, values in expected[0].items():
+            assert found[0][name].dtype == values.dtype
+    with pytest.raises(UserError, match="behind the last of 2 epochs"):
+        next(numpy_batches(opened, 32, epochs=2, start=Position(2, 0, 0)))
 
 
 def test_positions(made):

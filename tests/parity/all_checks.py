@@ -1,6 +1,7 @@
 """Imports every module of checks, so that the registry is full."""
 
 from tests.parity import (  # noqa: F401 (imported for what they register)
+    backend_checks,
     other_checks,
     training_checks,
     transformers_checks,

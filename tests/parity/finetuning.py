@@ -4,8 +4,8 @@ import numpy as np
 
 import official_bert as ob
 from experiments.training import distribution
-from experiments.training.train_step import StepOptions
 from experiments.training.trainer import Trainer
+from experiments.training.trainer_state import StepOptions
 from tests.parity import peers
 
 # The batch's labels under their names, and how they are stored there.

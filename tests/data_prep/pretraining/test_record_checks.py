@@ -12,7 +12,7 @@ from data_prep import records as records_module
 from data_prep.jobs import storage
 from data_prep.pretraining.record_checks import find_fault
 from data_prep.pretraining.record_files import check_lengths, read_records
-from data_prep.records import explained, open_records, pretraining_dataset
+from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
 from official_bert.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
@@ -46,10 +46,15 @@ def write(path, records):
 
 
 def read(path, **options):
-    """All batches of a file, as training reads them."""
+    """All batches of a file, as training reads them; without TensorFlow faults read the same."""
     records = open_records(str(path), **options)
-    with explained(records):
-        return list(pretraining_dataset(records, 2, drop_remainder=False))
+    try:
+        with explained(records):
+            return list(pretraining_dataset(records, 2, drop_remainder=False))
+    except UserError as error:
+        with pytest.raises(UserError, match=f"^{re.escape(str(error))}$"):
+            list(numpy_batches(records, 2, drop_remainder=False))
+        raise
 
 
 def changed(name, place, value):
@@ -88,6 +93,8 @@ def test_numbers_without_a_place_are_named(tmp_path, name, place, value, allowed
     records = open_records(str(tmp_path / "*.tfrecord"), vocab_size=VOCAB)
     fault = f"{name}[{place}] is {value}, it must be {allowed}"
     assert find_fault(records) == f"{tmp_path}/b.tfrecord record 1: {fault}"
+    with pytest.raises(UserError, match=re.escape(f"b.tfrecord record 1: {fault}")):
+        list(numpy_batches(records, 3))
     parse = records_module._parser(records)
     parse(tf.constant([example()] * 2))
     with pytest.raises(tf.errors.InvalidArgumentError, match="a number out of bounds"):

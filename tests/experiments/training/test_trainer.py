@@ -9,12 +9,13 @@ import pytest
 import tensorflow as tf
 import tiny_runs
 
-from experiments.training import distribution, session
-from experiments.training import trainer as trainers
+from experiments.training import distribution, session, trainers
+from experiments.training.batch_sizes import check_batch_size
 from experiments.training.config import PretrainConfig
 from experiments.training.flops import training_flops
-from experiments.training.train_step import StepOptions
-from experiments.training.trainer import Trainer, get_trainer
+from experiments.training.trainer import Trainer
+from experiments.training.trainer_state import StepOptions
+from experiments.training.trainers import get_trainer
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
@@ -217,7 +218,7 @@ def test_learning_rate_is_that_of_the_schedule():
 
 def test_mistakes_are_named():
     with pytest.raises(UserError, match="not a multiple of 3"):
-        distribution.check_batch_size(8, ONE, 3)
+        check_batch_size(8, ONE, 3)
     with pytest.raises(UserError, match="needs TF_CONFIG"):
         distribution.get_strategy("multi_worker")
     trainer = _trainer()

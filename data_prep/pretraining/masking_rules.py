@@ -1,0 +1,64 @@
+"""What decides the dynamic masks of a set of records, for both pipelines that make them."""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from data_prep.jobs import storage
+from official_bert.json_files import field
+
+
+@dataclass(frozen=True)
+class MaskingRules:
+    """The options of records with dynamic masking, as numbers.
+
+    Attributes:
+      length: tokens of a row; wanted_slots: predictions of a row; slots: those that a row has room
+        for.
+      prob: share of the tokens to predict.
+      mask_below, same_below: a uniform number below the first makes [MASK], else below the second
+        keeps the token, else draws one.
+      vocab_size, cls, sep, mask: of the vocabulary.
+      continues: bool [vocab_size], which entries continue a word; None without whole-word masking.
+    """
+
+    length: int
+    wanted_slots: int
+    slots: int
+    prob: float
+    mask_below: float
+    same_below: float
+    vocab_size: int
+    cls: int
+    sep: int
+    mask: int
+    continues: np.ndarray | None
+
+    @classmethod
+    def of(cls, records) -> "MaskingRules":
+        """Those of `data_prep.records.Records`; the vocabulary lies in their folder.
+
+        Raises:
+          UserError: the manifest lacks an option, or the vocabulary is another one.
+        """
+        path = os.path.join(records.folder, "manifest.json")
+        options = field(records.manifest, "options", dict, path)
+        for name in ("masked_lm_prob", "mask_rate", "same_rate"):
+            field(options, name, (int, float), f"{path}: options")
+        digest = field(records.manifest, "vocab_sha256", str, path)
+        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"), digest)
+        continues = None
+        if field(options, "do_whole_word_mask", bool, f"{path}: options"):
+            continues = np.array([entry.startswith("##") for entry in vocab])
+        return cls(
+            records.max_seq_length,
+            records.max_predictions_per_seq,
+            min(records.max_predictions_per_seq, records.max_seq_length),
+            options["masked_lm_prob"],
+            options["mask_rate"],
+            options["mask_rate"] + options["same_rate"],
+            len(vocab),
+            *map(vocab.index, ("[CLS]", "[SEP]", "[MASK]")),
+            continues,
+        )

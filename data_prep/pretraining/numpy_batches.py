@@ -1,0 +1,136 @@
+"""`data_prep.records` in numpy: the same batches in the same order, without TensorFlow."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from data_prep.pretraining import philox, record_sets
+from data_prep.pretraining.masking_rules import MaskingRules
+from data_prep.pretraining.numpy_masking import mask
+from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits
+from data_prep.pretraining.record_files import feature_lists, read_records
+from data_prep.pretraining.record_sets import Position, Records
+from data_prep.pretraining.tf_example import varint
+from official_bert.errors import UserError
+
+
+def numpy_batches(
+    records: Records,
+    batch_size: int,
+    *,
+    seed: int = 0,
+    shuffle: bool = True,
+    epochs: int | None = 1,
+    start: Position | int = 0,
+    drop_remainder: bool = True,
+) -> Iterator[dict[str, np.ndarray]]:
+    """The batches of `pretraining_dataset`, one after another, as numpy arrays.
+
+    Args:
+      records: of `open_records`.
+      others: of `pretraining_dataset`.
+
+    Yields:
+      dictionaries with the names of SCHEMA: int32 [batch, ...], the weights float32.
+
+    Raises:
+      UserError: a record is damaged or not what the model can read; names file, record and field.
+    """
+    if isinstance(start, int):
+        start = records.position(start, seed, shuffle)
+    first = records.examples_before(start, seed, shuffle)
+    if epochs is not None and first >= epochs * records.examples:
+        raise UserError(f"{start} lies behind the last of {epochs} epochs")
+    rules = MaskingRules.of(records) if records.dynamic_masking else None
+    serialized = _serialized(records, seed, shuffle, epochs, start)
+    while rows := list(itertools.islice(serialized, batch_size)):
+        if drop_remainder and len(rows) < batch_size:
+            return
+        batch = _parse(rows, records)
+        if rules is not None:
+            batch = mask(batch, first, rules, batch_size, seed)
+        yield batch
+        first += batch_size
+
+
+def _serialized(records, seed, shuffle, epochs, start):
+    """Serialised examples in reading order, from `start` on."""
+    for epoch in itertools.count(start.epoch) if epochs is None else range(start.epoch, epochs):
+        order = records.shard_order(seed, epoch) if shuffle else range(len(records.files))
+        resumed = epoch == start.epoch
+        for place in range(start.shard if resumed else 0, len(records.files)):
+            shard = int(order[place])
+            offset = start.offset if resumed and place == start.shard else 0
+            first_window, skipped = divmod(offset, record_sets.WINDOW)
+            raw = read_records(records.files[shard], records.compression)
+            raw = itertools.islice(raw, first_window * record_sets.WINDOW, None)
+            for index in itertools.count(first_window):
+                window = list(itertools.islice(raw, record_sets.WINDOW))
+                if not window:
+                    break
+                if shuffle:
+                    folded = philox.fold(seed, epoch, shard, index)
+                    window = [window[i] for i in philox.permutation(len(window), folded)]
+                yield from window[skipped:]
+                skipped = 0
+
+
+def _parse(rows: list[bytes], records) -> dict[str, np.ndarray]:
+    try:
+        return _columns(rows, records)
+    except (UserError, KeyError, ValueError) as error:
+        raise UserError(find_fault(records) or f"records in {records.folder}: {error}") from None
+
+
+def _columns(rows, records):
+    lists = [feature_lists(row) for row in rows]
+    bounds, batch = limits(records), {}
+    for name, kind in SCHEMA.items():
+        if records.dynamic_masking and name.startswith("masked_lm_"):
+            continue
+        contents = [_content(*found[name], kind) for found in lists]
+        length = records.feature_length(name)
+        if kind == "float32":
+            values = _floats(contents, length)
+            wrong = ~((values >= 0) & (values <= 1))
+        else:
+            values = _integers(contents, length)
+            wrong = values >= bounds[name]  # without sign: a negative one is far beyond any limit
+            values = values.astype(np.int32)
+        if wrong.any():
+            raise ValueError(f"a number of {name} is out of bounds")
+        batch[name] = values
+    return batch
+
+
+def _content(kind: str, parts: list, wanted: str) -> bytes:
+    """The bytes of a feature's list; integers that came one by one are put together."""
+    if kind != wanted:
+        raise ValueError(f"a feature has type {kind}, not {wanted}")
+    return b"".join(varint(part) if isinstance(part, int) else part for part in parts)
+
+
+def _floats(contents, length):
+    """float32 [rows, length]."""
+    return np.stack([np.frombuffer(content, "<f4", length) for content in contents])
+
+
+def _integers(contents, length):
+    """uint64 [rows, length] from base-128 varints: seven bits a byte, the eighth if more follow."""
+    stored = np.frombuffer(b"".join(contents), np.uint8)
+    row_ends = np.cumsum([len(content) for content in contents])
+    ends = np.flatnonzero(stored < 0x80)
+    counts = np.diff(np.searchsorted(ends, row_ends), prepend=0)
+    if (counts != length).any() or (stored[row_ends - 1] > 0x7F).any():
+        raise ValueError(f"a feature has not {length} values")
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    sizes = ends - starts + 1
+    if (sizes > 10).any():
+        raise ValueError("a number of more than 64 bits")
+    values = np.zeros(len(ends), np.uint64)
+    for byte in range(int(sizes.max(initial=0))):
+        more = sizes > byte
+        bits = (stored[starts[more] + byte] & 0x7F).astype(np.uint64)
+        values[more] |= bits << np.uint64(7 * byte)
+    return values.reshape(len(contents), length)

@@ -1,0 +1,89 @@
+"""`dynamic_masking` in numpy: the same masks from the same seed, where TensorFlow is missing."""
+
+import numpy as np
+
+from data_prep.pretraining import philox
+from data_prep.pretraining.masking_rules import MaskingRules
+
+
+def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, seed: int) -> dict:
+    """Masks a batch as `dynamic_masking.DynamicMasking` does.
+
+    Args:
+      batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32, of `batch_size` rows,
+        or of fewer if it is the last.
+      first_example: number of its first example in the run.
+      rules, batch_size, seed: of the run.
+
+    Returns:
+      The batch with input_ids corrupted, and masked_lm_positions, masked_lm_ids (int32) and
+      masked_lm_weights (float32), [rows, max_predictions_per_seq].
+    """
+    ids, real = batch["input_ids"], batch["input_mask"].astype(bool)
+    rows, slots = len(ids), rules.slots
+    shape = batch_size, rules.length + 2 * slots
+    numbers = philox.uniform(shape, (seed % 2**62, first_example))[:rows]
+    keys, fate, tokens = np.split(numbers, [rules.length, rules.length + slots], axis=1)
+
+    # In double precision, so that halves are rounded as the original rounds them.
+    wanted = np.round(batch["input_mask"].sum(axis=1) * np.float64(rules.prob))
+    wanted = np.clip(wanted.astype(np.int32), 1, rules.wanted_slots)
+    candidates = real & (ids != rules.cls) & (ids != rules.sep)
+    if rules.continues is None:
+        positions, counts = _choose_pieces(keys, candidates, wanted, rules)
+    else:
+        positions, counts = _choose_words(keys, candidates, wanted, ids, rules)
+
+    used = np.arange(slots) < counts[:, None]
+    places = np.where(used, positions, 0)
+    originals = np.where(used, np.take_along_axis(ids, places, axis=1), 0)
+    random_ids = (tokens * np.float32(rules.vocab_size)).astype(np.int32)
+    random_ids = np.minimum(random_ids, rules.vocab_size - 1)  # float32 may round up
+    becomes = np.where(fate < np.float32(rules.mask_below), rules.mask, originals)
+    becomes = np.where(fate >= np.float32(rules.same_below), random_ids, becomes)
+    becomes = np.where(used, becomes, rules.cls)  # slots without use write [CLS] where it is
+    corrupted = ids.copy()
+    np.put_along_axis(corrupted, places, becomes.astype(np.int32), axis=1)
+    missing = ((0, 0), (0, rules.wanted_slots - slots))
+    return batch | {
+        "input_ids": corrupted,
+        "masked_lm_positions": np.pad(places.astype(np.int32), missing),
+        "masked_lm_ids": np.pad(originals.astype(np.int32), missing),
+        "masked_lm_weights": np.pad(used.astype(np.float32), missing),
+    }
+
+
+def _choose_pieces(keys, candidates, wanted, rules):
+    """Random places of each row: [rows, slots], ascending; the length where unused."""
+    keys = np.where(candidates, keys, np.float32(-1))
+    places = np.argsort(-keys, axis=1, kind="stable")[:, : rules.slots]
+    counts = np.minimum(wanted, candidates.sum(axis=1))
+    places = np.where(np.arange(rules.slots) < counts[:, None], places, rules.length)
+    return np.sort(places, axis=1), counts
+
+
+def _choose_words(keys, candidates, wanted, ids, rules):
+    """As `_choose_pieces`, by whole words; a word that would overflow the budget is skipped."""
+    rows, length = ids.shape
+    before = np.pad(ids[:, :-1], ((0, 0), (1, 0)), constant_values=rules.cls)
+    inside = (before != rules.cls) & (before != rules.sep)
+    starts = candidates & ~(rules.continues[ids] & inside)
+    word = np.where(candidates, np.cumsum(starts, axis=1) - 1, length)  # [rows, length]
+    flat = word + np.arange(rows)[:, None] * (length + 1)
+    sizes = np.bincount(flat.ravel(), minlength=rows * (length + 1)).reshape(rows, length + 1)
+    words = starts.sum(axis=1)
+
+    # The first key of a row serves its first word, and so on: any order of words is as likely.
+    keys = np.where(np.arange(length) < words[:, None], keys, np.float32(-1))
+    order = np.argsort(-keys, axis=1, kind="stable")
+    ordered = np.take_along_axis(sizes, order, axis=1)
+    taken = np.zeros((rows, length + 1), bool)  # by word; the last stands for what is in none
+    room, every = wanted.copy(), np.arange(rows)
+    for step in range(int(words.max(initial=0))):
+        size = ordered[:, step]
+        fits = (size > 0) & (size <= room)
+        room -= np.where(fits, size, 0).astype(room.dtype)
+        taken[every, order[:, step]] = fits
+    chosen = np.take_along_axis(taken, word, axis=1) & candidates
+    places = np.where(chosen, np.arange(length), length)
+    return np.sort(places, axis=1)[:, : rules.slots], chosen.sum(axis=1)

@@ -1,0 +1,69 @@
+"""TensorFlow's stateless random numbers in numpy: the same bits from the same seed.
+
+They are those of Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"),
+which makes four words of 32 bits of a counter of four words and a key of two. TensorFlow's seed,
+two int64, is scrambled by one such block into the key and the counter's upper half; the lower half
+counts the blocks.
+"""
+
+import numpy as np
+
+_WORD = 0xFFFFFFFF
+_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+# The key under which TensorFlow scrambles a seed.
+_SCRAMBLING_KEY = 0x3EC8F720, 0x02461E29
+
+
+def uniform(shape, seed) -> np.ndarray:
+    """float32 [shape] in [0, 1): `tf.random.stateless_uniform(shape, seed, alg="philox")`."""
+    words = _words(int(np.prod(shape)), seed)
+    # 23 bits become the mantissa of a float between 1 and 2.
+    floats = ((words & 0x7FFFFF) | 0x3F800000).astype(np.uint32).view(np.float32)
+    return (floats - np.float32(1)).reshape(shape)
+
+
+def integers(size: int, seed) -> np.ndarray:
+    """int64 [size] of all 64 bits: `stateless_uniform` with minval and maxval None."""
+    words = _words(2 * size, seed)
+    return (words[::2] | words[1::2] << np.uint64(32)).view(np.int64)
+
+
+def fold(seed: int, *numbers: int) -> tuple[int, int]:
+    """A seed for a place in the data: `record_sets.fold` without TensorFlow."""
+    folded = seed % 2**62, 0
+    for number in numbers:
+        folded = int(integers(1, folded)[0]), int(number)
+    return folded
+
+
+def permutation(size: int, seed) -> np.ndarray:
+    """int64 [size]: `record_sets.permutation` without TensorFlow."""
+    return np.argsort(integers(size, seed), kind="stable")
+
+
+def _words(count, seed):
+    """uint64 [count] of 32 random bits each."""
+    first, second = (int(number) % 2**64 for number in seed)
+    counter = [first & _WORD, first >> 32, second & _WORD, second >> 32]
+    *key, third, fourth = _block([np.array([word], np.uint64) for word in counter], _SCRAMBLING_KEY)
+    blocks = np.arange(-(-count // 4), dtype=np.uint64)
+    zeros = np.zeros_like(blocks)
+    counter = [blocks, zeros, zeros + third, zeros + fourth]
+    return np.stack(_block(counter, [int(word[0]) for word in key]), axis=1).ravel()[:count]
+
+
+def _block(counter, key):
+    """Four arrays of words, the counter's, to four random ones."""
+    a, b, c, d = counter
+    key = list(key)
+    for _ in range(10):
+        of_a, of_c = a * np.uint64(_MULTIPLIERS[0]), c * np.uint64(_MULTIPLIERS[1])
+        a, b, c, d = (
+            (of_c >> np.uint64(32)) ^ b ^ np.uint64(key[0]),
+            of_c & np.uint64(_WORD),
+            (of_a >> np.uint64(32)) ^ d ^ np.uint64(key[1]),
+            of_a & np.uint64(_WORD),
+        )
+        key = [(word + step) & _WORD for word, step in zip(key, _KEY_STEPS, strict=True)]
+    return a, b, c, d

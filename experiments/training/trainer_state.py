@@ -1,0 +1,151 @@
+"""`TrainerState`: a model, its optimiser and their numbers, alike on every backend.
+
+What is compiled is in `trainer` (TensorFlow) and `jax_trainer`.
+"""
+
+import contextlib
+import dataclasses
+import math
+
+import keras
+import numpy as np
+from keras import ops
+
+from experiments.training.checkpointing import check_arrays
+from official_bert.optimization import OPTIMIZERS, WarmupLinearDecay
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOptions:
+    """What is compiled into a training step, apart from the model."""
+
+    weight_decay: float = 0.01
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    clip_norm: float = 1.0
+    accumulation: int = 1  # micro-batches a step
+    jit_compile: bool = False
+    fixed_shapes: bool = False  # False: one compiled function for all lengths
+    optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
+    layer_decay: float = 1.0  # of the learning rate, see BertAdamW
+    train_metrics: bool = False  # compute metric terms at the last step of each call
+
+
+class TrainerState:
+    """A model with its optimiser; the base of the trainers.
+
+    Args:
+      build: function of a seed that returns the model with fresh weights.
+      strategy: of `distribution.get_strategy`.
+      options: StepOptions.
+      precision: "float32" or "mixed_bfloat16".
+      seed: of the weights and of dropout.
+    """
+
+    def __init__(self, build, strategy, options, precision="float32", seed=0):
+        self.strategy = strategy
+        self.options = options
+        self._precision = precision
+        self._run_seed = seed
+        with self._scope():
+            self.model = build(seed)
+            self._schedule = _AdjustableSchedule()
+            self.optimizer = OPTIMIZERS[options.optimizer](
+                learning_rate=self._schedule,
+                weight_decay=options.weight_decay,
+                beta_2=options.beta_2,
+                epsilon=options.epsilon,
+                clip_norm=options.clip_norm or None,
+                layer_decay=options.layer_decay,
+            )
+            self.optimizer.build(self.model.trainable_variables)
+
+    def reset(self, build, seed):
+        """Fresh weights from `build(seed)`, an optimiser at step 0; compiled functions stay."""
+        with self._scope():
+            fresh = build(seed)
+        for old, new in zip(self.model.variables, fresh.variables, strict=True):
+            old.assign(new.numpy())
+        for variable in self.optimizer.variables:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
+        self._run_seed = seed
+
+    def set_schedule(self, peak, warmup_steps, total_steps):
+        """Sets the learning rate's warm-up and decay (see `WarmupLinearDecay`)."""
+        self._schedule.values.assign([peak, warmup_steps, total_steps])
+
+    def learning_rate(self, step):
+        """The learning rate of a step, as a float."""
+        return float(self._schedule(step))
+
+    @property
+    def step(self):
+        """Steps taken so far."""
+        return int(self.optimizer.iterations.numpy())
+
+    @property
+    def bytes(self):
+        """The size of all that training changes."""
+        variables = self._variables().values()
+        return sum(math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables)
+
+    def arrays(self):
+        """dict of name -> numpy array: everything that training changes."""
+        return {name: np.asarray(v.numpy()) for name, v in self._variables().items()}
+
+    def load_arrays(self, arrays):
+        """Sets what `arrays` returned; UserError where they are of another model."""
+        variables = self._variables()
+        check_arrays(arrays, variables)
+        for name, variable in variables.items():
+            variable.assign(arrays[name])
+
+    def weights(self):
+        """The model's weights only: list of numpy arrays."""
+        return [variable.numpy() for variable in self.model.variables]
+
+    @contextlib.contextmanager
+    def _scope(self):
+        before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(self._precision)
+        try:
+            with self.strategy.scope():
+                yield
+        finally:
+            keras.config.set_dtype_policy(before)
+
+    def _variables(self):
+        named = {f"model/{i:04d}": v for i, v in enumerate(self.model.variables)}
+        named |= {f"optimizer/{i:04d}": v for i, v in enumerate(self.optimizer.variables)}
+        return named
+
+
+def padded_to_a_multiple(batch, divisor):
+    """Adds rows of weight 0 to a batch of arrays until it divides into equal parts."""
+    rows = len(batch["input_ids"])
+    missing = -rows % divisor
+    if not missing:
+        return batch
+    batch = {name: np.asarray(x) for name, x in batch.items()}
+    batch.setdefault("example_weights", np.ones(rows, np.float32))
+    padded = {name: np.concatenate([x, x[-1:].repeat(missing, 0)]) for name, x in batch.items()}
+    for name in ("example_weights", "masked_lm_weights"):
+        if name in padded:
+            padded[name][rows:] = 0
+    if "masked_lm_weights" in padded:
+        padded["input_mask"][rows:, 1:] = 0  # the next-token objective counts real tokens
+    return padded
+
+
+class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """`WarmupLinearDecay` whose numbers can change without compiling the step again."""
+
+    def __init__(self):
+        self.values = keras.Variable([0.0, 0.0, 1.0], trainable=False, dtype="float32")
+
+    def __call__(self, step):
+        values = ops.convert_to_tensor(self.values)
+        return WarmupLinearDecay(*ops.unstack(values, num=3))(step)
+
+    def get_config(self):
+        return {}

@@ -1,0 +1,17 @@
+"""Tests of the experiments on JAX; `make test-jax` runs them, in an environment without TensorFlow.
+
+A process has one backend, so they are collected with KERAS_BACKEND=jax only.
+"""
+
+import os
+import sys
+
+if os.environ.get("KERAS_BACKEND") == "jax":
+    sys.modules["tensorflow"] = None  # not to be used, even where it is installed
+    # Four devices, and little time spent on fast code: programs run for some steps only.
+    os.environ["XLA_FLAGS"] = (
+        "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0 "
+        "--xla_llvm_disable_expensive_passes=true"
+    )
+else:
+    collect_ignore_glob = ["test_*.py"]

@@ -1,0 +1,116 @@
+"""The training step on JAX: one program, micro-batches, devices, variables that are not reached."""
+
+import jax
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments.training import jax_distribution
+from experiments.training.jax_trainer import JaxTrainer
+from experiments.training.trainer_state import StepOptions
+from official_bert.errors import UserError
+from official_bert.pretraining import BertPretrainer
+
+QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def _batch(seed=0, rows=8, length=12, predictions=4):
+    draw = np.random.default_rng(seed)
+    vocab = tiny_runs.bert().vocab_size
+    return {
+        "input_ids": draw.integers(0, vocab, (rows, length)).astype(np.int32),
+        "input_mask": np.ones((rows, length), np.int32),
+        "segment_ids": np.zeros((rows, length), np.int32),
+        "masked_lm_positions": draw.integers(0, length, (rows, predictions)).astype(np.int32),
+        "masked_lm_ids": draw.integers(0, vocab, (rows, predictions)).astype(np.int32),
+        "masked_lm_weights": draw.integers(0, 2, (rows, predictions)).astype(np.float32),
+        "next_sentence_labels": draw.integers(0, 2, (rows, 1)).astype(np.int32),
+    }
+
+
+def _trainer(distribute="one_device", precision="float32", bert=None, **options):
+    devices = jax_distribution.get_strategy(distribute)
+    shape = tiny_runs.bert(**bert or {})
+    trainer = JaxTrainer(
+        lambda seed: BertPretrainer(shape, seed=seed),
+        devices,
+        StepOptions(train_metrics=True, **options),
+        precision,
+        seed=1,
+    )
+    trainer.set_schedule(1e-2, 2, 100)
+    return trainer
+
+
+def _train(trainer, calls, **options):
+    """(losses of the steps of several calls, one batch a step; final weights)."""
+    batches = iter([_batch(seed) for seed in range(sum(calls))])
+    losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
+    return np.concatenate(losses), trainer.weights()
+
+
+def test_calls_of_any_length_and_a_continued_run_take_the_same_steps_to_the_bit():
+    trainer = _trainer()
+    losses, weights = _train(trainer, [19])
+    assert losses[-1] < losses[0] and trainer.step == 19
+    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=seed), 1)
+    first, _ = _train(trainer, [3, 1, 2])
+    kept = trainer.arrays()
+    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=2), 7)  # something else
+    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=seed), 1)
+    trainer.load_arrays(kept)
+    batches = iter([_batch(seed) for seed in range(6, 19)])
+    rest = np.concatenate([trainer.train_from(batches, count)["loss"] for count in (4, 9)])
+    np.testing.assert_array_equal([*first, *rest], losses)
+    for ours, theirs in zip(trainer.weights(), weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert trainer.learning_rate(1) == pytest.approx(5e-3)
+    metrics = trainer.evaluate([_batch(0), _batch(1)])
+    assert metrics["masked_lm_loss"] > 0 and 0 <= metrics["next_sentence_accuracy"] <= 1
+
+
+def test_four_devices_draw_the_same_masks_and_take_the_same_steps():
+    assert len(jax.devices()) == 4
+    one, four = _trainer(), _trainer("mirrored")
+    assert four.strategy.num_replicas_in_sync == 4
+    losses, weights = _train(one, [5])
+    found, others = _train(four, [5])
+    np.testing.assert_allclose(found, losses, atol=1e-5)
+    for ours, theirs in zip(others, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    batch = {name: x[:6] for name, x in _batch().items()}
+    expected = one.predict(batch)
+    for name, values in four.predict(batch).items():
+        np.testing.assert_allclose(values, expected[name], atol=1e-4)
+        assert len(values) == 6
+
+
+def test_micro_batches_are_one_batch():
+    losses, weights = _train(_trainer(bert=QUIET), [4])
+    found, others = _train(_trainer(bert=QUIET, accumulation=4), [4])
+    np.testing.assert_allclose(found, losses, atol=1e-5)
+    for ours, theirs in zip(others, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_what_the_loss_does_not_reach_is_not_decayed():
+    trainer = _trainer(bert=QUIET, weight_decay=0.1)
+    before = [v.numpy() for v in trainer.model.trainable_variables]
+    _train(trainer, [2], without=("next_sentence_loss",))
+    for variable, old in zip(trainer.model.trainable_variables, before, strict=True):
+        left = "pooler" in variable.path or "next_sentence" in variable.path
+        assert (variable.numpy() == old).all() == left, variable.path
+
+
+def test_bfloat16_is_near_float32():
+    losses, _ = _train(_trainer(bert=QUIET), [3])
+    found, _ = _train(_trainer(bert=QUIET, precision="mixed_bfloat16"), [3])
+    np.testing.assert_allclose(found, losses, rtol=0.02)
+    assert (found != losses).any()
+
+
+def test_places_that_jax_has_not():
+    with pytest.raises(UserError, match="KERAS_BACKEND=tensorflow"):
+        jax_distribution.get_strategy("multi_worker")
+    with pytest.raises(UserError, match="found no TPU, JAX sees cpu"):
+        jax_distribution.get_strategy("tpu")
