@@ -197,20 +197,17 @@ def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float
 
 
 def _piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
-    from data_prep.records import explained, open_records, pretraining_dataset
+    from data_prep.records import numpy_batches, open_records
 
-    counts, opened = np.zeros(vocab_size), open_records(records)
-    dataset = pretraining_dataset(opened, 256, shuffle=False, drop_remainder=False)
-    with explained(opened):
-        for batch in dataset:
-            counts += _pieces_of(batch, vocab_size, every_token)
-            if counts.sum() >= limit:
-                break
+    counts = np.zeros(vocab_size)
+    for batch in numpy_batches(open_records(records), 256, shuffle=False, drop_remainder=False):
+        counts += _pieces_of(batch, vocab_size, every_token)
+        if counts.sum() >= limit:
+            break
     return counts
 
 
 def _pieces_of(batch: dict, vocab_size: int, every_token: bool) -> np.ndarray:
-    batch = {name: value.numpy() for name, value in batch.items()}
     real = batch["masked_lm_weights"] > 0
     predicted = batch["masked_lm_ids"][real]
     if every_token:
