@@ -75,6 +75,8 @@ class PretrainConfig:
     init_from: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
+    # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
+    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999

@@ -82,20 +82,22 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = activation(config)
         with keras.name_scope(self.name):
             self.transform = Dense(
-                config.hidden_size,
+                config.embedding_width,
                 kernel_initializer=initializer,
                 dtype=self.dtype_policy,
                 name="transform",
             )
             self.transform.build((None, None, config.hidden_size))
-            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
+            self.norm = LayerNorm(
+                config, config.embedding_width, dtype=self.dtype_policy, name="norm"
+            )
         self.bias = self.add_weight(
             name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
         )
         self.built = True
 
     def call(self, x, word_embeddings):
-        """[B, P, H] and the float32 [V, H] token table -> float32 logits [B, P, V].
+        """[B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
 
         The product, the largest of a step, has the compute dtype; the bias is added in float32.
         """
