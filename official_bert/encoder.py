@@ -139,8 +139,9 @@ class BertEncoder(keras.Model):
         """
         parts = list(self.parts.values())
         for index in parts_named(what, len(self.blocks)):
-            if index < len(parts):  # not a pooler that the model lacks
-                parts[index].trainable = False
+            if index == len(parts):
+                raise UserError("freeze: this encoder has no pooler")
+            parts[index].trainable = False
 
     def get_config(self):
         return {

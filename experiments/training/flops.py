@@ -56,6 +56,15 @@ def predicted_positions(written, length: int, masked: int) -> int:
     return masked if name == "masked_lm" else 0
 
 
+def _boundary_flops(bert, written, sequences: int, masked: int) -> float:
+    """One forward pass of SpanBERT's head: a wider dense layer, then a language-model head."""
+    name, options = parts(written)
+    if name != "span_boundary":
+        return 0.0
+    wide = 2 * bert.hidden_size * (2 * bert.hidden_size + options.get("position_size", 200))
+    return sequences * masked * wide + head_flops(bert, sequences * masked)
+
+
 def _generator_flops(bert, written, sequences: int, length: int, masked: int) -> float:
     """One forward pass of ELECTRA's generator and of the encoder's scores of all tokens."""
     name, options = parts(written)
@@ -75,7 +84,11 @@ def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked
       masked: masked positions a row of the records.
     """
     predictions = sum(predicted_positions(written, length, masked) for written in objectives)
-    beside = sum(_generator_flops(bert, o, sequences, length, masked) for o in objectives)
+    beside = sum(
+        _generator_flops(bert, written, sequences, length, masked)
+        + _boundary_flops(bert, written, sequences, masked)
+        for written in objectives
+    )
     return training_flops(bert, sequences, length, predictions) + 3 * beside
 
 

@@ -15,6 +15,7 @@ _OBJECTIVES = {
     "next_token": ("next_token", "NextToken"),
     "next_sentence": ("sentence_pair", "NextSentence"),
     "sentence_order": ("sentence_pair", "SentenceOrder"),
+    "span_boundary": ("span_boundary", "SpanBoundary"),
     "replaced_token": ("replaced_token", "ReplacedToken"),
 }
 Written = str | dict[str, Any]

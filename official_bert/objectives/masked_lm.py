@@ -39,6 +39,9 @@ class MaskedLM(Objective):
         # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
         add_head(model, initializer)
 
+    def output_bias(self, model):
+        return model.masked_lm.bias
+
     def call(self, model, batch, encoded):
         """Ids and weights say what the logits are to be compared with.
 

@@ -54,6 +54,9 @@ class ReplacedToken(Objective):
             config, initializer, dtype=policy, name="replaced_token"
         )
 
+    def output_bias(self, model):
+        return model.generator.head.bias
+
     def corrupt(self, model, batch, seed):
         """The text with the generator's choices in the place of the masks."""
         embeddings, positions = model.encoder.embeddings, batch["masked_lm_positions"]

@@ -6,7 +6,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import erf, log_softmax
 
 from official_bert import BertPretrainer, UserError
 from official_bert.checkpoints import model_folder
@@ -14,6 +14,7 @@ from official_bert.objectives import objective, of_bert
 from official_bert.objectives.next_token import NextToken
 from official_bert.objectives.replaced_token import draw
 from official_bert.objectives.sentence_pair import NextSentence, swap_segments
+from official_bert.objectives.span_boundary import SpanBoundary, span_ends
 from official_bert.randomness import make_seed
 
 
@@ -145,3 +146,40 @@ def test_draws_follow_the_probabilities():
     drawn = draw(np.tile(logits, (20_000, 1)), make_seed(3, 0))
     shares = np.bincount(keras.ops.convert_to_numpy(drawn), minlength=3) / 20_000
     np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.015)  # 4 standard errors
+
+
+def test_ends_of_spans_by_hand():
+    positions = np.array([[2, 3, 4, 7, 9, 10], [1, 5, 6, 0, 0, 0]], "int32")
+    first, last = (keras.ops.convert_to_numpy(x) for x in span_ends(positions))
+    assert first.tolist() == [[2, 2, 2, 7, 9, 9], [1, 5, 5, 0, 0, 0]]
+    assert last.tolist() == [[4, 4, 4, 7, 10, 10], [1, 6, 6, 0, 0, 0]]
+
+
+def test_span_boundary_by_hand(config, pretraining_batch):
+    """A span of two tokens: both are predicted from the tokens outside it and their places."""
+    model = BertPretrainer(config, ["masked_lm", SpanBoundary(position_size=6, most=4)], seed=0)
+    batch = {**pretraining_batch, "masked_lm_positions": np.tile([[3, 4, 6, 0]], (8, 1))}
+    batch["masked_lm_positions"] = batch["masked_lm_positions"].astype("int32")
+    outputs = {name: keras.ops.convert_to_numpy(x) for name, x in model(batch).items()}
+    sequence = keras.ops.convert_to_numpy(model.encoder(batch)["sequence_output"])
+
+    def layer(x, dense, norm):
+        x = x @ dense.kernel.numpy() + dense.bias.numpy()
+        x = x * (1 + erf(x / np.sqrt(2))) / 2
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-12)
+        return x * norm.gamma.numpy() + norm.beta.numpy()
+
+    head, scores = model.span_boundary, model.span_boundary.scores
+    table = model.encoder.embeddings.word_embeddings.numpy()
+    places = head.position_embeddings.numpy()
+    for slot, (left, right, place) in enumerate([(2, 5, 0), (2, 5, 1), (5, 7, 0)]):
+        where = np.tile(places[place], (8, 1))
+        x = np.concatenate([sequence[:, left], sequence[:, right], where], axis=-1)
+        x = layer(layer(x, head.dense, head.norm), scores.transform, scores.norm)
+        expected = x @ table.T + scores.bias.numpy()
+        np.testing.assert_allclose(outputs["span_boundary_logits"][:, slot], expected, atol=1e-5)
+    log = log_softmax(outputs["span_boundary_logits"].astype("float64"), -1)
+    picked = np.take_along_axis(log, batch["masked_lm_ids"][..., None], -1)[..., 0]
+    total, weight = model.loss_terms(batch, outputs)["span_boundary_loss"]
+    assert float(weight) == 24
+    np.testing.assert_allclose(float(total), -picked[:, :3].sum(), rtol=1e-5)
