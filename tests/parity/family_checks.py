@@ -101,6 +101,7 @@ def _masked_lm(ours, batch, theirs):
 
 def _albert(ours, batch, theirs):
     assert [one.name for one in ours.model.objectives] == ["masked_lm", "sentence_order"]
+    batch = {name: keras.ops.convert_to_tensor(x) for name, x in batch.items()}
     encoded = ours.encoder(batch)
     pooled = encoded["pooled_output"]
     language_model = ours.model.objectives[0].call(ours.model, batch, encoded)
@@ -124,5 +125,5 @@ def _classifier(ours, batch, theirs):
 def _at_masks(logits, batch):
     import torch
 
-    places = torch.from_numpy(batch["masked_lm_positions"]).long()[..., None]
+    places = torch.from_numpy(_numpy(batch["masked_lm_positions"])).long()[..., None]
     return logits.gather(1, places.expand(-1, -1, logits.shape[-1]))
