@@ -10,7 +10,7 @@ import types
 import pytest
 
 from experiments.training import config as configs
-from experiments.training import config_help, flops
+from experiments.training import config_files, config_help, flops
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, load_config, override
 from experiments.training.run_folder import RunFolder
 from official_bert.config import BertConfig
@@ -231,7 +231,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
             text=True,
             timeout=60,
             cwd=tmp_path,
-            env={"PYTHONPATH": str(configs.CONFIGS.parents[1]), "PATH": "/usr/bin"},
+            env={"PYTHONPATH": str(config_files.CONFIGS.parents[1]), "PATH": "/usr/bin"},
         )
         imported = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
         messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
