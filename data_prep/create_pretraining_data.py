@@ -28,7 +28,7 @@ from data_prep.jobs.output_folder import claim_folder, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
-from data_prep.pretraining.masking import MaskingRates
+from data_prep.pretraining.masking import SPANS, MaskingRates
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -40,6 +40,7 @@ _LATER = (
     "invalid_utf8",
     "language_exponent",
     "segmented",
+    "spans",
 )
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
 
@@ -71,6 +72,8 @@ class RecordOptions:
         large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
       segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
         such words (`pretraining.segmented`). Not with dynamic_masking.
+      spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
+        Not with dynamic_masking.
     """
 
     max_seq_length: int = 128
@@ -94,6 +97,7 @@ class RecordOptions:
     invalid_utf8: str = "error"
     language_exponent: float = 1.0
     segmented: bool = False
+    spans: str = ""
 
     def __post_init__(self):
         for name, low, high in (
@@ -117,6 +121,11 @@ class RecordOptions:
             )
         if self.segmented and self.dynamic_masking:
             raise UserError("segmented and dynamic_masking: rows do not keep the segmenter's words")
+        if self.spans not in ("", *SPANS) or (self.spans and self.dynamic_masking):
+            raise UserError(
+                f"spans={self.spans!r}: must be '', {' or '.join(map(repr, SPANS))}, and '' with "
+                "dynamic_masking"
+            )
         languages.check(self.language_exponent)
         MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
 
@@ -316,6 +325,7 @@ def _define_flags():
         "held_out": "Share of documents whose records go to OUTPUT/heldout.",
         "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
         "segmented": "Blanks between ideographs are a segmenter's: whole-word masks follow them.",
+        "spans": "Mask runs of whole words: '', geometric (SpanBERT) or ngrams (ALBERT).",
         "language_exponent": "Below 1, small languages (folders) count for more.",
     }
     define = {

@@ -1,8 +1,8 @@
 """The shape of a BERT model: `BertConfig` and the sizes that have a name.
 
-Field names are those of Google's `bert_config.json`, so its files are read unchanged; three fields
-are added, each with the original's value as default: `attention_direction`, `gelu_form` and
-`layer_norm_eps`.
+Field names are those of Google's `bert_config.json`, so its files are read unchanged. Fields are
+added, each with the original's value as default: `attention_direction`, `gelu_form` and
+`layer_norm_eps`, and those by which BERT's successors differ from it (docs/family.md).
 """
 
 import dataclasses
@@ -19,6 +19,10 @@ from official_bert.json_files import read_json
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right")
 GELU_FORMS = ("erf", "tanh")
+POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
+# For fields that came with the successors: they are not written where they have their defaults, so
+# that configurations of the time before are found again.
+_LATER = {"later": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +39,21 @@ class BertConfig:
       hidden_dropout_prob: dropout of the embeddings and of each sub-layer's output.
       attention_probs_dropout_prob: dropout of the attention probabilities.
       max_position_embeddings: longest sequence, in tokens.
-      type_vocab_size: segments (sentence A, sentence B).
+      type_vocab_size: segments (sentence A, sentence B); with 1 all tokens have the one row
+        (RoBERTa), with 0 there is no table (DistilBERT).
       initializer_range: standard deviation of the truncated normal initial weights.
       attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1,
         where a token attends to itself and to tokens on its left only.
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
+      embedding_size: width of the embedding tables, of their normalisation and of the
+        language-model head, with a dense layer to `hidden_size` (ALBERT, ELECTRA); 0: as wide as
+        the blocks, without that layer.
+      num_hidden_groups: blocks with weights of their own, each used for as many layers in a row
+        (ALBERT: 1); 0: every layer is one. Divides `num_hidden_layers`.
+      pooler_activation: of the pooler's dense layer; "none": there is no such layer, the pooled
+        output is the summary token's vector (ELECTRA, DistilBERT).
 
     Raises:
       UserError: a field has an impossible value; the message names the field.
@@ -61,6 +73,9 @@ class BertConfig:
     attention_direction: str = "bidirectional"
     gelu_form: str = "erf"
     layer_norm_eps: float = 1e-12
+    embedding_size: int = dataclasses.field(default=0, metadata=_LATER)
+    num_hidden_groups: int = dataclasses.field(default=0, metadata=_LATER)
+    pooler_activation: str = dataclasses.field(default="tanh", metadata=_LATER)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -72,12 +87,19 @@ class BertConfig:
             "num_attention_heads",
             "intermediate_size",
             "max_position_embeddings",
-            "type_vocab_size",
             "initializer_range",
             "layer_norm_eps",
         ):
             if getattr(self, name) <= 0:
                 raise UserError(f"BertConfig.{name} must be positive, not {getattr(self, name)}")
+        for name in ("type_vocab_size", "embedding_size", "num_hidden_groups"):
+            if getattr(self, name) < 0:
+                raise UserError(f"BertConfig.{name} must not be negative: {getattr(self, name)}")
+        if self.num_hidden_layers % self.num_blocks:
+            raise UserError(
+                f"BertConfig.num_hidden_groups ({self.num_hidden_groups}) must divide "
+                f"num_hidden_layers ({self.num_hidden_layers})"
+            )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"BertConfig.{name} must be in [0, 1), not {getattr(self, name)}")
@@ -89,6 +111,40 @@ class BertConfig:
         _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_choice("attention_direction", self.attention_direction, ATTENTION_DIRECTIONS)
         _check_choice("gelu_form", self.gelu_form, GELU_FORMS)
+        _check_choice("pooler_activation", self.pooler_activation, POOLER_ACTIVATIONS)
+
+    def narrower(self, share: float) -> "BertConfig":
+        """A model that is as deep, but `share` as wide, on embedding tables of the same width."""
+        heads = max(1, round(share * self.num_attention_heads))
+        width = self.hidden_size // self.num_attention_heads * heads
+        return dataclasses.replace(
+            self,
+            hidden_size=width,
+            num_attention_heads=heads,
+            intermediate_size=max(1, round(self.intermediate_size * width / self.hidden_size)),
+            embedding_size=self.embedding_width,
+        )
+
+    def check_is_bert(self, target: str) -> None:
+        """Raises UserError where the encoder is a successor's, which no export writes."""
+        later = [field for field in dataclasses.fields(self) if field.metadata.get("later")]
+        names = [f.name for f in later if getattr(self, f.name) != f.default]
+        names += [] if self.type_vocab_size else ["type_vocab_size"]
+        if names:
+            raise UserError(
+                f"the encoder differs from BERT's in {', '.join(names)}: {target}'s format of BERT "
+                "has no place for it; a model folder has"
+            )
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the embedding tables."""
+        return self.embedding_size or self.hidden_size
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks with weights of their own."""
+        return self.num_hidden_groups or self.num_hidden_layers
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
@@ -120,7 +176,13 @@ class BertConfig:
         return cls.from_dict(read_json(path), source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        """All fields, those of the successors only where they have not the original's value."""
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            field.name: value
+            for field, value in values.items()
+            if not (field.metadata.get("later") and value == field.default)
+        }
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes a `bert_config.json` that `from_json_file` reads back equal."""
@@ -188,7 +250,7 @@ _IGNORED_FIELDS = frozenset(
 )
 
 
-def parts_named(what: str, num_hidden_layers: int) -> list[int]:
+def parts_named(what: str, num_blocks: int) -> list[int]:
     """Which parts of an encoder "embeddings,blocks:0-5" means, in the order of its `parts`: 0 the
     embeddings, then the blocks, then the pooler.
 
@@ -199,15 +261,15 @@ def parts_named(what: str, num_hidden_layers: int) -> list[int]:
     for name in (part.strip() for part in what.split(",")):
         blocks = re.fullmatch(r"blocks(?::(\d+)(?:-(\d+))?)?", name)
         first = int(blocks[1] or 0) if blocks else 0
-        last = int(blocks[2] or blocks[1] or num_hidden_layers - 1) if blocks else -1
+        last = int(blocks[2] or blocks[1] or num_blocks - 1) if blocks else -1
         if name in ("embeddings", "pooler"):
-            found.append(0 if name == "embeddings" else num_hidden_layers + 1)
-        elif blocks and first <= last < num_hidden_layers:
+            found.append(0 if name == "embeddings" else num_blocks + 1)
+        elif blocks and first <= last < num_blocks:
             found += range(first + 1, last + 2)
         else:
             raise UserError(
                 f"freeze: {name!r} is no part; parts are embeddings, "
-                f"blocks:0-{num_hidden_layers - 1} (or fewer), pooler"
+                f"blocks:0-{num_blocks - 1} (or fewer), pooler"
             )
     return found
 

@@ -43,16 +43,18 @@ class BertEncoder(keras.Model):
             self.embeddings = Embeddings(config, initializer, dtype=policy, name="embeddings")
             self.blocks = [
                 TransformerBlock(config, initializer, dtype=policy, name=f"layer_{i}")
-                for i in range(config.num_hidden_layers)
+                for i in range(config.num_blocks)
             ]
-            self.pooler = keras.layers.Dense(
-                config.hidden_size,
-                activation="tanh",
-                kernel_initializer=initializer,
-                dtype=policy,
-                name="pooler",
-            )
-            self.pooler.build((None, config.hidden_size))
+            self.pooler = None
+            if config.pooler_activation != "none":
+                self.pooler = keras.layers.Dense(
+                    config.hidden_size,
+                    activation=config.pooler_activation,
+                    kernel_initializer=initializer,
+                    dtype=policy,
+                    name="pooler",
+                )
+                self.pooler.build((None, config.hidden_size))
         self.built = True
 
     def call(self, inputs, training=False, seed=None, return_attention=False):
@@ -89,8 +91,9 @@ class BertEncoder(keras.Model):
         x = self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0))
         bias = attention_bias(input_mask, self.config.attention_direction, x.dtype)
         hidden_states, attention = [x], []
-        for i, block in enumerate(self.blocks):
-            # Three numbers a block: its attention, and its two sub-layer outputs.
+        for i in range(self.config.num_hidden_layers):
+            block = self.block_of(i)
+            # Three numbers a layer: its attention, and its two sub-layer outputs.
             run = functools.partial(block, attention_bias=bias, seed=fold_in(seed, 1 + 3 * i))
             if return_attention:
                 x, probabilities = run(x, return_attention=True)
@@ -98,9 +101,14 @@ class BertEncoder(keras.Model):
             else:
                 x = keras.remat(run)(x) if self.remat and training else run(x)
             hidden_states.append(x)
-        pooled = self.pooler(self.summary_token(x, input_mask))
+        pooled = self.summary_token(x, input_mask)
+        pooled = self.pooler(pooled) if self.pooler else pooled
         outputs = {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}
         return {**outputs, "attention_probabilities": attention} if return_attention else outputs
+
+    def block_of(self, layer: int) -> TransformerBlock:
+        """The block that is used as a layer, counted from 0."""
+        return self.blocks[layer * len(self.blocks) // self.config.num_hidden_layers]
 
     def summary_token(self, sequence, input_mask):
         """The token whose vector stands for the whole input: [B, L, H] -> [B, H].
@@ -116,7 +124,8 @@ class BertEncoder(keras.Model):
     @property
     def parts(self) -> dict[str, keras.layers.Layer]:
         """The layers that can be frozen one by one: embeddings, layer_0, ..., pooler."""
-        return {part.name: part for part in (self.embeddings, *self.blocks, self.pooler)}
+        pooler = [self.pooler] if self.pooler else []
+        return {part.name: part for part in (self.embeddings, *self.blocks, *pooler)}
 
     def freeze(self, what: str) -> None:
         """Excludes parts from training; a `.keras` file keeps that.
@@ -130,6 +139,8 @@ class BertEncoder(keras.Model):
         """
         parts = list(self.parts.values())
         for index in parts_named(what, len(self.blocks)):
+            if index == len(parts):
+                raise UserError("freeze: this encoder has no pooler")
             parts[index].trainable = False
 
     def get_config(self):

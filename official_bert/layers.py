@@ -18,13 +18,16 @@ MASKED_SCORE = -10000.0
 
 
 class Embeddings(keras.layers.Layer):
-    """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2)."""
+    """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2).
+
+    Then a dense layer to the width of the blocks, where the tables have another (`embedding_size`).
+    """
 
     def __init__(self, config: BertConfig, initializer, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
         self.type_vocab_size = config.type_vocab_size
-        width = config.hidden_size
+        width = config.embedding_width
 
         def table(name, rows):
             # Rows are looked up in float32 and cast afterwards: casting whole tables would cost
@@ -34,19 +37,35 @@ class Embeddings(keras.layers.Layer):
             )
 
         self.word_embeddings = table("word_embeddings", config.vocab_size)
-        self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
+        self.token_type_embeddings = None
+        if config.type_vocab_size:
+            self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
-            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
+            self.norm = LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
+            self.projection = None
+            if config.embedding_size:
+                self.projection = _dense(
+                    width, config.hidden_size, initializer, self.dtype_policy, "projection"
+                )
         self.built = True
 
     def call(self, input_ids, segment_ids, seed=None):
         """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference."""
+        x = self.of_tables(input_ids, segment_ids, seed)
+        return self.projection(x) if self.projection else x
+
+    def of_tables(self, input_ids, segment_ids, seed=None):
+        """As `call`, but [B, L, E]: before the dense layer to the width of the blocks."""
         length = ops.shape(input_ids)[1]
         x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
-        # A matrix product, since the gradient of a lookup in a table of two rows is slow.
-        segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
-        x = x + ops.matmul(segments, self.token_type_embeddings)
+        if self.type_vocab_size == 1:
+            # Whatever the ids say: the one-hot vector of segment 1 would be zero, and drop the row.
+            x = x + self.token_type_embeddings[0]
+        elif self.type_vocab_size:
+            # A matrix product, since the gradient of a lookup in a table of two rows is slow.
+            segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
+            x = x + ops.matmul(segments, self.token_type_embeddings)
         x = x + self.position_embeddings[:length]
         return dropout(self.norm(ops.cast(x, self.compute_dtype)), self.dropout_rate, seed)
 
@@ -137,10 +156,10 @@ class Dense(keras.layers.Dense):
 class LayerNorm(keras.layers.Layer):
     """Layer normalisation over the last axis, in float32 whatever the compute dtype."""
 
-    def __init__(self, config: BertConfig, **kwargs):
+    def __init__(self, config: BertConfig, width: int | None = None, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = config.layer_norm_eps
-        shape = (config.hidden_size,)
+        shape = (width or config.hidden_size,)
         self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones", autocast=False)
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros", autocast=False)
         self.built = True

@@ -72,6 +72,7 @@ class BertAdamW(keras.optimizers.Optimizer):
       weight_decay: applied to all weights but those named in `NOT_DECAYED`.
       beta_1, beta_2, epsilon: of Adam.
       clip_norm: largest global norm of the gradient; None for no clipping.
+      bias_correction: divide m by 1 - beta_1^t and v by 1 - beta_2^t, as Adam does (RoBERTa).
       layer_decay: the rate of each block is so many times that of the block above it, as ELECTRA
         fine-tunes; what is above the blocks has the full rate, the embeddings the lowest.
     """
@@ -85,6 +86,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         epsilon=1e-6,
         clip_norm=1.0,
         layer_decay=1.0,
+        bias_correction=False,
         name="bert_adamw",
         **kwargs,
     ):
@@ -96,6 +98,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.clip_norm = clip_norm
         self.layer_decay = layer_decay
+        self.bias_correction = bias_correction
 
     def build(self, variables):
         if self.built:
@@ -128,6 +131,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         if keras.backend.backend() == "tensorflow":
             from official_bert.tensorflow_kernels import adamw
 
+            first, second = (1.0, 1.0) if not self.bias_correction else self._corrections(variable)
             adamw(
                 variable,
                 m,
@@ -138,13 +142,21 @@ class BertAdamW(keras.optimizers.Optimizer):
                 self.beta_1,
                 self.beta_2,
                 self.epsilon,
+                first,
+                second,
             )
             return
         gradient = ops.cast(gradient, variable.dtype)
         self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
         self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
-        update = m / (ops.sqrt(v) + self.epsilon) + decay * variable
+        first, second = (1.0, 1.0) if not self.bias_correction else self._corrections(variable)
+        update = (m / first) / (ops.sqrt(v / second) + self.epsilon) + decay * variable
         self.assign_sub(variable, learning_rate * update)
+
+    def _corrections(self, variable):
+        """What the two moments are divided by in this step, scalars of the variable's dtype."""
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        return tuple(1 - ops.power(beta, step) for beta in (self.beta_1, self.beta_2))
 
     def apply_reduced(self, gradients, variables):
         """One step with gradients that are already summed over replicas and micro-batches.
@@ -179,6 +191,7 @@ class BertAdamW(keras.optimizers.Optimizer):
             "epsilon": self.epsilon,
             "clip_norm": self.clip_norm,
             "layer_decay": self.layer_decay,
+            "bias_correction": self.bias_correction,
         }
 
     def _slot(self, variable, name):
@@ -202,13 +215,12 @@ class BertLamb(BertAdamW):
         index = self._get_variable_index(variable)
         m, v = self.first_moments[index], self.second_moments[index]
         gradient = ops.cast(gradient, variable.dtype)
-        step = ops.cast(self.iterations + 1, variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype) * self.rate_factors[index]
         self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
         self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
-        first = m / (1 - ops.power(self.beta_1, step))
-        second = v / (1 - ops.power(self.beta_2, step))
-        update = first / (ops.sqrt(second) + self.epsilon) + self.decays[index] * variable
+        first, second = self._corrections(variable)
+        update = (m / first) / (ops.sqrt(v / second) + self.epsilon)
+        update = update + self.decays[index] * variable
         if variable.name not in NOT_DECAYED:
             norms = ops.norm(ops.ravel(variable)), ops.norm(ops.ravel(update))
             both = ops.logical_and(norms[0] > 0, norms[1] > 0)

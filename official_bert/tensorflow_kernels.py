@@ -115,12 +115,17 @@ def layer_norm(x, gamma, beta, epsilon: float):
     return normalise(x, tf.convert_to_tensor(gamma), tf.convert_to_tensor(beta))
 
 
-def adamw(variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilon) -> None:
-    """AdamW without bias correction, in place, by TensorFlow's fused Adam kernel.
+def adamw(
+    variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilon, first=1.0, second=1.0
+) -> None:
+    """AdamW in place, by TensorFlow's fused Adam kernel.
 
     The kernel scales the learning rate by sqrt(1 - beta_2^t) / (1 - beta_1^t); zeros for both
     powers make that 1. Decay comes first: both parts of the update read the old weight, and
     (w - lr d w) - lr u = w - lr (u + d w).
+
+    With corrections, (m / first) / (sqrt(v / second) + epsilon) is
+    sqrt(second) / first * m / (sqrt(v) + epsilon sqrt(second)).
 
     The kernel computes 1 - beta in float32, where 1 - 0.999 is 5e-5 too large. Both moments
     come out larger by known constants, which the learning rate and epsilon make up for; the stored
@@ -131,6 +136,7 @@ def adamw(variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilo
       gradient: tensor or tf.IndexedSlices.
       learning_rate: scalar tensor of the variable's dtype.
       decay, beta_1, beta_2, epsilon: floats.
+      first, second: what the moments are divided by, scalar tensors; 1.0 for no bias correction.
     """
     variable, m, v = (x.value if isinstance(x, keras.Variable) else x for x in (variable, m, v))
     dtype = variable.dtype
@@ -143,15 +149,16 @@ def adamw(variable, m, v, gradient, learning_rate, decay, beta_1, beta_2, epsilo
     m_factor = float(1 - np.float32(beta_1)) / (1 - beta_1)
     v_factor = float(1 - np.float32(beta_2)) / (1 - beta_2)
     zero = tf.zeros([], dtype)
+    root = second**0.5
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
         m=m.handle,
         v=v.handle,
         beta1_power=zero,
         beta2_power=zero,
-        lr=learning_rate * tf.cast(v_factor**0.5 / m_factor, dtype),
+        lr=learning_rate * tf.cast(v_factor**0.5 / m_factor * root / first, dtype),
         beta1=tf.cast(beta_1, dtype),
         beta2=tf.cast(beta_2, dtype),
-        epsilon=tf.cast(epsilon * v_factor**0.5, dtype),
+        epsilon=tf.cast(epsilon * v_factor**0.5 * root, dtype),
         grad=gradient,
     )

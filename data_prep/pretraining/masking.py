@@ -7,6 +7,8 @@ the cases, a random token of the whole vocabulary in 10%, and stays in 10%.
 With whole-word masking the choice is between words (a piece and the "##" pieces that continue it,
 within one segment), taken in random order; a word that would overflow the number of predictions is
 skipped. `data_prep.pretraining.dynamic_masking` is the same inside a tf.data pipeline.
+
+With spans (`SPANS`) it is between runs of several words, as SpanBERT and ALBERT choose them.
 """
 
 from dataclasses import dataclass
@@ -42,6 +44,32 @@ class MaskingRates:
             raise UserError(
                 f"mask, same and random rates must be shares that sum to 1, got {rates}"
             )
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Runs of words that are chosen together.
+
+    Attributes:
+      lengths: the probabilities of 1, 2, ... words.
+      one_fate: whether all tokens of a run become [MASK], random or stay together.
+    """
+
+    lengths: tuple[float, ...]
+    one_fate: bool
+
+
+def _shares(weights) -> tuple[float, ...]:
+    weights = tuple(weights)
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+SPANS = {
+    # SpanBERT (Joshi et al. 2020, section 3.1): geometric with p = 0.2, cut at 10; 3.8 on average.
+    "geometric": Spans(_shares(0.2 * 0.8 ** (n - 1) for n in range(1, 11)), one_fate=True),
+    # ALBERT (Lan et al. 2020, section 4.1): proportional to 1 / n up to 3 words.
+    "ngrams": Spans(_shares(1 / n for n in range(1, 4)), one_fate=False),
+}
 
 
 @dataclass
@@ -82,6 +110,7 @@ def mask_rows(
     max_predictions: int,
     rates: MaskingRates = MaskingRates(),
     continues: np.ndarray | None = None,
+    spans: Spans | None = None,
 ) -> MaskedRows:
     """Chooses positions in every row and corrupts them.
 
@@ -92,6 +121,7 @@ def mask_rows(
       stream: where the random numbers come from.
       continues: bool [rows, length], true where a token continues the word of the token before it;
         given for whole-word masking.
+      spans: how long runs of words are chosen; needs `continues`. None: single words.
 
     Returns:
       The rows, of the dtype of `input_ids`.
@@ -102,8 +132,14 @@ def mask_rows(
     keys = stream.raw((rows * length + 1) // 2).view(np.uint32)[: rows * length]
     keys = (keys & ~_LOW).reshape(rows, length)
     keys |= np.arange(length, dtype=np.uint32)
+    heads = None
     if continues is None:
         chosen, counts = _choose_pieces(keys, candidates, wanted, slots)
+    elif spans:
+        draws = stream.raw(rows * length).reshape(rows, length) / 2.0**64
+        words = 1 + np.searchsorted(np.cumsum(spans.lengths)[:-1], draws, side="right")
+        inside = candidates & continues
+        chosen, counts, heads = _choose_spans(keys, words, candidates, inside, wanted, slots)
     else:
         chosen, counts = _choose_words(keys, candidates, candidates & continues, wanted, slots)
     used = np.arange(slots) < counts[:, None]
@@ -114,6 +150,10 @@ def mask_rows(
     # 32 bits decide what happens to a token, 32 bits which random token it may become.
     raw = stream.raw(rows * slots).reshape(rows, slots)
     fate = raw >> np.uint64(32)
+    if spans and spans.one_fate:
+        # That of the first token of the span, the last one that begins at or before each slot.
+        begins = np.where(heads == take, np.arange(slots), 0)
+        fate = np.take_along_axis(fate, np.maximum.accumulate(begins, axis=1), axis=1)
     random_ids = ((raw & np.uint64(2**32 - 1)) * np.uint64(vocab_size)) >> np.uint64(32)
     mask_below, same_below = (round(share * 2**32) for share in (rates.mask, 1 - rates.random))
     becomes = np.where(fate < mask_below, np.array(mask_id, input_ids.dtype), originals)
@@ -174,6 +214,56 @@ def _choose_words(keys, candidates, continues, wanted, slots):
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     positions[row, rank] = position
     return positions, counts
+
+
+def _choose_spans(keys, words, candidates, continues, wanted, slots):
+    """Runs of whole words, from first words in random order, until the row has its predictions.
+
+    A run ends early where its segment ends, where a chosen run begins, and where one more word
+    would be too many; a first word that is chosen already or too long alone is skipped.
+
+    Args:
+      words: int [rows, length], the words of a run that begins at each position.
+
+    Returns positions and counts as `_choose_pieces`, and int64 [rows, slots], the position where
+    the run of each begins.
+    """
+    rows, length = keys.shape
+    at = np.arange(length)
+    starts = candidates & ~continues
+    # Where the word that begins at a position ends: the next position that does not continue it.
+    ends = np.where(continues, length, at)
+    ends = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+    after = np.concatenate([ends[:, 1:], np.full((rows, 1), length)], axis=1)
+
+    order = np.sort(np.where(starts, keys, _NEVER), axis=1)
+    count = np.count_nonzero(starts, axis=1)
+    run = np.full((rows, length), -1)  # where the run that holds a position begins
+    room = wanted.copy()
+    active = np.arange(rows)
+    for step in range(int(count.max(initial=0))):
+        active = active[(room[active] > 0) & (count[active] > step)]
+        if not len(active):
+            break
+        first = (order[active, step] & _LOW).astype(np.int64)
+        end = first.copy()
+        going = np.ones(len(active), bool)
+        for taken in range(int(words.max())):
+            place = np.minimum(end, length - 1)
+            more = after[active, place]
+            going &= (taken < words[active, first]) & (end < length) & starts[active, place]
+            going &= (run[active, place] < 0) & (more - first <= room[active])
+            end = np.where(going, more, end)
+        inside = (at >= first[:, None]) & (at < end[:, None])
+        run[active] = np.where(inside, first[:, None], run[active])
+        room[active] -= end - first
+
+    counts = np.count_nonzero(run >= 0, axis=1)
+    row, position = np.nonzero(run >= 0)
+    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions, heads = np.full((2, rows, slots), int(_LOW), np.int64)
+    positions[row, rank], heads[row, rank] = position, run[row, position]
+    return positions, counts, heads
 
 
 def _widen(array, width):

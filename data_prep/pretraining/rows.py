@@ -12,7 +12,7 @@ import numpy as np
 
 from data_prep.jobs import storage
 from data_prep.pretraining import random_streams
-from data_prep.pretraining.masking import MaskingRates, mask_rows
+from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
 from data_prep.pretraining.next_sentence import SegmentPairs, segment_pairs
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.pretraining.token_store import TokenStore, token_dtype
@@ -160,7 +160,9 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     ids[row, last] = vocabulary.sep
     np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
-    continues = vocabulary.continues[ids] if options["do_whole_word_mask"] else None
+    spans = SPANS.get(options.get("spans"))
+    whole_words = options["do_whole_word_mask"] or spans
+    continues = vocabulary.continues[ids] if whole_words else None
     if options.get("segmented"):
         ids %= vocabulary.size
     rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
@@ -187,6 +189,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
         max_predictions=options["max_predictions_per_seq"],
         rates=MaskingRates(options["mask_rate"], options["same_rate"], options["random_rate"]),
         continues=continues,
+        spans=spans,
     )
     rows["input_ids"] = masked.input_ids
     rows["positions"], rows["ids"] = masked.positions, masked.ids

@@ -71,6 +71,7 @@ class Records:
     same_rate: float = 0.1
     random_rate: float = 0.1
     random_seed: int = 12345
+    spans: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -140,7 +140,11 @@ class _Planner:
             )
             self.vocab = f"@{name}//vocab.txt"
         for records in self.ablation.records:
-            options = {k: v for k, v in dataclasses.asdict(records).items() if k != "name"} | {
+            options = dataclasses.asdict(records)
+            del options["name"]
+            if not options["spans"]:  # so that records of the time before are found again
+                del options["spans"]
+            options |= {
                 "do_lower_case": corpus.do_lower_case,
                 "held_out": corpus.held_out,
             }

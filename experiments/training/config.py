@@ -8,22 +8,15 @@ Unknown fields are errors that list the valid ones.
 """
 
 import dataclasses
-import hashlib
-import importlib.util
-import inspect
 import json
-import pathlib
 import sys
 
-from experiments.training import config_help
+from experiments.training import config_files, config_help
 from experiments.training.overrides import override, replace_field
 from official_bert import objectives
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
-CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
-# Configurations that share a file there: each is a function of its name.
-SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 PRECISION = ("float32", "mixed_bfloat16")
 
@@ -75,6 +68,8 @@ class PretrainConfig:
     init_from: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
+    # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
+    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999
@@ -213,8 +208,8 @@ def load_config(source, overrides=()):
     Returns: the dataclass that the file's `get_config(scale)` returns.
     Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
     """
-    path, function, scale = _split_source(source)
-    config = _get_config(_import_file(path), path, function, scale)
+    path, function, scale = config_files.split_source(source)
+    config = config_files.made_by(config_files.import_file(path), path, function, scale)
     return override(config, overrides)
 
 
@@ -327,60 +322,14 @@ def config_from_flags():
     from absl import flags
 
     if not flags.FLAGS.config:
-        raise UserError(f"--config is missing; choose a file, for example one of {_known()}")
+        known = config_files.known()
+        raise UserError(f"--config is missing; choose a file, for example one of {known}")
     overrides = {
         name.removeprefix("config."): flags.FLAGS[name].value
         for name in flags.FLAGS
         if name.startswith("config.") and flags.FLAGS[name].value is not None
     }
     return load_config(flags.FLAGS.config, overrides)
-
-
-def _known():
-    others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
-    files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
-    return ", ".join(sorted([*files, *SHARED_FILES]))
-
-
-def _split_source(source):
-    """(file, name of its function, scale) of a --config."""
-    path, colon, scale = source.rpartition(":")
-    if not colon or path.endswith((".py:", "")) and not path:
-        path, scale = source, ""
-    for candidate in (pathlib.Path(path), CONFIGS.parent.parent / path, CONFIGS / f"{path}.py"):
-        candidate = candidate.resolve()
-        if candidate.is_file():
-            return candidate, "get_config", scale
-        if candidate.parent == CONFIGS.resolve() and candidate.stem in SHARED_FILES:
-            return candidate.with_name(SHARED_FILES[candidate.stem]), candidate.stem, scale
-    raise UserError(
-        f"--config={source}: no such file {path}; files in experiments/configs: {_known()}"
-    )
-
-
-def _import_file(path):
-    name = "bert_config_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8]
-    if path.parent == CONFIGS.resolve():
-        return importlib.import_module(f"experiments.configs.{path.stem}")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise UserError(f"{path} line {error.lineno}: not valid Python: {error.msg}") from error
-    return module
-
-
-def _get_config(module, path, function, scale):
-    get_config = getattr(module, function, None)
-    if get_config is None:
-        raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
-    if scale and not inspect.signature(get_config).parameters:
-        raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
-    config = get_config(scale) if scale else get_config()
-    if not dataclasses.is_dataclass(config):
-        raise UserError(f"{path}: {function} returned {type(config).__name__}, not a dataclass")
-    return config
 
 
 def choose_scale(scales, scale):

@@ -14,12 +14,13 @@ def encoder_flops(bert, sequences: int, length: int) -> float:
     H, I = bert.hidden_size, bert.intermediate_size
     # Query, key, value, output; feed-forward; attention scores and the values that they weight.
     per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
-    return float(sequences) * length * per_token * bert.num_hidden_layers
+    projection = 2 * bert.embedding_size * H
+    return float(sequences) * length * (per_token * bert.num_hidden_layers + projection)
 
 
 def head_flops(bert, predictions: int) -> float:
     """One forward pass of the language-model head on that many positions."""
-    return float(predictions) * 2 * bert.hidden_size * (bert.hidden_size + bert.vocab_size)
+    return float(predictions) * 2 * bert.embedding_width * (bert.hidden_size + bert.vocab_size)
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:
@@ -55,6 +56,26 @@ def predicted_positions(written, length: int, masked: int) -> int:
     return masked if name == "masked_lm" else 0
 
 
+def _boundary_flops(bert, written, sequences: int, masked: int) -> float:
+    """One forward pass of SpanBERT's head: a wider dense layer, then a language-model head."""
+    name, options = parts(written)
+    if name != "span_boundary":
+        return 0.0
+    wide = 2 * bert.hidden_size * (2 * bert.hidden_size + options.get("position_size", 200))
+    return sequences * masked * wide + head_flops(bert, sequences * masked)
+
+
+def _generator_flops(bert, written, sequences: int, length: int, masked: int) -> float:
+    """One forward pass of ELECTRA's generator and of the encoder's scores of all tokens."""
+    name, options = parts(written)
+    if name != "replaced_token":
+        return 0.0
+    generator = bert.narrower(options.get("generator", 0.25))
+    scores = sequences * length * 2 * bert.hidden_size * (bert.hidden_size + 1)
+    pieces = head_flops(generator, sequences * masked)
+    return encoder_flops(generator, sequences, length) + pieces + scores
+
+
 def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
     """One pre-training step.
 
@@ -63,7 +84,12 @@ def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked
       masked: masked positions a row of the records.
     """
     predictions = sum(predicted_positions(written, length, masked) for written in objectives)
-    return training_flops(bert, sequences, length, predictions)
+    beside = sum(
+        _generator_flops(bert, written, sequences, length, masked)
+        + _boundary_flops(bert, written, sequences, masked)
+        for written in objectives
+    )
+    return training_flops(bert, sequences, length, predictions) + 3 * beside
 
 
 def pretrain_flops(config: PretrainConfig, max_predictions: dict[str, int] | None = None) -> float:

@@ -28,7 +28,7 @@ def run(config, folder, progress, records, began=None):
         model = BertPretrainer(start.encoder(config, seed), objectives, seed=seed)
         start.copy_heads_to(model)
         if start.weights is None and config.output_bias == "unigram":
-            model.masked_lm.bias.assign(feed.log_frequencies())
+            objectives[0].output_bias(model).assign(feed.log_frequencies())
         return model
 
     key = "pretrain", start.bert, objectives, config.remat

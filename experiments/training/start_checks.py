@@ -28,6 +28,9 @@ _SIZES = (
     "max_position_embeddings",
     "type_vocab_size",
     "hidden_act",
+    "embedding_size",
+    "num_hidden_groups",
+    "pooler_activation",
 )
 
 
@@ -86,7 +89,7 @@ def check_model(config, task, bert):
         class_weights.check(config, task)
     if config.freeze and bert:
         try:
-            parts_named(config.freeze, bert.num_hidden_layers)
+            parts_named(config.freeze, bert.num_blocks)
         except UserError as error:
             raise UserError(f"--config.freeze={config.freeze}: {error}") from None
 

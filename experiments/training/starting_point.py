@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.training import kept_head, start_checks
-from official_bert import objectives
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
+from official_bert.objectives import parts
 from official_bert.tokenization import BertTokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
@@ -27,14 +27,15 @@ class StartingPoint:
       tokenizer: BertTokenizer.
       weights: the encoder's arrays; None for random ones.
       head: what kind of head `head_weights` are of: the settings of its `model.json`.
-      head_weights: the arrays of the model's own head or pre-training heads, where it has them.
+      head_weights: the arrays of the model's own head or pre-training heads, where it has them, by
+        the paths of their variables.
     """
 
     bert: BertConfig
     tokenizer: Any
     weights: list | None = None
     head: dict | None = None
-    head_weights: list | None = None
+    head_weights: dict | None = None
 
     def encoder(self, config, seed, **options):
         """A new BertEncoder with the weights.
@@ -51,48 +52,38 @@ class StartingPoint:
 
     def copy_heads_to(self, model):
         """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
-        if self._has_masked_lm:
+        stored = self.head_weights if self._trained else {}
+        for variable in _heads_of(model):
             # A next-sentence head that was never trained is drawn anew, from this run's seed.
-            for variable, value in zip(_heads_of(model), self.head_weights, strict=True):
-                if self._has_next_sentence or "next_sentence" not in variable.path:
-                    variable.assign(value)
+            is_trained = "next_sentence" in self._trained or "next_sentence" not in variable.path
+            if is_trained and variable.path in stored:
+                variable.assign(stored[variable.path])
 
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
-        heads = {"masked-LM": self._has_masked_lm}
-        if "next_sentence" in _names(config.objectives_of(self.bert)):
-            heads["next-sentence"] = self._has_next_sentence
-        missing = [name for name, is_there in heads.items() if not is_there]
+        wanted = map(_head_name, config.objectives_of(self.bert))
+        missing = [name for name in wanted if name not in map(_head_name, self._trained)]
         if not missing:
             return f"heads: loaded from {config.init_from}"
         text = f"heads: {config.init_from} has no {' and no '.join(missing)} head; new ones are "
         text += "trained from random weights"
-        if not self._has_masked_lm:
+        if "masked-LM" in missing:
             text += " (losses of about 12 in the first steps are normal, and fall soon)"
         if "next-sentence" in missing:
             text += "; --config.use_nsp=false trains the masked LM alone"
         return text
 
     @property
-    def _has_masked_lm(self):
-        return self.head_weights is not None and self.head["head"] == "pretraining"
-
-    @property
-    def _has_next_sentence(self):
-        if not self._has_masked_lm:
-            return False
-        if "objectives" in self.head:
-            return "next_sentence" in _names(self.head["objectives"])
-        return self.head.get("use_nsp", True)
+    def _trained(self):
+        """The objectives of the checkpoint, as they are written."""
+        return (self.head or {}).get("objectives", ()) if self.head_weights else ()
 
     def keep_head(self, model, head, bilstm):
         """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
         if not kept_head.difference(self.head, head, bilstm):
-            _assign(_heads_of(model), kept_head.arrays(self.head, head, self.head_weights))
-
-
-def _names(written):
-    return [objectives.parts(one)[0] for one in written]
+            _assign(
+                _heads_of(model), kept_head.arrays(self.head, head, [*self.head_weights.values()])
+            )
 
 
 def of_pretraining(config):
@@ -145,11 +136,17 @@ def _read_model(path, purpose):
             loaded.tokenizer,
             _arrays(loaded.encoder.trainable_variables),
             loaded.settings,
-            heads and _arrays(heads),
+            heads and {variable.path: variable.numpy() for variable in heads},
         )
         while len(_read) > _KEPT:
             _read.popitem(last=False)
     return _read[key]
+
+
+def _head_name(written):
+    """What a user calls the head of an objective."""
+    name, _ = parts(written)
+    return "masked-LM" if name in ("masked_lm", "next_token") else name.replace("_", "-")
 
 
 def _changed(path):

@@ -27,6 +27,7 @@ class StepOptions:
     jit_compile: bool = False
     fixed_shapes: bool = False  # False: one compiled function for all lengths
     optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
+    bias_correction: bool = False
     layer_decay: float = 1.0  # of the learning rate, see BertAdamW
     train_metrics: bool = False  # compute metric terms at the last step of each call
 
@@ -57,6 +58,7 @@ class TrainerState:
                 epsilon=options.epsilon,
                 clip_norm=options.clip_norm or None,
                 layer_decay=options.layer_decay,
+                bias_correction=options.bias_correction,
             )
             self.optimizer.build(self.model.trainable_variables)
 

@@ -8,11 +8,18 @@ import contextlib
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 
-from official_bert.checkpoints import huggingface_tokenizer, integrity, model_folder, transfer
+from official_bert.checkpoints import (
+    huggingface_family,
+    huggingface_tokenizer,
+    integrity,
+    model_folder,
+    transfer,
+)
 from official_bert.checkpoints.huggingface_tensors import CHECKSUMS, checksum, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
@@ -95,10 +102,14 @@ def import_huggingface(
     config = _our_config(fields, folder / "config.json", gelu_form)
     with contextlib.ExitStack() as stack:
         shapes, read = open_tensors(folder, stack)
-        stored = _table_names(shapes)
+        member = huggingface_family.MEMBERS.get(fields.get("model_type"))
+        stored = member.table_names(shapes) if member else _table_names(shapes)
+        read = member.reader(read, stored) if member else read
         settings = _settings(fields, shapes, stored, head, folder)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
-        tokenizer = huggingface_tokenizer.read(folder, vocab, do_lower_case)
+        tokenizer = None
+        if vocab or member is None or member.is_word_piece:
+            tokenizer = huggingface_tokenizer.read(folder, vocab, do_lower_case)
         if tokenizer is not None:
             model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
         encoder, model = model_folder.build(config, settings, **encoder_options)
@@ -166,8 +177,11 @@ def is_huggingface_folder(folder: str | os.PathLike) -> bool:
 
 def _read_config(path: Path) -> dict:
     fields = read_json(path)
-    if fields.get("model_type", "bert") != "bert":
-        raise UserError(f"{path}: model_type is {shorten(fields['model_type'])}; only bert is read")
+    kinds = ("bert", *huggingface_family.MEMBERS)
+    if fields.get("model_type", "bert") not in kinds:
+        raise UserError(
+            f"{path}: model_type is {shorten(fields['model_type'])}; read are {', '.join(kinds)}"
+        )
     for name in ("hidden_act", "problem_type", "position_embedding_type"):
         if fields.get(name) is not None:
             field(fields, name, str, path)
@@ -177,6 +191,8 @@ def _read_config(path: Path) -> dict:
 
 
 def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
+    if member := huggingface_family.MEMBERS.get(fields.get("model_type")):
+        fields = member.bert_fields(fields, path)
     kind = fields.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
@@ -186,7 +202,8 @@ def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     if theirs not in _ACTIVATIONS:
         raise UserError(f"{path}: hidden_act {theirs!r} is none of {', '.join(_ACTIVATIONS)}")
     act, form = _ACTIVATIONS[theirs]
-    ours = {name: fields[name] for name in _SAME_FIELDS if name in fields}
+    same = (*_SAME_FIELDS, *huggingface_family.OUR_FIELDS)
+    ours = {name: fields[name] for name in same if name in fields}
     direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
     ours |= {"hidden_act": act, "gelu_form": gelu_form or form, "attention_direction": direction}
     return BertConfig.from_dict(ours, source=str(path))
@@ -220,6 +237,7 @@ def _their_config(config: BertConfig, head: str, settings: dict, architecture: s
 def _architecture(head: str, settings: dict, config: BertConfig) -> str:
     if settings.get("bilstm"):
         raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
+    config.check_is_bert("Hugging Face")
     if config.attention_direction == "left_to_right":
         if head not in ("none", "pretraining"):
             raise UserError(
@@ -291,6 +309,9 @@ def _labels(fields: dict, path: Path) -> list[str]:
 
 def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> dict:
     architecture = (fields.get("architectures") or ["BertModel"])[0]
+    # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
+    family = re.match("(Bert|Roberta|Albert|DistilBert|Electra)(?=[A-Z])", architecture)
+    architecture = f"Bert{architecture[family.end() :]}" if family else architecture
     if head is None:
         if architecture not in _HEADS:
             names = ", ".join(_HEADS)
@@ -306,6 +327,10 @@ def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> d
         direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
         has_pairs = "cls.seq_relationship.weight" in stored
         settings["objectives"] = list(of_bert(direction, has_pairs))
+        if "sop_classifier.classifier.weight" in stored:
+            settings["objectives"].append("sentence_order")
+        if "discriminator_predictions.dense.weight" in stored:
+            settings["objectives"] = ["replaced_token"]
     if head in ("classification", "tagging"):
         if len(shapes.get(stored.get("classifier.weight"), ())) != 2:
             raise UserError(

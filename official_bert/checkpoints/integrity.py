@@ -115,10 +115,12 @@ def check_size(
 
 def encoder_parameters(config: BertConfig) -> int:
     """How many numbers a `BertEncoder` of this shape has."""
-    width, inner = config.hidden_size, config.intermediate_size
+    width, inner, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    embeddings = (rows + 2) * narrow + (narrow * width + width if config.embedding_size else 0)
     block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
-    return (rows + 2) * width + config.num_hidden_layers * block + width * width + width
+    pooler = 0 if config.pooler_activation == "none" else width * width + width
+    return embeddings + config.num_blocks * block + pooler
 
 
 def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:

@@ -150,6 +150,7 @@ def export_keras_hub(
             ).save_to_preset(str(temporary))
     notes = []
     config = getattr(model, "encoder", model).config
+    config.check_is_bert("KerasHub")
     if config.hidden_act == "gelu" and config.gelu_form == "erf":
         notes.append("KerasHub computes GELU in the tanh form, this model erf: outputs differ")
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:

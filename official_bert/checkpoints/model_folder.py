@@ -128,6 +128,8 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     integrity.check_size(config, settings, numbers, folder / WEIGHTS_FILE)
     encoder, model = build(config, settings, **encoder_options)
     _load_weights(model, folder / WEIGHTS_FILE, shapes)
+    if settings["head"] == "pretraining":  # also in folders that say it by use_nsp
+        settings |= describe(model)[1]
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
 
 

@@ -94,6 +94,26 @@ _NEXT_SENTENCE = _rows(
     ("next_sentence/bias", "cls/seq_relationship/output_bias", "cls.seq_relationship.bias", None),
 )
 
+# Variables that only some successors of BERT have.
+_SUCCESSORS = _rows(
+    "encoder",
+    ("embeddings/projection/kernel", "bert/encoder/embedding_hidden_mapping_in/kernel",
+     "bert.embeddings_project.weight", None),
+    ("embeddings/projection/bias", "bert/encoder/embedding_hidden_mapping_in/bias",
+     "bert.embeddings_project.bias", None),
+) + _rows(
+    "sentence_order",
+    ("sentence_order/kernel", None, "sop_classifier.classifier.weight", None),
+    ("sentence_order/bias", None, "sop_classifier.classifier.bias", None),
+) + _rows(
+    "replaced_token",
+    ("replaced_token/transform/kernel", None, "discriminator_predictions.dense.weight", None),
+    ("replaced_token/transform/bias", None, "discriminator_predictions.dense.bias", None),
+    ("replaced_token/score/kernel", None, "discriminator_predictions.dense_prediction.weight",
+     None),
+    ("replaced_token/score/bias", None, "discriminator_predictions.dense_prediction.bias", None),
+)
+
 _FINE_TUNED = {
     "classification": _rows(
         "classification",
@@ -126,6 +146,14 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
     if head == "pretraining":
         return rows + _MASKED_LM + _NEXT_SENTENCE
     return rows + _FINE_TUNED.get(head, [])
+
+
+def rows_of(model, head: str) -> list[Names]:
+    """The rows of the table for the variables that a model has."""
+    encoder = getattr(model, "encoder", model)
+    rows = variable_names(encoder.config.num_blocks, head)
+    variables = named_variables(model)
+    return [row for row in [*rows, *_SUCCESSORS] if row.ours in variables]
 
 
 def named_variables(model) -> dict:

@@ -14,8 +14,8 @@ from official_bert.checkpoints.integrity import check_finite
 from official_bert.checkpoints.names import (
     from_ours,
     named_variables,
+    rows_of,
     to_ours,
-    variable_names,
 )
 from official_bert.errors import UserError
 
@@ -84,9 +84,8 @@ def fill(
     Raises:
       UserError: a tensor is missing, mis-shaped, or belongs to more layers than the model has.
     """
-    encoder = getattr(model, "encoder", model)
     variables = named_variables(model)
-    table = variable_names(encoder.config.num_hidden_layers, head)
+    table = rows_of(model, head)
     report = ImportReport(source.where)
     present_parts = {row.part for row in table if _stored(source, row)}
     for row in table:
@@ -122,10 +121,9 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     a place for them."""
     import keras
 
-    encoder = getattr(model, "encoder", model)
     variables = named_variables(model)
     tensors = {}
-    for row in variable_names(encoder.config.num_hidden_layers, head):
+    for row in rows_of(model, head):
         name = row.in_format(format_name)
         if name is not None:
             array = keras.ops.convert_to_numpy(variables[row.ours])

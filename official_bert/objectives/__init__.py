@@ -14,6 +14,9 @@ _OBJECTIVES = {
     "masked_lm": ("masked_lm", "MaskedLM"),
     "next_token": ("next_token", "NextToken"),
     "next_sentence": ("sentence_pair", "NextSentence"),
+    "sentence_order": ("sentence_pair", "SentenceOrder"),
+    "span_boundary": ("span_boundary", "SpanBoundary"),
+    "replaced_token": ("replaced_token", "ReplacedToken"),
 }
 Written = str | dict[str, Any]
 

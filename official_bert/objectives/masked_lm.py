@@ -39,6 +39,9 @@ class MaskedLM(Objective):
         # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
         add_head(model, initializer)
 
+    def output_bias(self, model):
+        return model.masked_lm.bias
+
     def call(self, model, batch, encoded):
         """Ids and weights say what the logits are to be compared with.
 
@@ -82,20 +85,22 @@ class MaskedLMHead(keras.layers.Layer):
         self.activation = activation(config)
         with keras.name_scope(self.name):
             self.transform = Dense(
-                config.hidden_size,
+                config.embedding_width,
                 kernel_initializer=initializer,
                 dtype=self.dtype_policy,
                 name="transform",
             )
             self.transform.build((None, None, config.hidden_size))
-            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
+            self.norm = LayerNorm(
+                config, config.embedding_width, dtype=self.dtype_policy, name="norm"
+            )
         self.bias = self.add_weight(
             name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
         )
         self.built = True
 
     def call(self, x, word_embeddings):
-        """[B, P, H] and the float32 [V, H] token table -> float32 logits [B, P, V].
+        """[B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
 
         The product, the largest of a step, has the compute dtype; the bias is added in float32.
         """

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from official_bert.errors import UserError
+
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
@@ -45,6 +47,10 @@ class Objective:
 
     def build(self, model, initializer) -> None:
         """Gives the model the layers that are missing for this objective."""
+
+    def output_bias(self, model):
+        """The bias of the scores of pieces, which may start at their log frequencies."""
+        raise UserError(f"objective {self.name}: it has no scores of pieces; leave output_bias out")
 
     def corrupt(self, model, batch, seed):
         """The batch that the encoder reads, and what `call` is to compare with.

@@ -1,11 +1,14 @@
-"""What one says of two segments: whether the second follows the first (section 3.1, task #2)."""
+"""What one says of two segments: whether the second follows the first (section 3.1, task #2), or
+which of them comes first (ALBERT, Lan et al. 2020, section 3.1)."""
 
 import dataclasses
 
 import keras
+from keras import ops
 
 from official_bert.losses import correct, cross_entropy, row_weights, weighted_sum
 from official_bert.objectives.protocol import Loss, Objective
+from official_bert.randomness import SWAPPED_SEGMENTS, fold_in, uniform
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +40,94 @@ class NextSentence(Objective):
         return {"next_sentence_accuracy": weighted_sum(hits, row_weights(batch, labels))}
 
 
-def add_head(model, initializer) -> None:
-    """Gives a `BertPretrainer` the layer `next_sentence`, H to 2, unless it has it."""
-    if hasattr(model, "next_sentence"):
+@dataclasses.dataclass(frozen=True)
+class SentenceOrder(Objective):
+    """Predicts from the pooled output whether the segments were swapped (1) or not (0).
+
+    Half of the rows are swapped, drawn anew in every step (in evaluation: every other row), so that
+    records for next sentence prediction serve. The order of two segments that do not belong
+    together is not asked for: rows whose B is random do not count.
+    """
+
+    name = "sentence_order"
+    needs = ("next_sentence_labels",)
+    metrics = ("sentence_order_accuracy",)
+    of_pairs = True
+    losses = {"sentence_order_loss": Loss()}
+
+    def build(self, model, initializer):
+        add_head(model, initializer, "sentence_order")
+
+    def corrupt(self, model, batch, seed):
+        rows = ops.shape(batch["input_ids"])[0]
+        if seed is None:
+            swapped = ops.arange(rows, dtype="int32") % 2
+        else:
+            draws = uniform((rows,), fold_in(seed, SWAPPED_SEGMENTS))
+            swapped = ops.cast(draws < 0.5, "int32")
+        follows = 1 - batch["next_sentence_labels"][:, 0]
+        # A row with one segment has no order.
+        pairs = ops.cast(ops.any(batch["segment_ids"] * batch["input_mask"] > 0, axis=1), "int32")
+        return {
+            **swap_segments(batch, swapped),
+            "sentence_order_labels": swapped,
+            "sentence_order_weights": ops.cast(follows * pairs, "float32"),
+        }
+
+    def call(self, model, batch, encoded):
+        """{"sentence_order_logits": float32 [B, 2]} and the labels and weights of the rows, [B]."""
+        names = ("sentence_order_labels", "sentence_order_weights")
+        logits = model.sentence_order(encoded["pooled_output"])
+        return {"sentence_order_logits": logits, **{name: batch[name] for name in names}}
+
+    def loss_terms(self, batch, outputs):
+        losses = cross_entropy(outputs["sentence_order_logits"], outputs["sentence_order_labels"])
+        return {"sentence_order_loss": weighted_sum(losses, self._weights(batch, outputs))}
+
+    def metric_terms(self, batch, outputs):
+        hits = correct(outputs["sentence_order_logits"], outputs["sentence_order_labels"])
+        return {"sentence_order_accuracy": weighted_sum(hits, self._weights(batch, outputs))}
+
+    def _weights(self, batch, outputs):
+        weights = outputs["sentence_order_weights"]
+        return weights * row_weights(batch, weights)
+
+
+def swap_segments(batch, swapped):
+    """A batch in which some rows [CLS] A [SEP] B [SEP] read [CLS] B [SEP] A [SEP].
+
+    Args:
+      batch: input_ids, input_mask, segment_ids int32 [B, L]; masked_lm_positions int32 [B, P] are
+        moved with their tokens.
+      swapped: int32 [B], 1 for the rows to change.
+    """
+    ids, mask = batch["input_ids"], batch["input_mask"]
+    total = ops.sum(mask, axis=1, keepdims=True)  # [B, 1]
+    # Tokens of B and of A, each with its [SEP].
+    second = ops.sum(batch["segment_ids"] * mask, axis=1, keepdims=True)
+    first = total - 1 - second
+    change = ops.logical_and(swapped[:, None] > 0, second > 0)
+
+    def moved(place, before, after):
+        """Where tokens go when `before` of them and then `after` of them change places."""
+        inside = ops.logical_and(change, ops.logical_and(place > 0, place < total))
+        return ops.where(inside, ops.where(place <= before, place + after, place - before), place)
+
+    place = ops.broadcast_to(ops.arange(ops.shape(ids)[1], dtype="int32"), ops.shape(ids))
+    segments = ops.cast(ops.logical_and(place > second, place < total), "int32")
+    return {
+        **batch,
+        # The token that comes to stand at a place is that of the place it would go back to.
+        "input_ids": ops.take_along_axis(ids, moved(place, second, first), axis=1),
+        "segment_ids": ops.where(change, segments, batch["segment_ids"]),
+        "masked_lm_positions": moved(batch["masked_lm_positions"], first, second),
+    }
+
+
+def add_head(model, initializer, name="next_sentence") -> None:
+    """Gives a `BertPretrainer` the layer `name`, H to 2, unless it has it."""
+    if hasattr(model, name):
         return
-    model.next_sentence = keras.layers.Dense(
-        2, kernel_initializer=initializer, dtype="float32", name="next_sentence"
-    )
-    model.next_sentence.build((None, model.encoder.config.hidden_size))
+    head = keras.layers.Dense(2, kernel_initializer=initializer, dtype="float32", name=name)
+    head.build((None, model.encoder.config.hidden_size))
+    setattr(model, name, head)

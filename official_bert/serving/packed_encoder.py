@@ -35,11 +35,16 @@ class PackedEncoder(tf.Module):
         self.dtype = tf.as_dtype(precision)
         embeddings = encoder.embeddings
         self.word_embeddings = self._table(embeddings.word_embeddings, "word_embeddings")
-        self.segment_embeddings = self._table(embeddings.token_type_embeddings, "token_type")
+        segments = embeddings.token_type_embeddings
+        self.segment_embeddings = None if segments is None else self._table(segments, "token_type")
+        self.projection = embeddings.projection and Dense(embeddings.projection, self.dtype)
         self.position_embeddings = self._table(embeddings.position_embeddings, "position")
         self.embedding_norm = Norm(embeddings.norm)
         self.blocks = [_Block(block, encoder.config, self.dtype) for block in encoder.blocks]
-        self.pooler = Dense(encoder.pooler, self.dtype)
+        layers = range(encoder.config.num_hidden_layers)
+        self.order = [encoder.blocks.index(encoder.block_of(layer)) for layer in layers]
+        self.pooler = encoder.pooler and Dense(encoder.pooler, self.dtype)
+        self.activation = encoder.pooler and encoder.pooler.activation
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
         """Runs the blocks; by default gives the last layer.
@@ -72,20 +77,21 @@ class PackedEncoder(tf.Module):
         return tf.gather(done.concat(), places)
 
     def _hidden_states(self, packed: Packed) -> list[tf.Tensor]:
-        x = (
-            tf.cast(tf.gather(self.word_embeddings, packed.ids), tf.float32)
-            + tf.cast(tf.gather(self.segment_embeddings, packed.segments), tf.float32)
-            + tf.cast(tf.gather(self.position_embeddings, packed.positions), tf.float32)
-        )
-        states = [self.embedding_norm(x)]
+        x = tf.cast(tf.gather(self.word_embeddings, packed.ids), tf.float32)
+        if self.segment_embeddings is not None:
+            segments = tf.minimum(packed.segments, self.config.type_vocab_size - 1)
+            x += tf.cast(tf.gather(self.segment_embeddings, segments), tf.float32)
+        x += tf.cast(tf.gather(self.position_embeddings, packed.positions), tf.float32)
+        x = self.embedding_norm(x)
+        states = [self.projection(x) if self.projection else x]
         rows = Rows(packed)
         allowed = rows.mask[:, None, None, :]  # [B, 1, 1, L]
         if self.config.attention_direction == "left_to_right":
             place = tf.range(rows.length)
             allowed &= place[None, None, None, :] <= place[:, None]
         bias = tf.cast(tf.where(allowed, 0.0, _MASKED_SCORE), self.dtype)
-        for block in self.blocks:
-            states.append(block(states[-1], rows, bias))
+        for index in self.order:
+            states.append(self.blocks[index](states[-1], rows, bias))
         return states
 
     def summary_token(self, sequence, packed: Packed):
@@ -96,7 +102,8 @@ class PackedEncoder(tf.Module):
 
     def pooled(self, sequence, packed: Packed):
         """[N, H] -> [B, H], through the pooler."""
-        return tf.tanh(self.pooler(self.summary_token(sequence, packed)))
+        summary = self.summary_token(sequence, packed)
+        return self.activation(self.pooler(summary)) if self.pooler else summary
 
     def _table(self, weights, name):
         return variable(weights, self.dtype, name)

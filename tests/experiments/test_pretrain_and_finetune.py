@@ -185,8 +185,8 @@ def test_a_next_sentence_head_that_was_never_trained_is_new(data):
     start = StartingPoint(
         tiny_runs.bert(),
         tokenizer=None,
-        head={"head": "pretraining", "use_nsp": False},
-        head_weights=[head.numpy() for head in heads],
+        head={"head": "pretraining", "objectives": ["masked_lm"]},
+        head_weights={head.path: head.numpy() for head in heads},
     )
     before = model.next_sentence.kernel.numpy()
     start.copy_heads_to(model)

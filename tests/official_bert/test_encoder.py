@@ -8,18 +8,21 @@ import pytest
 import tensorflow as tf
 from scipy.special import erf, softmax
 
-from official_bert import BertClassifier, BertEncoder, UserError, named_config
+from official_bert import BertClassifier, BertConfig, BertEncoder, UserError, named_config
+from official_bert.checkpoints.integrity import encoder_parameters
+
+
+def array(variable):
+    return keras.ops.convert_to_numpy(variable).astype("float64")
+
+
+def dense(x, layer):
+    return x @ array(layer.kernel) + array(layer.bias)
 
 
 def numpy_encoder(encoder, inputs):
     """The encoder written out in float64 from section 3 and the Transformer paper."""
     config = encoder.config
-
-    def array(variable):
-        return keras.ops.convert_to_numpy(variable).astype("float64")
-
-    def dense(x, layer):
-        return x @ array(layer.kernel) + array(layer.bias)
 
     def norm(x, layer):
         centred = x - x.mean(-1, keepdims=True)
@@ -218,3 +221,74 @@ def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
         np.testing.assert_allclose(
             tf.convert_to_tensor(a), tf.convert_to_tensor(b), atol=1e-5, rtol=1e-5
         )
+
+
+def test_tables_of_another_width_with_a_dense_layer(config, inputs):
+    """Tables, normalisation and projection by hand; the blocks are BERT's."""
+    narrow = dataclasses.replace(config, embedding_size=6)
+    encoder = BertEncoder(narrow, seed=0)
+    tables = encoder.embeddings
+    assert tables.word_embeddings.shape == (50, 6) and tables.norm.gamma.shape == (6,)
+    x = array(tables.word_embeddings)[inputs["input_ids"]]
+    x = x + array(tables.token_type_embeddings)[inputs["segment_ids"]]
+    x = x + array(tables.position_embeddings)[: x.shape[1]]
+    x = x - x.mean(-1, keepdims=True)
+    x = x / np.sqrt((x**2).mean(-1, keepdims=True) + config.layer_norm_eps)
+    expected = x @ array(tables.projection.kernel) + array(tables.projection.bias)
+    np.testing.assert_allclose(encoder(inputs)["hidden_states"][0], expected, atol=1e-5)
+    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == encoder_parameters(narrow)
+
+
+def test_shared_blocks_are_one_block_used_again(config, inputs):
+    shared = dataclasses.replace(config, num_hidden_layers=4, num_hidden_groups=2)
+    encoder = BertEncoder(shared, seed=0)
+    apart = BertEncoder(dataclasses.replace(shared, num_hidden_groups=0), seed=0)
+    for copy, original in zip((0, 1, 2, 3), (0, 0, 1, 1), strict=True):
+        assert encoder.block_of(copy) is encoder.blocks[original]
+        for new, old in zip(
+            apart.blocks[copy].weights, encoder.blocks[original].weights, strict=True
+        ):
+            new.assign(old)
+    ours, theirs = encoder(inputs)["hidden_states"], apart(inputs)["hidden_states"]
+    assert len(ours) == 5
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == encoder_parameters(shared)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_one_segment_row_or_none(config, inputs, rows):
+    encoder = BertEncoder(dataclasses.replace(config, type_vocab_size=rows), seed=0)
+    before = array(encoder(inputs)["hidden_states"][0])
+    # Whatever the segments say, every token has the one row.
+    zeros = {**inputs, "segment_ids": np.zeros_like(inputs["segment_ids"])}
+    np.testing.assert_array_equal(encoder(zeros)["hidden_states"][0], before)
+    if rows == 0:
+        assert encoder.embeddings.token_type_embeddings is None
+        return
+    row = array(encoder.embeddings.token_type_embeddings)
+    encoder.embeddings.token_type_embeddings.assign(row + np.linspace(-1, 1, 16))
+    after = array(encoder(inputs)["hidden_states"][0])
+    assert np.all(np.abs(after - before).max(-1) > 0.1)
+
+
+@pytest.mark.parametrize("activation", ["relu", "none"])
+def test_other_poolers(config, inputs, activation):
+    encoder = BertEncoder(dataclasses.replace(config, pooler_activation=activation), seed=0)
+    outputs = encoder(inputs)
+    summary = array(outputs["sequence_output"])[:, 0]
+    if activation == "none":
+        expected = summary
+        assert encoder.pooler is None and "pooler" not in encoder.parts
+    else:
+        expected = np.maximum(dense(summary, encoder.pooler), 0)
+    np.testing.assert_allclose(outputs["pooled_output"], expected, atol=1e-6)
+
+
+def test_fields_of_the_successors_are_written_only_where_they_differ(config):
+    assert "embedding_size" not in config.to_dict()
+    albert = dataclasses.replace(config, embedding_size=8, num_hidden_groups=1)
+    assert albert.to_dict() == {**config.to_dict(), "embedding_size": 8, "num_hidden_groups": 1}
+    assert BertConfig.from_dict(albert.to_dict()) == albert
+    with pytest.raises(UserError, match="num_hidden_groups .3. must divide"):
+        dataclasses.replace(config, num_hidden_groups=3)

@@ -58,6 +58,31 @@ def test_twenty_steps_equal_the_formula(method, clip):
     assert int(optimizer.iterations) == 20
 
 
+def test_with_bias_correction_it_is_adamw(monkeypatch):
+    weights, gradients = random_steps(6)
+    for backend in ("tensorflow", "jax"):  # the fused kernel, and the formula as it is written
+        variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}
+        optimizer = BertAdamW(1e-2, beta_2=0.98, clip_norm=None, bias_correction=True)
+        monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+        optimizer.build(list(variables.values()))
+        monkeypatch.setattr(keras.backend, "backend", lambda backend=backend: backend)
+        w = {name: value.astype("float64") for name, value in weights.items()}
+        m, v = ({name: np.zeros_like(value) for name, value in w.items()} for _ in range(2))
+        for step, part in enumerate(gradients, 1):
+            values = [tf.constant(part[name]) for name in variables]
+            optimizer.apply_reduced(values, list(variables.values()))
+            for name, g in part.items():
+                m[name] = 0.9 * m[name] + 0.1 * g.astype("float64")
+                v[name] = 0.98 * v[name] + 0.02 * g.astype("float64") ** 2
+                root = np.sqrt(v[name] / (1 - 0.98**step))
+                update = m[name] / (1 - 0.9**step) / (root + 1e-6)
+                if name in ("kernel", "word_embeddings"):
+                    update = update + 0.01 * w[name]
+                w[name] = w[name] - 1e-2 * update
+        for name, variable in variables.items():
+            np.testing.assert_allclose(variable.numpy(), w[name], atol=2e-6)
+
+
 def test_lamb_equals_the_formula_of_its_paper():
     weights, gradients = random_steps(6)
     variables = {name: keras.Variable(value, name=name) for name, value in weights.items()}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.pretraining.masking import MaskingRates, mask_rows, prediction_counts
+from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows, prediction_counts
 from data_prep.pretraining.random_streams import RandomStream
 from official_bert.errors import UserError
 
@@ -125,3 +125,61 @@ def test_wrong_rates_are_refused():
         MaskingRates(0.8, 0.1, 0.2)
     with pytest.raises(UserError, match="sum to 1"):
         MaskingRates(1.2, -0.1, -0.1)
+
+
+@pytest.mark.parametrize(("name", "mean"), [("geometric", 3.797), ("ngrams", 18 / 11)])
+def test_spans_have_the_lengths_of_their_papers(name, mean):
+    """The first run of each row is cut by nothing: there its length follows the distribution."""
+    spans = SPANS[name]
+    lengths = np.array(spans.lengths)
+    assert lengths @ np.arange(1, len(lengths) + 1) == pytest.approx(mean, abs=1e-3)
+    ids, candidates, _ = rows(500, 240)
+    count = np.full(500, 242)
+    candidates[:] = True
+    candidates[:, [0, -1]] = False
+    continues = np.zeros_like(candidates)
+    masked = mask(
+        ids, candidates, count, masked_lm_prob=0.15, max_predictions=40, continues=continues,
+        spans=spans,
+    )  # fmt: skip
+    assert (masked.counts == 36).all()  # 15 % of 242, single words fill what room is left
+    breaks = np.diff(masked.positions[:, :36].astype(int), axis=1) > 1
+    runs = 36 * 500 / (breaks.sum() + 500)
+    # Runs that touch count as one, and the last of a row is cut: both move the mean a little.
+    assert runs == pytest.approx(mean, rel=0.25)
+
+
+def test_spans_are_whole_words_inside_the_candidates():
+    ids, candidates, lengths = rows(500, 60, seed=1)
+    candidates[:, 30] = False  # a [SEP] between two segments
+    continues = (ids % 3 == 0) & candidates
+    continues[:, [1, 31]] = False
+    options = {"continues": continues, "spans": SPANS["geometric"]}
+    masked = mask(ids, candidates, lengths, **options)
+    wanted = np.minimum(prediction_counts(lengths, 0.15, 20), candidates.sum(axis=1))
+    assert (masked.counts <= wanted).all() and masked.counts.sum() > 0.9 * wanted.sum()
+    for row, count in enumerate(masked.counts):
+        places = masked.positions[row, :count].astype(int)
+        assert candidates[row, places].all() and (np.diff(places) > 0).all()
+        chosen = np.isin(np.arange(60), places)
+        # A piece that continues a word is chosen exactly when the piece before it is.
+        inner = np.nonzero(continues[row])[0]
+        assert (chosen[inner] == chosen[inner - 1]).all()
+
+
+def test_what_becomes_of_a_span_is_decided_once():
+    ids, candidates, lengths = rows(2000, 60, seed=2)
+    continues = np.zeros_like(candidates)
+    masked = mask(
+        ids, candidates, lengths, continues=continues, spans=SPANS["geometric"],
+        max_predictions=4, masked_lm_prob=1.0, rates=MaskingRates(0.5, 0.5, 0.0),
+    )  # fmt: skip
+    rows_of_one = [
+        masked.input_ids[row, places[:4]] == MASK
+        for row, places in enumerate(masked.positions.astype(int))
+        if masked.counts[row] == 4 and places[3] - places[0] == 3
+    ]
+    alike = [len(set(fate.tolist())) == 1 for fate in rows_of_one]
+    # Some of these rows are two runs that touch, with a fate each.
+    assert len(alike) > 300 and np.mean(alike) > 0.7
+    assert 0.4 < np.mean([fate[0] for fate in rows_of_one]) < 0.6

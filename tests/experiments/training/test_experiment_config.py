@@ -1,6 +1,7 @@
 """Configurations: files, scales, typed overrides, and errors that help."""
 
 import dataclasses
+import functools
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import types
 import pytest
 
 from experiments.training import config as configs
-from experiments.training import config_help
+from experiments.training import config_files, config_help, flops
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, load_config, override
 from experiments.training.run_folder import RunFolder
 from official_bert.config import BertConfig
@@ -230,7 +231,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
             text=True,
             timeout=60,
             cwd=tmp_path,
-            env={"PYTHONPATH": str(configs.CONFIGS.parents[1]), "PATH": "/usr/bin"},
+            env={"PYTHONPATH": str(config_files.CONFIGS.parents[1]), "PATH": "/usr/bin"},
         )
         imported = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
         messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
@@ -269,3 +270,36 @@ def test_objectives_are_bert_s_unless_they_are_named():
         dataclasses.replace(config, objectives=("next",))
     with pytest.raises(UserError, match="leave use_nsp and left_to_right_fraction out"):
         dataclasses.replace(config, objectives=("masked_lm",), use_nsp=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "objectives", "fields"),
+    [
+        ("albert", ("masked_lm", "sentence_order"), {"embedding_size", "num_hidden_groups"}),
+        ("electra", ("replaced_token",), {"pooler_activation"}),
+        ("spanbert", ("masked_lm", "span_boundary"), set()),
+    ],
+)
+def test_successors_are_differences_from_bert(name, objectives, fields):
+    base, config = load_config("pretrain:tiny"), load_config(f"{name}:tiny")
+    assert config.objectives == objectives
+    assert set(config.bert.to_dict()) - set(base.bert.to_dict()) == fields
+    same = {"objectives": (), "bert": base.bert, "optimizer": "adamw"}
+    assert dataclasses.replace(config, **same) == base
+    with pytest.raises(UserError, match="smoke"):
+        load_config(f"{name}:base")
+
+
+def test_flops_count_what_objectives_add():
+    bert = BertConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, vocab_size=100)
+    step = functools.partial(flops.pretraining_step_flops, bert, sequences=2, length=32, masked=5)
+    plain = step(("masked_lm",))
+    assert plain == flops.training_flops(bert, 2, 32, 5) == step(("masked_lm", "sentence_order"))
+    head = 3 * (10 * 2 * 64 * (64 + 100) + 10 * 2 * 64 * (2 * 64 + 200))
+    assert step(("masked_lm", "span_boundary")) == plain + head
+    small = bert.narrower(0.25)
+    assert (small.hidden_size, small.num_attention_heads, small.embedding_size) == (16, 1, 64)
+    generator = flops.encoder_flops(small, 2, 32) + flops.head_flops(small, 10)
+    scores = 2 * 32 * 2 * 64 * 65
+    discriminator = flops.training_flops(bert, 2, 32)
+    assert step(("replaced_token",)) == discriminator + 3 * (generator + scores)

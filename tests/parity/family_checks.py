@@ -1,0 +1,129 @@
+"""BERT's successors against `transformers`: folders it writes are read, and compute the same."""
+
+import tempfile
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from official_bert.checkpoints import huggingface
+from tests.parity import peers
+from tests.parity.results import Result, check
+
+AGAINST = "transformers (PyTorch)"
+_SHAPE = {"vocab_size": 60, "num_attention_heads": 4, "num_hidden_layers": 4}
+_BERT = {**_SHAPE, "hidden_size": 32, "intermediate_size": 48, "max_position_embeddings": 40}
+
+
+@check("torch", "transformers")
+def roberta() -> list[Result]:
+    """RoBERTa: positions from 2, one segment row for all, its language-model head."""
+    fields = {**_BERT, "max_position_embeddings": 42, "type_vocab_size": 1, "pad_token_id": 1}
+    return _compare("Roberta", "ForMaskedLM", fields, _masked_lm)
+
+
+@check("torch", "transformers")
+def albert() -> list[Result]:
+    """ALBERT: narrow tables, two groups of shared layers, tanh GELU, the head of order."""
+    fields = {**_BERT, "embedding_size": 12, "num_hidden_groups": 2}
+    return _compare("Albert", "ForPreTraining", fields, _albert)
+
+
+@check("torch", "transformers")
+def distilbert() -> list[Result]:
+    """DistilBERT: no segments, no pooler; a classifier after a dense layer with ReLU."""
+    fields = {
+        "vocab_size": 60, "dim": 32, "hidden_dim": 48, "n_layers": 3, "n_heads": 4,
+        "max_position_embeddings": 40,
+    }  # fmt: skip
+    masked_lm = _compare("DistilBert", "ForMaskedLM", fields, _masked_lm)
+    return masked_lm + _compare("DistilBert", "ForSequenceClassification", fields, _classifier)
+
+
+@check("torch", "transformers")
+def electra() -> list[Result]:
+    """ELECTRA: narrow tables, both models' heads, a classifier with GELU."""
+    fields = {**_BERT, "embedding_size": 12}
+    found = _compare("Electra", "ForPreTraining", fields, _replaced_token)
+    found += _compare("Electra", "ForMaskedLM", fields, _masked_lm)
+    return found + _compare("Electra", "ForSequenceClassification", fields, _classifier)
+
+
+def _compare(family, kind, fields, heads) -> list[Result]:
+    """Hidden states and what `heads` compares, for random weights of a tiny shape."""
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    labels = {"num_labels": 3} if kind == "ForSequenceClassification" else {}
+    config = getattr(transformers, f"{family}Config")(**fields, **labels)
+    theirs = getattr(transformers, f"{family}{kind}")(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():  # zero biases and unit gains would hide mistakes
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        ours = huggingface.import_huggingface(Path(folder))
+    batch = peers.random_batch(ours.config, rows=6, length=24)
+    inputs = peers.their_inputs(batch)
+    if family == "DistilBert":
+        inputs.pop("token_type_ids")
+    if family == "Roberta":  # one row of segments; ids of padding are 1, which says the positions
+        inputs["token_type_ids"] = torch.zeros_like(inputs["token_type_ids"])
+        inputs["input_ids"][inputs["attention_mask"] == 0] = 1
+    with torch.no_grad():
+        outputs = theirs(**inputs, output_hidden_states=True)
+    real = batch["input_mask"][..., None]
+    states = outputs.hidden_states
+    mine = [keras.ops.convert_to_numpy(x) for x in ours.encoder(batch)["hidden_states"]]
+    # ALBERT's and ELECTRA's first state is before or after the dense layer: compare the last ones.
+    pairs = list(zip(mine, states, strict=True))[1:]
+    worst = max(peers.farthest(x * real, y.numpy() * real) for x, y in pairs)
+    name = f"{family}{kind}, tiny shape, random weights"
+    assert all("pooler" in n or "next_sentence" in n or "generator" in n or "masked_lm" in n
+               for n in ours.report.initial), ours.report.initial  # fmt: skip
+    found = [Result(f"hidden states; {name}", AGAINST, worst, 2e-5)]
+    return found + [
+        Result(f"{what}; {name}", AGAINST, peers.farthest(x, y.numpy()), 2e-5)
+        for what, x, y in heads(ours, batch, outputs)
+    ]
+
+
+def _numpy(x) -> np.ndarray:
+    return keras.ops.convert_to_numpy(x)
+
+
+def _masked_lm(ours, batch, theirs):
+    logits = _numpy(ours.model(batch)["masked_lm_logits"])
+    yield "masked-LM logits", logits, _at_masks(theirs.logits, batch)
+
+
+def _albert(ours, batch, theirs):
+    assert [one.name for one in ours.model.objectives] == ["masked_lm", "sentence_order"]
+    batch = {name: keras.ops.convert_to_tensor(x) for name, x in batch.items()}
+    encoded = ours.encoder(batch)
+    pooled = encoded["pooled_output"]
+    language_model = ours.model.objectives[0].call(ours.model, batch, encoded)
+    logits = _numpy(language_model["masked_lm_logits"])
+    yield "masked-LM logits", logits, _at_masks(theirs.prediction_logits, batch)
+    yield "order logits", _numpy(ours.model.sentence_order(pooled)), theirs.sop_logits
+
+
+def _replaced_token(ours, batch, theirs):
+    real = batch["input_mask"]
+    logits = _numpy(ours.model.replaced_token(ours.encoder(batch)["sequence_output"])) * real
+    import torch
+
+    yield "replaced-token logits", logits, theirs.logits * torch.from_numpy(real)
+
+
+def _classifier(ours, batch, theirs):
+    yield "class logits", _numpy(ours.model(batch)["logits"]), theirs.logits
+
+
+def _at_masks(logits, batch):
+    import torch
+
+    places = torch.from_numpy(_numpy(batch["masked_lm_positions"])).long()[..., None]
+    return logits.gather(1, places.expand(-1, -1, logits.shape[-1]))
