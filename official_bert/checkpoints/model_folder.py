@@ -175,9 +175,10 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         whole = isinstance(length, int) and not isinstance(length, bool) and length > 0
         _check(path, settings, "max_seq_length", whole, "a positive whole number")
     if isinstance(task, dict):  # what fine-tuning writes
-        for name, kind in (("name", str), ("options", dict)):
+        kinds: tuple[tuple[str, type], ...] = (("name", str), ("options", dict))
+        for name, of in kinds:
             if name in task:
-                field(task, name, kind, f"{path}: task")
+                field(task, name, of, f"{path}: task")
     return settings
 
 

@@ -85,7 +85,7 @@ IMPORTERS: dict[str, Callable[..., LoadedModel]] = {
     "huggingface": huggingface.import_huggingface,
     "keras_hub": keras_hub.import_keras_hub,
 }
-PEEKS = {
+PEEKS: dict[str, Callable[..., tuple]] = {
     "model_folder": model_folder.peek,
     "google": google.peek,
     "huggingface": huggingface.peek,
