@@ -69,6 +69,16 @@ def _pooler(fields: dict[str, Any], bare: str, classifier: str) -> str:
     return classifier if architecture.endswith("SequenceClassification") else bare
 
 
+def _albert(fields: dict[str, Any]) -> dict[str, Any]:
+    if fields.get("inner_group_num", 1) != 1:
+        raise ValueError(f"inner_group_num {fields['inner_group_num']}, only 1 is read")
+    return {
+        "num_hidden_groups": fields.get("num_hidden_groups", 1),
+        "hidden_act": fields.get("hidden_act", "gelu_new"),
+        "embedding_size": fields.get("embedding_size", 128),
+    }
+
+
 _CLASSIFIER = (
     (r"^classifier\.dense\.", "bert.pooler.dense."),
     (r"^classifier\.out_proj\.", "classifier."),
@@ -102,11 +112,7 @@ MEMBERS = {
             (r"^predictions\.(dense|LayerNorm)\.", r"cls.predictions.transform.\1."),
             (r"^predictions\.", "cls.predictions."),
         ),
-        lambda f: {
-            "num_hidden_groups": f.get("num_hidden_groups", 1),
-            "hidden_act": f.get("hidden_act", "gelu_new"),
-            "embedding_size": f.get("embedding_size", 128),
-        },
+        _albert,
         is_word_piece=False,
     ),
     "distilbert": Member(

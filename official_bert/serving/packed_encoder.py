@@ -44,7 +44,6 @@ class PackedEncoder(tf.Module):
         layers = range(encoder.config.num_hidden_layers)
         self.order = [encoder.blocks.index(encoder.block_of(layer)) for layer in layers]
         self.pooler = encoder.pooler and Dense(encoder.pooler, self.dtype)
-        self.activation = encoder.pooler and encoder.pooler.activation
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
         """Runs the blocks; by default gives the last layer.
@@ -103,7 +102,10 @@ class PackedEncoder(tf.Module):
     def pooled(self, sequence, packed: Packed):
         """[N, H] -> [B, H], through the pooler."""
         summary = self.summary_token(sequence, packed)
-        return self.activation(self.pooler(summary)) if self.pooler else summary
+        if self.pooler is None:
+            return summary
+        functions = {"tanh": tf.tanh, "relu": tf.nn.relu, "gelu": tf.nn.gelu}
+        return functions[self.config.pooler_activation](self.pooler(summary))
 
     def _table(self, weights, name):
         return variable(weights, self.dtype, name)

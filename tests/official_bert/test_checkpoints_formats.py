@@ -12,7 +12,7 @@ from tiny import VOCAB
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints import google, huggingface, huggingface_family
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
 
@@ -245,3 +245,36 @@ def assert_equal_weights(found, expected):
         np.testing.assert_array_equal(
             keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
         )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num 2, only 1 is read"),
+        ({"model_type": "distilbert"}, "config.json: a field is missing or wrong: 'dim'"),
+        ({"model_type": "gpt2"}, "read are bert, roberta, albert, distilbert, electra"),
+    ],
+)
+def test_successors_with_fields_that_are_not_read(tmp_path, fields, message):
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(UserError, match=message):
+        huggingface.import_huggingface(tmp_path)
+
+
+def test_names_of_albert_in_bert_s():
+    albert = huggingface_family.MEMBERS["albert"]
+    block = "encoder.albert_layer_groups.1.albert_layers.0"
+    names = [f"albert.{block}.attention.query.weight", f"{block}.ffn_output.bias", "pooler.weight"]
+    assert list(albert.table_names(names)) == [
+        "bert.encoder.layer.1.attention.self.query.weight",
+        "bert.encoder.layer.1.output.dense.bias",
+        "bert.pooler.dense.weight",
+    ]
+
+
+@pytest.mark.parametrize("name", ["google", "huggingface", "keras_hub"])
+def test_a_successor_is_not_exported_as_bert(name, tmp_path):
+    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, num_hidden_groups=1), seed=0)
+    with pytest.raises(UserError, match="differs from BERT's in num_hidden_groups"):
+        EXPORTERS[name](tmp_path / "out", encoder, ob.BertTokenizer(VOCAB))
+    assert not (tmp_path / "out").exists()
