@@ -169,7 +169,7 @@ def test_huggingface_old_names_shards_and_untied_weights(hf_folder, pretrainer):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"model_type": "roberta"}, 'model_type is "roberta"'),
+        ({"model_type": "gpt2"}, 'model_type is "gpt2"'),
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
         ({"architectures": ["BertForNextSentencePrediction"]}, "BertForNextSentencePrediction"),

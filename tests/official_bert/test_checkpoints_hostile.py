@@ -55,7 +55,7 @@ DEEP = "[" * 900 + "]" * 900
         ({"id2label": {"0": 1, "1": 2}}, "config.json: id2label: 0 must be a text"),
         ({"problem_type": {"a": 1}}, "config.json: problem_type must be a text"),
         ({"position_embedding_type": 3}, "config.json: position_embedding_type must be a text"),
-        ({"model_type": {"a": 1}}, "config.json: model_type is .*only bert"),
+        ({"model_type": {"a": 1}}, "config.json: model_type is .*read are bert"),
         ({"layer_norm_eps": 1e400}, "config.json: not valid JSON"),
         ({"hidden_size": 800_000}, "holds .* numbers, but the configuration .* describes"),
         ({"vocab_size": 10**9}, "holds .* numbers, but the configuration .* describes"),
