@@ -81,6 +81,14 @@ def test_a_model_folder_with_a_wrong_objective_names_its_file(config, tmp_path, 
         model_folder.load(tmp_path / "m")
 
 
+def tensors(batch):
+    return {name: keras.ops.convert_to_tensor(x) for name, x in batch.items()}
+
+
+def arrays(batch):
+    return {name: keras.ops.convert_to_numpy(x) for name, x in batch.items()}
+
+
 def test_swapped_segments_by_hand():
     """[CLS] a a [SEP] b [SEP] becomes [CLS] b [SEP] a a [SEP]; predictions move along."""
     batch = {
@@ -89,8 +97,8 @@ def test_swapped_segments_by_hand():
         "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0]] * 2, "int32"),
         "masked_lm_positions": np.array([[2, 4, 0], [2, 0, 0]] * 2, "int32"),
     }
-    found = swap_segments(batch, np.array([1, 1, 0, 0], "int32"))
-    found = {name: keras.ops.convert_to_numpy(x) for name, x in found.items()}
+    swapped = keras.ops.convert_to_tensor(np.array([1, 1, 0, 0], "int32"))
+    found = arrays(swap_segments(tensors(batch), swapped))
     assert found["input_ids"][0].tolist() == [1, 20, 2, 10, 11, 2, 0]
     assert found["segment_ids"][0].tolist() == [0, 0, 0, 1, 1, 1, 0]
     assert found["masked_lm_positions"][0].tolist() == [4, 1, 0]
@@ -101,12 +109,13 @@ def test_swapped_segments_by_hand():
 def test_sentence_order_counts_pairs_that_belong_together(config, pretraining_batch):
     model = BertPretrainer(config, ["masked_lm", "sentence_order"], seed=0)
     batch = {**pretraining_batch, "next_sentence_labels": np.array([[0], [1]] * 4, "int32")}
-    outputs = {name: keras.ops.convert_to_numpy(x) for name, x in model(batch).items()}
+    found = model(batch)
+    outputs = arrays(found)
     assert outputs["sentence_order_labels"].tolist() == [0, 1] * 4  # in evaluation
     assert outputs["sentence_order_weights"].tolist() == [1, 0] * 4
     logits = outputs["sentence_order_logits"][::2]
     expected = (np.log(np.exp(logits).sum(-1)) - logits[:, 0]).sum()
-    total, weight = model.loss_terms(batch, outputs)["sentence_order_loss"]
+    total, weight = model.loss_terms(tensors(batch), found)["sentence_order_loss"]
     assert float(weight) == 4
     np.testing.assert_allclose(float(total), expected, rtol=1e-5)
     drawn = [model(batch, training=True, seed=make_seed(0, step)) for step in range(20)]
@@ -119,9 +128,7 @@ def test_replaced_tokens_by_hand(config, pretraining_batch):
     model = BertPretrainer(config, [{"name": "replaced_token", "generator": 0.5}], seed=0)
     assert [block.attention.heads for block in model.generator.blocks] == [1, 1]
     seed = make_seed(0, 1)
-    batch = {name: keras.ops.convert_to_tensor(x) for name, x in pretraining_batch.items()}
-    read = model.objectives[0].corrupt(model, batch, seed)
-    read = {name: keras.ops.convert_to_numpy(x) for name, x in read.items()}
+    read = arrays(model.objectives[0].corrupt(model, tensors(pretraining_batch), seed))
     original, places = pretraining_batch["input_ids"].copy(), pretraining_batch
     rows = np.arange(len(original))[:, None]
     at, real = places["masked_lm_positions"][:, :3], places["masked_lm_ids"][:, :3]
@@ -130,14 +137,15 @@ def test_replaced_tokens_by_hand(config, pretraining_batch):
     changed = np.argwhere(read["replaced_token_labels"])
     assert set(changed[:, 1]) <= {1, 3, 5} and len(changed) > 15  # of 24, 50 pieces
 
-    outputs = {n: keras.ops.convert_to_numpy(x) for n, x in model(pretraining_batch).items()}
+    found = model(pretraining_batch)
+    outputs = arrays(found)
     logits, labels = outputs["replaced_token_logits"], outputs["replaced_token_labels"]
     chance = 1 / (1 + np.exp(-logits.astype("float64")))
     losses = -np.where(labels == 1, np.log(chance), np.log(1 - chance))
     mask = pretraining_batch["input_mask"]
     mean = (losses * mask).sum() / mask.sum()
     picked = log_softmax(outputs["masked_lm_logits"], -1)[rows, np.arange(3), real]
-    loss = model.compute_loss(x=pretraining_batch, y_pred=outputs)
+    loss = model.compute_loss(x=tensors(pretraining_batch), y_pred=found)
     np.testing.assert_allclose(float(loss), 50 * mean - picked.mean(), rtol=1e-5)
 
 
@@ -150,7 +158,8 @@ def test_draws_follow_the_probabilities():
 
 def test_ends_of_spans_by_hand():
     positions = np.array([[2, 3, 4, 7, 9, 10], [1, 5, 6, 0, 0, 0]], "int32")
-    first, last = (keras.ops.convert_to_numpy(x) for x in span_ends(positions))
+    ends = span_ends(keras.ops.convert_to_tensor(positions))
+    first, last = map(keras.ops.convert_to_numpy, ends)
     assert first.tolist() == [[2, 2, 2, 7, 9, 9], [1, 5, 5, 0, 0, 0]]
     assert last.tolist() == [[4, 4, 4, 7, 10, 10], [1, 6, 6, 0, 0, 0]]
 
@@ -160,7 +169,8 @@ def test_span_boundary_by_hand(config, pretraining_batch):
     model = BertPretrainer(config, ["masked_lm", SpanBoundary(position_size=6, most=4)], seed=0)
     batch = {**pretraining_batch, "masked_lm_positions": np.tile([[3, 4, 6, 0]], (8, 1))}
     batch["masked_lm_positions"] = batch["masked_lm_positions"].astype("int32")
-    outputs = {name: keras.ops.convert_to_numpy(x) for name, x in model(batch).items()}
+    found = model(batch)
+    outputs = arrays(found)
     sequence = keras.ops.convert_to_numpy(model.encoder(batch)["sequence_output"])
 
     def layer(x, dense, norm):
@@ -180,6 +190,6 @@ def test_span_boundary_by_hand(config, pretraining_batch):
         np.testing.assert_allclose(outputs["span_boundary_logits"][:, slot], expected, atol=1e-5)
     log = log_softmax(outputs["span_boundary_logits"].astype("float64"), -1)
     picked = np.take_along_axis(log, batch["masked_lm_ids"][..., None], -1)[..., 0]
-    total, weight = model.loss_terms(batch, outputs)["span_boundary_loss"]
+    total, weight = model.loss_terms(tensors(batch), found)["span_boundary_loss"]
     assert float(weight) == 24
     np.testing.assert_allclose(float(total), -picked[:, :3].sum(), rtol=1e-5)
