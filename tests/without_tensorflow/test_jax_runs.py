@@ -17,6 +17,7 @@ from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.runs import finetune, pretrain
 
+pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 RUN = """
 import os, signal, sys
 from pathlib import Path

@@ -11,6 +11,7 @@ from experiments.training.trainer_state import StepOptions
 from official_bert.errors import UserError
 from official_bert.pretraining import BertPretrainer
 
+pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
