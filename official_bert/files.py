@@ -134,6 +134,9 @@ def crc32c_file(path: str | os.PathLike) -> str:
 def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
     """The file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
 
+    What no file can be called (control characters, over 255 bytes) is refused here as well, since
+    asking the system for it fails in other ways.
+
     A link may lead to the blobs of a Hugging Face cache, which is how that cache is laid out.
 
     Raises:
@@ -141,7 +144,8 @@ def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> P
     """
     folder = Path(folder)
     path = folder / name
-    plain = name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+    plain = name not in ("", ".", "..") and not set(name) & {"/", "\\"}
+    plain = plain and name.isprintable() and len(name.encode()) <= 255
     if plain and path.is_symlink():
         target, home = path.resolve().parent, folder.resolve()
         blobs = home.parent.parent / "blobs" if home.parent.name == "snapshots" else home

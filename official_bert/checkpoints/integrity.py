@@ -61,13 +61,14 @@ def check_folder(
         return
     if not isinstance(checksums, dict) or checksums.get(name) != _checksum_of(fields):
         raise _differs(folder / name, name)
-    for other in {*checksums, *(path.name for path in folder.iterdir() if path.is_file())}:
+    present = {path.name for path in folder.iterdir() if path.is_file()}
+    for other in checksums:
         path = folder / other
         if other == name or other.startswith("."):
             continue
-        if os.sep in other or not path.is_file():
+        if other not in present:
             raise UserError(f"{path}: missing, but {name} has its checksum")
-        if other in checksums and crc32c_file(path) != checksums[other]:
+        if crc32c_file(path) != checksums[other]:
             raise _differs(path, name)
 
 

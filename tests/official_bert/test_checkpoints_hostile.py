@@ -98,7 +98,9 @@ def test_wrong_fields_of_a_tokenizer_are_named(folder, fields, message):
         huggingface.import_huggingface(folder)
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "..", "sub/x", "link", 3, ""])
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "..", "sub/x", "link", 3, "", "x" * 300, "\0"]
+)
 def test_an_index_names_no_file_outside_of_its_folder(folder, tmp_path_factory, name):
     other = tmp_path_factory.mktemp("other") / "x"
     (folder / "model.safetensors").rename(other)

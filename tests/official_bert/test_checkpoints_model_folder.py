@@ -135,6 +135,16 @@ def test_a_configuration_of_another_model_is_an_error(folder, change, message):
         ob.load(folder)
 
 
+@pytest.mark.parametrize("name", ["gone.txt", "sub/vocab.txt", "x" * 300])
+def test_a_file_that_has_a_checksum_must_be_there(folder, name):
+    path = folder / "model.json"
+    fields = json.loads(path.read_text())
+    fields["checksums"][name] = "00000000"
+    path.write_text(json.dumps(fields))
+    with pytest.raises(UserError, match="missing, but model.json has its checksum"):
+        ob.load(folder)
+
+
 def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
     deeper = ob.BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 2})
     ob.save(tmp_path / "d", ob.BertClassifier(ob.BertEncoder(deeper), 3), tokenizer)
