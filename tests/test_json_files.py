@@ -12,12 +12,13 @@ from official_bert.errors import UserError
 from official_bert.json_files import field, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
-# Lines of our own logs, words of a command line and a pipe of our own may be read directly.
+# Lines of our own logs, words of a command line, a pipe and a key of our own may be read directly.
 DIRECT = {
     "official_bert/json_files.py": 2,
     "data_prep/corpus/sources.py": 1,
     "experiments/ablate.py": 2,
     "experiments/tables/cells.py": 1,
+    "experiments/tables/digests.py": 1,
     "experiments/tables/worker.py": 1,
     "experiments/training/checkpointing.py": 1,
     "experiments/training/distribution.py": 1,

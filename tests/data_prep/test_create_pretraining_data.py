@@ -81,6 +81,7 @@ CASES = {
         "masked_lm_prob": 0.3,
         "max_predictions_per_seq": 30,
     },
+    "spans": {"spans": "ngrams"},
     "dynamic": {"dynamic_masking": True, "random_seed": 7, "held_out": 0.1, "compression": "GZIP"},
     "cased": {"do_lower_case": False, "max_seq_length": 128},
     "other rules": {

@@ -13,7 +13,7 @@ from experiments.training import distribution, session, trainers
 from experiments.training.batch_sizes import check_batch_size
 from experiments.training.config import PretrainConfig
 from experiments.training.flops import training_flops
-from experiments.training.trainer import Trainer
+from experiments.training.trainer import Trainer, _open_spec
 from experiments.training.trainer_state import StepOptions
 from experiments.training.trainers import get_trainer
 from official_bert.config import named_config
@@ -295,7 +295,7 @@ def test_a_batch_on_a_device_is_not_copied_to_look_at_its_type():
             raise AssertionError("copied")
 
     batch = {"input_ids": np.zeros((2, 5), np.int32)}
-    assert trainers._open_spec("features", OnDevice(), batch).shape.as_list() == [None, None, 3]
+    assert _open_spec("features", OnDevice(), batch).shape.as_list() == [None, None, 3]
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
