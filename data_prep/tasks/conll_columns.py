@@ -38,7 +38,8 @@ class Phrases:
 
     def check(self, tag: str, kinds, where: str) -> None:
         """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
-        if tag != "O" and tag[:2] not in ("B-", "I-", *_IOB2):
+        of_phrase = tag[:2] in ("B-", "I-", *_IOB2) and self.kind(tag) != "O"
+        if tag != "O" and not of_phrase:
             raise UserError(
                 f"{where}: {tag!r} is not an IOB tag (--config.task_options.column=part_of_speech "
                 "reads single words' tags, in the second column)"

@@ -150,7 +150,6 @@ def export_keras_hub(
             ).save_to_preset(str(temporary))
     notes = []
     config = getattr(model, "encoder", model).config
-    config.check_is_bert("KerasHub")
     if config.hidden_act == "gelu" and config.gelu_form == "erf":
         notes.append("KerasHub computes GELU in the tanh form, this model erf: outputs differ")
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
@@ -216,6 +215,7 @@ def _object_of(path: Path, expected: str) -> dict:
 
 
 def _check_representable(config: BertConfig) -> None:
+    config.check_is_bert("KerasHub")
     for name, expected in (
         ("attention_direction", "bidirectional"),
         ("hidden_act", "gelu"),

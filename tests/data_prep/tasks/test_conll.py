@@ -277,6 +277,8 @@ def test_running_text_gives_entities_with_characters(tokenizer):
     [
         ("Peter NNP I-PER\nlives O\n", "line 2: 2 columns, expected 3"),
         ("Peter PER\n", "line 1: 'PER' is not an IOB tag"),
+        ("Peter B-\n", "line 1: 'B-' is not an IOB tag"),
+        ("Peter B-O\n", "line 1: 'B-O' is not an IOB tag"),
         ("-DOCSTART- O\n\n", "has no sentences"),
         ("", "is empty"),
         ("Peter I-PER\nCo I-ORG\n", "line 2: the tag I-ORG is not among the training tags"),
