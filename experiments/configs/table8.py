@@ -1,12 +1,11 @@
 """Table 8, masking procedures (appendix C.2): what happens to a token that is to be predicted.
 
-    BERT_DATA_DIR=DIR python -m experiments.ablate --config=experiments/configs/table8.py:smoke \\
-        --workdir=runs/table8
+    python -m experiments.ablate --config=experiments/configs/table8.py:smoke --workdir=runs/table8
 
 Six pre-trainings on the same text, whose records differ in the rates of [MASK], the same token and
 a random token. Scales: paper, gpu (six pre-trainings of a 4/512 model, about 6 hours), cpu (six of
-a 2/128 model, about 50 minutes on two cores), smoke (under 5 minutes). All need CoNLL-2003 in
-DIR/conll2003.
+a 2/128 model, about 50 minutes on two cores), smoke (under 5 minutes, the sample's names in place
+of entities). All others need CoNLL-2003 in conll2003 of BERT_DATA_DIR.
 
 Expected at paper scale: the paper's Table 8, differences of half a point. Expected at smaller
 scales: nothing is decided but the held-out loss, which does not compare between rows (each is
