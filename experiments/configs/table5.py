@@ -7,8 +7,8 @@ pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), night and cp
 and 12 pre-trainings of 16,000 and 4,000 steps; planned for at most 8 hours on two cores with
 AVX-512, and 2 hours on any two; need BERT_DATA_DIR), smoke (under 5 minutes, from the embedded
 sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded sample,
-without the BiLSTM's row, and the spam classifier exported; some ten minutes on two cores with
-AVX-512, half an hour without, under 3 GB of memory).
+without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
+AVX-512, longer without, under 3 GB of memory).
 
 Expected at paper scale: the paper's Table 5. What is expected at cpu and night scale, and how large
 an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart
