@@ -131,8 +131,6 @@ def two_core_columns(
 # CoNLL-2003's three columns, label -> the reader's name. A word is tagged at its last piece, where
 # a left-to-right model has seen all of it: what it lacks is the rest of the sentence.
 TAGS = {"entities": "entities", "chunks": "chunks", "part of speech": "part_of_speech"}
-
-
 LAST_PIECE = {"label_piece": "last", "context": "sentence"}
 
 

@@ -11,9 +11,9 @@ without the BiLSTM's row, and the spam classifier exported; about ten minutes on
 AVX-512, longer without, under 3 GB of memory).
 
 Expected at paper scale: the paper's Table 5. What is expected at cpu and night scale, and how large
-an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart
-scale (experiments/results/table5/quickstart): past the plateau, masked-LM loss 4.7; pre-training
-helps on names and SNLI, spam needs none; after so few steps the left-to-right model is ahead.
+an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale (as in
+experiments/results/table5/quickstart): past the plateau, masked-LM loss 4.7; pre-training helps on
+names and SNLI, spam needs none; after so few steps the left-to-right model is ahead.
 """
 
 import dataclasses
