@@ -82,11 +82,7 @@ def pretraining_dataset(
         raise UserError(
             f"batch size {batch_size} cannot be divided among {num_input_pipelines} input pipelines"
         )
-    if isinstance(start, int):
-        start = records.position(start, seed, shuffle)
-    first = records.examples_before(start, seed, shuffle)
-    if epochs is not None and first >= epochs * records.examples:
-        raise UserError(f"{start} lies behind the last of {epochs} epochs")
+    start, first = records.beginning(start, seed, shuffle, epochs)
 
     dataset = _serialized(records, seed, shuffle, epochs, start)
     dataset = dataset.rebatch(batch_size, drop_remainder=drop_remainder)

@@ -37,11 +37,7 @@ def numpy_batches(
     Raises:
       UserError: a record is damaged or not what the model can read; names file, record and field.
     """
-    if isinstance(start, int):
-        start = records.position(start, seed, shuffle)
-    first = records.examples_before(start, seed, shuffle)
-    if epochs is not None and first >= epochs * records.examples:
-        raise UserError(f"{start} lies behind the last of {epochs} epochs")
+    start, first = records.beginning(start, seed, shuffle, epochs)
     rules = MaskingRules.of(records) if records.dynamic_masking else None
     serialized = _serialized(records, seed, shuffle, epochs, start)
     while rows := list(itertools.islice(serialized, batch_size)):

@@ -64,6 +64,21 @@ class Records:
         """The order in which an epoch reads the shards."""
         return philox.permutation(len(self.files), philox.fold(seed, epoch)).tolist()
 
+    def beginning(
+        self, start: Position | int, seed: int, shuffle: bool, epochs: int | None
+    ) -> tuple[Position, int]:
+        """Where reading begins: the place, and how many examples lie before it.
+
+        Raises:
+          UserError: that is behind the last epoch.
+        """
+        if isinstance(start, int):
+            start = self.position(start, seed, shuffle)
+        first = self.examples_before(start, seed, shuffle)
+        if epochs is not None and first >= epochs * self.examples:
+            raise UserError(f"{start} lies behind the last of {epochs} epochs")
+        return start, first
+
     def position(self, examples_read: int, seed: int, shuffle: bool = True) -> Position:
         """The place after so many examples from the start of epoch 0."""
         epoch, rest = divmod(examples_read, self.examples)
