@@ -199,7 +199,7 @@ def _parser(records):
 
     def parse(serialized):
         batch = tf.io.parse_example(serialized, features)
-        with tf.control_dependencies(check_batch(batch, records)):
+        with tf.control_dependencies([check_batch(batch, records)]):
             return {
                 name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else tf.identity(value)
                 for name, value in batch.items()

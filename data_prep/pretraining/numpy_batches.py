@@ -8,7 +8,7 @@ import numpy as np
 from data_prep.pretraining import philox, record_sets
 from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.numpy_masking import mask
-from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits
+from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits, within
 from data_prep.pretraining.record_files import feature_lists, read_records
 from data_prep.pretraining.record_sets import Position, Records
 from data_prep.pretraining.tf_example import varint
@@ -89,14 +89,11 @@ def _columns(rows, records):
         length = records.feature_length(name)
         if kind == "float32":
             values = _floats(contents, length)
-            wrong = ~((values >= 0) & (values <= 1))
         else:
             values = _integers(contents, length)
-            wrong = values >= bounds[name]  # without sign: a negative one is far beyond any limit
-            values = values.astype(np.int32)
-        if wrong.any():
+        if not within(values, bounds.get(name)):
             raise ValueError(f"a number of {name} is out of bounds")
-        batch[name] = values
+        batch[name] = values.astype(kind.replace("64", "32"))
     return batch
 
 

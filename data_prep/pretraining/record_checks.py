@@ -2,8 +2,9 @@
 
 An id of -1 would read the last row of a table, 2**32 + 5 would become 5, and a third segment would
 train an embedding that nobody asked for, all with a finite loss. Every batch is therefore compared
-with the bounds of its features inside TensorFlow's input pipeline. When that fails, `explained`
-reads the files once more, slowly, and says where the fault is.
+with the bounds of its features, by numpy: TensorFlow's reductions of 64-bit integers take 50 times
+as long and would halve the reader's speed. When that fails, `explained` reads the files once more,
+slowly, and says where the fault is.
 """
 
 import contextlib
@@ -48,20 +49,27 @@ def limits(records) -> dict[str, int]:
     }
 
 
-def check_batch(batch: dict, records) -> list:
-    """Operations that fail where a number of a parsed batch is out of bounds; inside a graph."""
+def within(values: np.ndarray, limit: int | None) -> bool:
+    """Whether all 64-bit integers are from 0 to below the limit; or all floats from 0 to 1."""
+    if values.dtype.kind == "f":
+        return bool(((values >= 0) & (values <= 1)).all())
+    # Read as a number without sign, a negative one is far beyond any limit.
+    return int(values.view(np.uint64).max(initial=0)) < limit
+
+
+def check_batch(batch: dict, records):
+    """An operation that fails where a number of a parsed batch is out of bounds; inside a graph."""
     import tensorflow as tf
 
-    fine = []
-    for name, limit in limits(records).items():
-        if name in batch:
-            # Read as a number without sign, a negative one is far beyond any limit.
-            largest = tf.reduce_max(tf.bitcast(batch[name], tf.uint64))
-            fine.append(largest < tf.constant(limit, tf.uint64))
-    if "masked_lm_weights" in batch:
-        weights = batch["masked_lm_weights"]
-        fine.append(tf.reduce_all((weights >= 0) & (weights <= 1)))
-    return [tf.debugging.Assert(tf.reduce_all(fine), [_OUT_OF_BOUNDS])]
+    bounds = limits(records)
+
+    def check(*features):
+        for name, values in zip(batch, features, strict=True):
+            if not within(values, bounds.get(name)):
+                raise ValueError(_OUT_OF_BOUNDS)
+        return True
+
+    return tf.numpy_function(check, list(batch.values()), tf.bool)
 
 
 @contextlib.contextmanager

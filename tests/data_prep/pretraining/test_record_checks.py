@@ -95,7 +95,7 @@ def test_numbers_without_a_place_are_named(tmp_path, name, place, value, allowed
     assert find_fault(records) == f"{tmp_path}/b.tfrecord record 1: {fault}"
     with pytest.raises(UserError, match=re.escape(f"b.tfrecord record 1: {fault}")):
         list(numpy_batches(records, 3))
-    parse = records_module._parser(records)
+    parse = tf.function(records_module._parser(records))
     parse(tf.constant([example()] * 2))
     with pytest.raises(tf.errors.InvalidArgumentError, match="a number out of bounds"):
         parse(tf.constant([example(), example(**changed(name, place, value))]))
