@@ -59,12 +59,12 @@ def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict)
     return columns | {name: columns[name].with_finetune(**changes[name]) for name in changes}
 
 
-def cloze(records: str, examples: int) -> Column:
+def cloze(records: str, examples: int, label: str = "cloze") -> Column:
     """Held-out pieces of those records, of so many examples, filled in without fine-tuning."""
     return Column(
-        "cloze",
+        label,
         metric="cloze_accuracy",
-        cloze=Cloze(records, examples),
+        question=Cloze(records, examples),
         note="held-out pieces that the masked model sees as [MASK], without fine-tuning",
     )
 

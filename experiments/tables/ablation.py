@@ -8,6 +8,7 @@ into cells, `experiments.tables.grid` runs them, `experiments.report` makes the 
 
 import dataclasses
 from collections.abc import Iterable
+from typing import ClassVar
 
 from experiments.tables.claims import Claim
 from experiments.training.config import FinetuneConfig, PretrainConfig
@@ -98,6 +99,9 @@ class Variant:
 class Cloze:
     """Held-out masked pieces that pre-trained models are asked for as they are.
 
+    The metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
+    "cloze_accuracy".
+
     Attributes:
       records: name of one of the ablation's `Records`, whose held-out part is used.
       max_examples: records to use, rounded up to whole batches; 0: all.
@@ -105,20 +109,38 @@ class Cloze:
 
     records: str
     max_examples: int = 0
+    asked_of: ClassVar[tuple[str, ...]] = ("masked_lm", "next_token")  # models of these objectives
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Held-out pairs of segments that pre-trained models are asked about as they are.
+
+    The metric is the question's name and "_accuracy".
+
+    Attributes:
+      question: "next_sentence" or "sentence_order".
+      records, max_examples: as for `Cloze`.
+    """
+
+    question: str
+    records: str
+    max_examples: int = 0
+    asked_of: ClassVar[tuple[str, ...]] = ("next_sentence", "sentence_order")
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
     """One column of the table: a task to fine-tune on, the held-out text of pre-training, or a
-    cloze test.
+    question to the model as it is.
 
     Attributes:
       label: as printed; the paper's name where data and metric are the paper's.
       finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
         or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
-      cloze: in place of `finetune`: masked and left-to-right models asked for the same pieces; the
-        metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
-        "cloze_accuracy". Rows that fine-tune in another way than their variant have no score.
+      question: in place of `finetune`: what pre-trained models are asked as they are. Rows that
+        fine-tune in another way than their variant, or whose objectives gave them no head for it,
+        have no score.
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
         pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
@@ -139,7 +161,7 @@ class Column:
     percent: bool = True
     lower_is_better: bool = False
     note: str = ""
-    cloze: Cloze | None = None
+    question: Cloze | Pairs | None = None
 
     def with_finetune(self, **changes) -> "Column":
         """The column with other fields in its fine-tuning."""
@@ -225,9 +247,9 @@ class Ablation:
         _check_known("export", self.exports, "column", columns)
         _check_known("curve", self.curves, "column", columns)
         for column in self.columns:
-            if column.cloze:
+            if column.question:
                 known = {r.name for r in self.records}
-                _known(f"column {column.label}", column.cloze.records, known)
+                _known(f"column {column.label}", column.question.records, known)
         for claim in self.claims:
             for comparison in claim.comparisons:
                 _known("claim " + claim.name, comparison.better, rows)

@@ -116,6 +116,26 @@ def cloze(config: dict, folder: Path) -> dict:
     }
 
 
+def pairs(config: dict, folder: Path) -> dict:
+    """Asks a pre-trained model about pairs (`experiments.training.pair_questions`)."""
+    from experiments.training import example_scores, pair_questions
+
+    question, heldout = config["question"], f"{config['records']}/heldout"
+    found = pair_questions.score(config["model"], heldout, question, config["max_examples"])
+    (folder / "run").mkdir(exist_ok=True)
+    sums = pair_questions.statistics(found, question)
+    example_scores.write(folder / "run" / "example_scores.npz", sums)
+    correct, label = (
+        float(np.average(found[name], weights=found["weight"])) for name in ("correct", "label")
+    )
+    metric = f"{question}_accuracy"
+    return {
+        "heldout": {metric: correct},
+        "baseline": {metric: max(label, 1 - label)},
+        "examples": int(found["weight"].sum()),
+    }
+
+
 def export_model(config: dict, folder: Path) -> dict:
     """Exports a SavedModel and asks it about the examples."""
     from experiments.training.export_model import answer, export
@@ -141,6 +161,7 @@ KINDS = {
     "pretrain": pretrain,
     "finetune": finetune,
     "cloze": cloze,
+    "pairs": pairs,
     "export": export_model,
 }
 

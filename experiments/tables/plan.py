@@ -1,7 +1,8 @@
 """From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
 
     sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
-        -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED
+        -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED,
+           pairs/QUESTION/RECORDS/VARIANT/SEED
 
 Rows that fine-tune the same variant share its pre-training; an empty reference, such as a
 vocabulary file that is given, leaves its cell out.
@@ -21,6 +22,7 @@ from experiments.training.config import resolve_bert, to_dict
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
+from official_bert.objectives import parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,8 +222,8 @@ class _Planner:
 
     def _runs(self, row: Row, column: Column) -> list[PlannedRun]:
         variant = self.ablation.variant(row.variant)
-        if column.cloze:
-            return self._cloze_runs(row, column.cloze, variant)
+        if column.question:
+            return self._question_runs(row, column, variant)
         if column.finetune is None:
             return [
                 PlannedRun(cell, seed, 0)
@@ -236,22 +238,30 @@ class _Planner:
             for i in range(max(1, len(column.search)))
         ]
 
-    def _cloze_runs(self, row: Row, cloze: Cloze, variant: Variant) -> list[PlannedRun]:
-        if row.finetune:
+    def _question_runs(self, row: Row, column: Column, variant: Variant) -> list[PlannedRun]:
+        asked = column.question
+        if row.finetune or not variant.pretrain:
+            return []
+        bert = resolve_bert(variant.pretrain.bert)
+        learnt = {parts(written)[0] for written in variant.pretrain.objectives_of(bert)}
+        if learnt.isdisjoint(asked.asked_of):
             return []
         runs = []
         for (name, seed), pretrained in self.pretrains.items():
             if name == variant.name:
                 config = {
                     "model": _model(pretrained, row),
-                    "records": f"@records/{cloze.records}//records",
-                    "vocab_size": resolve_bert(variant.pretrain.bert).vocab_size,
-                    "max_examples": cloze.max_examples,
+                    "records": f"@records/{asked.records}//records",
+                    "max_examples": asked.max_examples,
                 }
-                parts = ["cloze", cloze.records, name, str(seed)]
-                parts += [str(number) for number in (row.snapshot, cloze.max_examples) if number]
-                cell = self._add("/".join(parts), "cloze", config, cost=15)
-                runs.append(PlannedRun(cell, seed, 0))
+                if isinstance(asked, Cloze):
+                    kind, config["vocab_size"] = "cloze", bert.vocab_size
+                else:
+                    kind, config["question"] = "pairs", asked.question
+                names = [kind, config.get("question"), asked.records, name, str(seed)]
+                names += [row.snapshot, asked.max_examples]
+                cell = "/".join(str(part) for part in names if part)
+                runs.append(PlannedRun(self._add(cell, kind, config, cost=15), seed, 0))
         return runs
 
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:

@@ -35,18 +35,7 @@ def score(model, records, max_examples=0, batch_size=64):
     """
     from experiments.training.compiled import compiled
 
-    loaded = model_folder.load(model)
-    if loaded.head != "pretraining":
-        raise UserError(f'{model} has the head "{loaded.head}"; the cloze test needs "pretraining"')
-    source = open_records(records, vocab_size=len(loaded.tokenizer.vocab))
-    if source.max_seq_length > loaded.config.max_position_embeddings:
-        raise UserError(
-            f"{records} has {source.max_seq_length} tokens a record, but {model} has positions for "
-            f"{loaded.config.max_position_embeddings}"
-        )
-    batches = numpy_batches(source, batch_size, shuffle=False, drop_remainder=False)
-    if max_examples:
-        batches = itertools.islice(batches, math.ceil(max_examples / batch_size))
+    loaded, batches = opened(model, records, max_examples, batch_size)
     ask = compiled(loaded.model, lambda batch: answers(loaded.model, batch))
     found = {"example": [], "piece": [], "loss": [], "correct": []}
     examples = 0
@@ -60,6 +49,27 @@ def score(model, records, max_examples=0, batch_size=64):
         found["correct"].append(correct[hidden] > 0)
         examples += len(hidden)
     return {name: np.concatenate(parts) for name, parts in found.items()} | {"examples": examples}
+
+
+def opened(model, records, max_examples, batch_size):
+    """A pre-trained model and the batches that it is asked about; arguments as for `score`.
+
+    Raises:
+      UserError: the model has no pre-training head, or the records do not fit it.
+    """
+    loaded = model_folder.load(model)
+    if loaded.head != "pretraining":
+        raise UserError(f'{model} has the head "{loaded.head}"; this test needs "pretraining"')
+    source = open_records(records, vocab_size=len(loaded.tokenizer.vocab))
+    if source.max_seq_length > loaded.config.max_position_embeddings:
+        raise UserError(
+            f"{records} has {source.max_seq_length} tokens a record, but {model} has positions for "
+            f"{loaded.config.max_position_embeddings}"
+        )
+    batches = numpy_batches(source, batch_size, shuffle=False, drop_remainder=False)
+    if max_examples:
+        batches = itertools.islice(batches, math.ceil(max_examples / batch_size))
+    return loaded, batches
 
 
 def answers(model, batch):

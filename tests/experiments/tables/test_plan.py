@@ -86,7 +86,7 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     ablation = load_config("table5:smoke")
     asked = ablation_parts.Cloze("length 64")
     columns = [
-        ablation_parts.Column(metric, None, metric, cloze=asked)
+        ablation_parts.Column(metric, None, metric, question=asked)
         for metric in ("cloze_loss", "cloze_accuracy")
     ]
     made = plan.plan(dataclasses.replace(ablation, columns=tuple(columns), claims=(), exports=()))
@@ -101,14 +101,14 @@ def test_a_cloze_column_asks_every_pretrained_model_once():
     assert len(made.runs) == 2 * 3
     assert made.runs["BERT", "cloze_loss"] == made.runs["BERT", "cloze_accuracy"]
     with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
-        unknown = dataclasses.replace(columns[0], cloze=ablation_parts.Cloze("length 8"))
+        unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
         dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
 
 
 def test_a_cloze_score_is_read_from_its_cell(tmp_path):
     cell = Cell("cloze/x/BERT/1", "cloze", {})
     column = ablation_parts.Column(
-        "cloze", None, "cloze_loss", percent=False, cloze=ablation_parts.Cloze("x")
+        "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
     )
     status = Status("finished", result={"heldout": {"cloze_loss": 3.0}})
     planned = plan.PlannedRun(cell.name, 1, 0)
@@ -302,3 +302,35 @@ def test_help_answers_without_tensorflow():
         "assert not {'tensorflow', 'keras', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_the_family_at_equal_compute():
+    ablation = load_config("family:smoke")
+    made = plan.plan(ablation)
+    work = {
+        v.name: flops.pretrain_flops(v.pretrain) for v in ablation.variants if not v.random_init
+    }
+    equal = {name: w / work["BERT"] for name, w in work.items() if name != "left-to-right"}
+    assert all(abs(share - 1) < 0.01 for share in equal.values()), equal
+    assert len({v.pretrain.num_train_steps for v in ablation.variants}) > 3
+    # Every model is asked what its head can say, and nothing else.
+    rows = set(work)
+    assert {row for row, column in made.runs if column == "cloze"} == rows - {"ELECTRA"}
+    pairs = {row for row, column in made.runs if column == "which first?"}
+    assert pairs == {row for row, column in made.runs if column == "next sentence?"}
+    assert rows - pairs == {"No NSP", "left-to-right", "SpanBERT", "ELECTRA"}
+
+
+def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
+    grids = [
+        Grid(plan.plan(load_config(name, {"data_dir": str(data_dir)})).cells, tmp_path)
+        for name in ("table5:cpu", "family:night")
+    ]
+    names = {"BERT": "BERT", "No NSP": "No NSP", "LTR & No NSP": "left-to-right"}
+    for here, there in names.items():
+        for seed in (1, 2, 3):
+            keys = [
+                g.key(f"pretrain/{n}/{seed}") for g, n in zip(grids, (here, there), strict=True)
+            ]
+            assert keys[0] == keys[1]

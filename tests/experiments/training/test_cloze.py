@@ -125,7 +125,7 @@ def test_a_cell_keeps_means_baseline_and_sums(data, tmp_path):
 
 def test_models_that_cannot_be_asked(data, tmp_path):
     encoder = saved(BertEncoder(tiny_runs.bert()), data, tmp_path / "encoder")
-    with pytest.raises(UserError, match='head "none"; the cloze test needs "pretraining"'):
+    with pytest.raises(UserError, match='head "none"; this test needs "pretraining"'):
         cloze.score(encoder, str(data / "records"))
     short = BertPretrainer(tiny_runs.bert(max_position_embeddings=16))
     with pytest.raises(UserError, match="24 tokens a record, but .* positions for 16"):

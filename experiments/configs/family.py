@@ -1,0 +1,191 @@
+"""BERT's successors beside it at equal compute: what each of their changes does (docs/family.md).
+
+    python -m experiments.ablate --config=experiments/configs/family.py:night --workdir=runs/family
+
+Every row is BERT's recipe with what its system changed, on the same text, for as many matrix
+operations: a row whose step is cheaper takes more of them. Optimiser, vocabulary and batch stay
+BERT's, so that a row differs by its idea alone. (Left-to-right is Table 5's row: equal steps.)
+
+Scales: night (three pre-trainings a row at Table 5's `cpu` scale, whose cells are those of BERT, No
+NSP and left-to-right; planned for six hours of two cores; needs BERT_DATA_DIR), smoke (a sixth of
+Table 5's smoke, one pre-training a row, a quarter of an hour).
+
+Expected: see experiments/results/PLAN.md. Nothing was run at night scale yet.
+"""
+
+import dataclasses
+
+from experiments.configs.columns import cloze
+from experiments.configs.scales import Scale, get_scale
+from experiments.tables.ablation import Ablation, Column, Pairs, Row, Variant
+from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.training.config import PretrainConfig, choose_scale
+from experiments.training.flops import pretrain_flops
+
+TASKS = ("QNLI", "MNLI-m", "SQuAD", "entities", "names")
+SPANS = ", spans"  # added to the names of records with SpanBERT's masks
+
+
+def get_config(scale: str = "smoke") -> Ablation:
+    chosen = _scale(scale)
+    seeds, bert = chosen.pretrain_seeds[:3], chosen.bert
+    rows = _rows(chosen)
+    columns = chosen.tasks(*TASKS)
+    examples = chosen.columns["cloze"].question.max_examples
+    records = chosen.records[-1].name
+    columns += (
+        chosen.columns["cloze"],
+        dataclasses.replace(
+            cloze(records + SPANS, examples, "cloze, spans"),
+            note="held-out words in spans of up to ten, shown as [MASK]",
+        ),
+        _pairs("next sentence?", "next_sentence", records, examples, "is B a random text?"),
+        _pairs("which first?", "sentence_order", records, examples, "were A and B swapped?"),
+    )
+    return Ablation(
+        name="family",
+        title="BERT and its successors at equal compute",
+        variants=(
+            *(Variant(name, config, seeds) for name, config in rows.items()),
+            Variant("random", bert, seeds, random_init=True),
+        ),
+        columns=columns,
+        rows=(
+            *(Row(name, name) for name in rows),
+            Row("random initialisation", "random", reference=True),
+        ),
+        claims=_claims([c.label for c in columns if c.finetune]),
+        **chosen.fields() | {"records": (*chosen.records, *_span_records(chosen))},
+    )
+
+
+def _scale(name: str) -> Scale:
+    return choose_scale({"night": _night, "smoke": _smoke}, name)
+
+
+def _night() -> Scale:
+    return dataclasses.replace(get_scale("cpu"), name="night")
+
+
+def _smoke() -> Scale:
+    scale = get_scale("smoke")
+    phases = tuple(dataclasses.replace(p, num_train_steps=100) for p in scale.bert.phases)
+    bert = dataclasses.replace(scale.bert, phases=phases, num_warmup_steps=10)
+    return dataclasses.replace(scale, bert=bert, without_effect=("MNLI-m",))
+
+
+def _rows(scale: Scale) -> dict[str, PretrainConfig]:
+    base, bert = scale.bert, scale.bert.bert
+
+    def changed(objectives=("masked_lm", "next_sentence"), like=base, **fields):
+        # BERT's own objectives are left to `use_nsp`, so that Table 5's cells are found.
+        if fields:
+            like = dataclasses.replace(like, bert=dataclasses.replace(bert, **fields))
+        if objectives != ("masked_lm", "next_sentence"):
+            like = dataclasses.replace(like, objectives=objectives)
+        return _of_equal_compute(like, base)
+
+    narrow, shared = {"embedding_size": bert.hidden_size // 4}, {"num_hidden_groups": 1}
+    order = ("masked_lm", "sentence_order")
+    return {
+        "BERT": base,
+        "No NSP": dataclasses.replace(base, use_nsp=False),
+        "left-to-right": scale.left_to_right,
+        "factorised tables": changed(**narrow),
+        "shared layers": changed(**shared),
+        "sentence order": changed(order),
+        "ALBERT": changed(order, **narrow, **shared),
+        "SpanBERT": changed(("masked_lm", "span_boundary"), like=_on_spans(base)),
+        "ELECTRA": changed(("replaced_token",), pooler_activation="none"),
+    }
+
+
+def _of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
+    """The same phases with more or fewer steps, for as many operations as `base` takes."""
+    share = pretrain_flops(base) / pretrain_flops(config)
+
+    def scaled(steps):
+        return round(steps * share)
+
+    phases = tuple(
+        dataclasses.replace(phase, num_train_steps=scaled(phase.num_train_steps))
+        for phase in config.phases
+    )
+    return dataclasses.replace(
+        config, phases=phases, num_warmup_steps=scaled(config.num_warmup_steps)
+    )
+
+
+def _on_spans(config: PretrainConfig) -> PretrainConfig:
+    phases = (dataclasses.replace(p, records=p.records + SPANS) for p in config.phases)
+    return dataclasses.replace(config, phases=tuple(phases))
+
+
+def _span_records(scale: Scale):
+    return (
+        dataclasses.replace(one, name=one.name + SPANS, spans="geometric") for one in scale.records
+    )
+
+
+def _pairs(label: str, question: str, records: str, examples: int, note: str) -> Column:
+    return Column(
+        label,
+        metric=f"{question}_accuracy",
+        question=Pairs(question, records, examples),
+        note=f"held-out pairs, without fine-tuning: {note}",
+    )
+
+
+def _claims(tasks: list[str]) -> tuple[Claim, ...]:
+    reading = [name for name in tasks if name == "SQuAD"]
+    return (
+        Claim(
+            "NSP",
+            "RoBERTa: dropping next sentence prediction does not hurt, by more than a point",
+            "4.2",
+            each(tasks, "BERT", "No NSP", kind=AT_MOST, margin=1.0),
+        ),
+        Claim(
+            "sharing",
+            "ALBERT: one block for all layers costs accuracy",
+            "4.5",
+            each(tasks, "BERT", "shared layers"),
+        ),
+        Claim(
+            "factorising",
+            "ALBERT: narrow tables of pieces cost little: at most a point",
+            "4.4",
+            each(tasks, "BERT", "factorised tables", kind=AT_MOST, margin=1.0),
+        ),
+        Claim(
+            "order solves NSP",
+            "ALBERT: a model of sentence order knows random next sentences nearly as well as one "
+            "trained on them, which knows nothing of the order",
+            "4.6",
+            (
+                Comparison("next sentence?", "BERT", "sentence order", AT_MOST, margin=15.0),
+                Comparison("which first?", "sentence order", "BERT", margin=10.0),
+            ),
+        ),
+        Claim(
+            "order helps",
+            "ALBERT: sentence order serves fine-tuning better than next sentence prediction",
+            "4.6",
+            each(tasks, "sentence order", "BERT"),
+        ),
+        Claim(
+            "replaced tokens",
+            "ELECTRA: telling replaced tokens beats filling in masks at equal compute",
+            "3.3",
+            each(tasks, "ELECTRA", "No NSP"),
+        ),
+        *(
+            Claim(
+                "spans",
+                "SpanBERT: masked spans and their boundaries help reading",
+                "5",
+                each(reading, "SpanBERT", "No NSP"),
+            )
+            for _ in reading[:1]
+        ),
+    )
