@@ -43,46 +43,25 @@ class Teacher:
         return keras.tree.map_structure(ops.stop_gradient, outputs)
 
 
-def chosen_layers(written: str, student: int, teacher: int) -> list[int]:
-    """Layers of a teacher for a student to begin with, counted from 0.
+def begin_with(model, teacher: Teacher, layers: list[int]) -> None:
+    """Gives a student the teacher's embeddings, some of its layers and its masked-LM head.
 
     Args:
-      written: "even": from the first to the last at equal distances, which is DistilBERT's choice
-        for 6 of 12, 0, 2, 4, 7, 9, 11; or numbers with commas between.
-      student, teacher: layers of each.
-
-    Raises:
-      UserError: other than one layer for each of the student's, or one that the teacher lacks.
-
-    >>> chosen_layers("even", 6, 12)
-    [0, 2, 4, 7, 9, 11]
-    """
-    if student > teacher:
-        raise UserError(f"the student has {student} layers, its teacher only {teacher}")
-    if written == "even":
-        return [int(i * (teacher - 1) / max(1, student - 1) + 0.5) for i in range(student)]
-    numbers = [number.strip() for number in written.split(",")]
-    if not all(number.isdecimal() for number in numbers):
-        raise UserError(f"{written!r} is neither even nor numbers with commas, as 0,2,4")
-    layers = list(map(int, numbers))
-    if len(layers) != student or max(layers) >= teacher:
-        raise UserError(
-            f"{written} names {len(layers)} layers; the student needs {student}, of the "
-            f"teacher's 0 to {teacher - 1}"
-        )
-    return layers
-
-
-def copy_layers(student, teacher, layers: list[int]) -> None:
-    """Gives a student's encoder a teacher's embeddings and some of its layers, number by number.
-
-    Args:
-      student, teacher: two `BertEncoder`s; the student may lack the teacher's segments and pooler.
-      layers: of the teacher, one for each of the student's.
+      model: a `BertPretrainer` or `BertEncoder`; it may lack the teacher's segments and pooler.
+      teacher: its teacher.
+      layers: of `teacher_fit.chosen_layers`.
 
     Raises:
       UserError: the student has a weight that the teacher lacks or has in another shape.
     """
+    _copy_layers(getattr(model, "encoder", model), teacher.encoder, layers)
+    if hasattr(model, "masked_lm") and hasattr(teacher.model, "masked_lm"):
+        heads = model.masked_lm.weights, teacher.model.masked_lm.weights
+        for own, theirs in zip(*heads, strict=True):
+            own.assign(ops.convert_to_numpy(theirs))
+
+
+def _copy_layers(student, teacher, layers):
     if student.config.num_blocks != student.config.num_hidden_layers:
         raise UserError("a student whose layers share weights cannot begin with a teacher's")
     theirs = named_variables(teacher)

@@ -9,6 +9,7 @@ import dataclasses
 
 from keras import ops
 
+from official_bert import teacher_fit
 from official_bert.encoder import gather_positions
 from official_bert.errors import UserError
 from official_bert.layers import Dense
@@ -28,6 +29,7 @@ class _OfTeacher(Objective):
                 f"objective {self.name}: there is no teacher; name one with --config.teacher, or "
                 "pass teacher=Teacher(model) to BertPretrainer"
             )
+        teacher_fit.check(self.name, model.encoder.config, model.teacher.config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +63,6 @@ class SoftTargets(_OfTeacher):
             raise UserError('objective soft_targets: put "masked_lm" before it')
         if not hasattr(model.teacher.model, "masked_lm"):
             raise UserError("objective soft_targets: the teacher has no masked-LM head")
-        sizes = model.encoder.config.vocab_size, model.teacher.config.vocab_size
-        if sizes[0] != sizes[1]:
-            raise UserError(
-                "objective soft_targets: student and teacher need one vocabulary; they have "
-                f"{sizes[0]} and {sizes[1]} pieces"
-            )
 
     def call(self, model, batch, encoded):
         """P is L, every token, or the number of masked positions.
@@ -116,15 +112,6 @@ class CosineStates(_OfTeacher):
     def losses(self):
         return {"cosine_loss": Loss(self.weight)}
 
-    def build(self, model, initializer):
-        super().build(model, initializer)
-        widths = model.encoder.config.hidden_size, model.teacher.config.hidden_size
-        if widths[0] != widths[1]:
-            raise UserError(
-                "objective cosine_states: states of one width can be compared; the student's is "
-                f"{widths[0]}, the teacher's {widths[1]}"
-            )
-
     def call(self, model, batch, encoded):
         """{"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}"""
         own, theirs = encoded["sequence_output"], encoded["teacher"]["sequence_output"]
@@ -171,7 +158,6 @@ class TransformerLayers(_OfTeacher):
     def build(self, model, initializer):
         super().build(model, initializer)
         student, teacher = model.encoder.config, model.teacher.config
-        check_layers(student, teacher)
         model.to_teacher = Dense(
             teacher.hidden_size,
             kernel_initializer=initializer,
@@ -210,23 +196,6 @@ class TransformerLayers(_OfTeacher):
                 outputs["state_distances"], outputs["state_weights"] * rows[:, None]
             ),
         }
-
-
-def check_layers(student, teacher) -> None:
-    """Raises UserError where the layers of two `BertConfig`s cannot be compared one by one."""
-    for name in ("num_attention_heads", "attention_direction"):
-        values = getattr(student, name), getattr(teacher, name)
-        if values[0] != values[1]:
-            raise UserError(
-                f"objective transformer_layers: {name} is {values[0]} in the student, "
-                f"{values[1]} in the teacher; it must be the same"
-            )
-    layers = student.num_hidden_layers, teacher.num_hidden_layers
-    if layers[1] % layers[0]:
-        raise UserError(
-            f"objective transformer_layers: the student's {layers[0]} layers must divide the "
-            f"teacher's {layers[1]}"
-        )
 
 
 def soft_target_losses(student, teacher, temperature: float):

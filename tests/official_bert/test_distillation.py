@@ -19,7 +19,8 @@ from official_bert import (
 from official_bert.checkpoints import model_folder
 from official_bert.distilled import Distilled
 from official_bert.objectives.distillation import cosines, soft_target_losses
-from official_bert.teachers import Teacher, chosen_layers, copy_layers
+from official_bert.teacher_fit import chosen_layers
+from official_bert.teachers import Teacher, begin_with
 
 DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
 
@@ -65,9 +66,8 @@ def test_distilbert_against_pytorch(shapes, teacher, pretraining_batch):
     loss = model.compute_loss(x=tensors(batch), y_pred=outputs)
 
     real = torch.from_numpy(batch["input_mask"] > 0)
-    own, theirs = (
-        torch.from_numpy(numpy(outputs[f"{who}_logits"])) for who in ("student", "teacher")
-    )
+    names = "student_logits", "teacher_logits"
+    own, theirs = (torch.from_numpy(numpy(outputs[name])) for name in names)
     soft = torch.nn.KLDivLoss(reduction="batchmean")(
         torch.log_softmax(own[real] / 2, -1), torch.softmax(theirs[real] / 2, -1)
     )
@@ -76,10 +76,9 @@ def test_distilbert_against_pytorch(shapes, teacher, pretraining_batch):
     for row, slot in np.argwhere(batch["masked_lm_weights"] > 0):
         labels[row, int(places[row, slot])] = int(ids[row, slot])
     masked = torch.nn.CrossEntropyLoss(ignore_index=-100)(own.flatten(0, 1), labels.flatten())
-    states = [
-        torch.from_numpy(numpy(one.encoder(batch)["sequence_output"])) for one in (model, teacher)
-    ]
-    cosine = torch.nn.CosineEmbeddingLoss()(*(x[real] for x in states), torch.ones(int(real.sum())))
+    both = [one.encoder(batch)["sequence_output"] for one in (model, teacher)]
+    states = [torch.from_numpy(numpy(x))[real] for x in both]
+    cosine = torch.nn.CosineEmbeddingLoss()(*states, torch.ones(len(states[0])))
     expected = 5 * 4 * soft + 2 * masked + cosine
     np.testing.assert_allclose(float(loss), float(expected), rtol=2e-5)
     terms = {name: numpy(total) / numpy(weight) for name, (total, weight)
@@ -99,9 +98,8 @@ def test_gradients_of_distilbert_against_pytorch():
     ).sum(-1)
     cosine = torch.nn.CosineSimilarity(dim=-1)(x, torch.tensor(theirs))
     (4 * soft.sum() + cosine.sum()).backward()
-    np.testing.assert_allclose(
-        numpy(soft_target_losses(own, theirs, 2.0)), 4 * soft.detach(), rtol=1e-5
-    )
+    found = numpy(soft_target_losses(own, theirs, 2.0))
+    np.testing.assert_allclose(found, 4 * soft.detach(), rtol=1e-5)
     np.testing.assert_allclose(numpy(cosines(own, theirs)), cosine.detach(), rtol=1e-5)
     # d/dx of the first is T (softmax(x / T) - softmax(y / T)).
     direction = rng.normal(size=own.shape)
@@ -192,22 +190,27 @@ def test_which_layers_a_student_begins_with():
 
 def test_a_student_begins_with_its_teachers_numbers(shapes, teacher):
     student = BertEncoder(shapes[0], seed=7)
-    copy_layers(student, teacher.encoder, [0, 3])
-    for ours, theirs in ((student.embeddings.word_embeddings, teacher.encoder.embeddings.word_embeddings),
-                         (student.embeddings.norm.beta, teacher.encoder.embeddings.norm.beta)):  # fmt: skip
-        np.testing.assert_array_equal(numpy(ours), numpy(theirs))
-    for ours, layer in ((0, 0), (1, 3)):
-        pairs = zip(
-            student.blocks[ours].weights, teacher.encoder.blocks[layer].weights, strict=True
-        )
-        for x, y in pairs:
-            np.testing.assert_array_equal(numpy(x), numpy(y))
+    begin_with(student, teacher, [0, 3])
+    ours, theirs = student.embeddings, teacher.encoder.embeddings
+    assert_same(ours.norm.weights, theirs.norm.weights)
+    for name in ("word_embeddings", "position_embeddings"):
+        assert_same([getattr(ours, name)], [getattr(theirs, name)])
+    for block, layer in ((0, 0), (1, 3)):
+        assert_same(student.blocks[block].weights, teacher.encoder.blocks[layer].weights)
+    model = BertPretrainer(shapes[0], ["masked_lm"], seed=7)
+    begin_with(model, teacher, [0, 3])
+    assert_same(model.masked_lm.weights, teacher.model.masked_lm.weights)
     narrow = BertEncoder(dataclasses.replace(shapes[0], hidden_size=8), seed=0)
     with pytest.raises(UserError, match=r"word_embeddings is \[50, 8\], the teacher's \[50, 16\]"):
-        copy_layers(narrow, teacher.encoder, [0, 3])
+        begin_with(narrow, teacher, [0, 3])
     shared = BertEncoder(dataclasses.replace(shapes[0], num_hidden_groups=1), seed=0)
     with pytest.raises(UserError, match="share weights"):
-        copy_layers(shared, teacher.encoder, [0, 3])
+        begin_with(shared, teacher, [0, 3])
+
+
+def assert_same(variables, others):
+    for x, y in zip(variables, others, strict=True):
+        np.testing.assert_array_equal(numpy(x), numpy(y))
 
 
 def test_teachers_that_do_not_fit(shapes, teacher, config):
@@ -220,8 +223,10 @@ def test_teachers_that_do_not_fit(shapes, teacher, config):
         (DISTILBERT, "soft_targets: there is no teacher; name one with", {"teacher": None}),
         (["soft_targets"], 'put "masked_lm" before it', {}),
         (DISTILBERT, "the teacher has no masked-LM head", {"teacher": Teacher(BertEncoder(shape))}),
-        (DISTILBERT, "they have 49 and 50 pieces", {"student": _with(student, vocab_size=49)}),
-        (DISTILBERT, "the student's is 8, the teacher's 16", {"student": _with(student, hidden_size=8)}),
+        (DISTILBERT, "vocab_size is 49 in the student, 50 in the teacher",
+         {"student": _with(student, vocab_size=49)}),
+        (DISTILBERT, "hidden_size is 8 in the student, 16 in",
+         {"student": _with(student, hidden_size=8)}),
         (["transformer_layers"], "num_attention_heads is 4 in the student, 2 in the teacher",
          {"student": _with(student, num_attention_heads=4)}),
         (["transformer_layers"], "the student's 3 layers must divide the teacher's 4",
@@ -244,28 +249,18 @@ def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_bat
     before = [numpy(v).copy() for v in teacher.model.weights]
     start = numpy(model.encoder.embeddings.word_embeddings).copy()
     model.compile(optimizer=BertAdamW(1e-2, weight_decay=0.1))
-    model.fit(keras_batches(pretraining_batch), verbose=0)
-    for x, y in zip(before, teacher.model.weights, strict=True):
-        np.testing.assert_array_equal(x, numpy(y))
+    model.train_on_batch(tensors(pretraining_batch))
+    assert_same(before, teacher.model.weights)
     assert not np.array_equal(start, numpy(model.encoder.embeddings.word_embeddings))
     model_folder.save(tmp_path / "m", model.without_teacher(), None)
     loaded = model_folder.load(tmp_path / "m")
     assert [one.written() for one in loaded.model.objectives] == [DISTILBERT[0]]
     for name in ("masked_lm", "encoder"):
-        for x, y in zip(
-            getattr(model, name).weights, getattr(loaded.model, name).weights, strict=True
-        ):
-            np.testing.assert_array_equal(numpy(x), numpy(y))
+        assert_same(getattr(model, name).weights, getattr(loaded.model, name).weights)
     alone = BertPretrainer(shapes[0], ["transformer_layers"], seed=2, teacher=teacher)
     assert alone.without_teacher() is alone.encoder
     plain = BertPretrainer(shapes[0], ["masked_lm"], seed=2)
     assert plain.without_teacher() is plain
-
-
-def keras_batches(batch):
-    import tensorflow as tf
-
-    return tf.data.Dataset.from_tensors(batch).repeat(2)
 
 
 def _logits(outputs, name):
