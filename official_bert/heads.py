@@ -284,7 +284,7 @@ class BertTagger(_FineTuned):
         return {"accuracy": weighted_sum(hits, self.label_weights(batch))}
 
     def label_weights(self, batch):
-        weights = super().label_weights(batch)
+        weights = row_weights(batch, batch["label_ids"])
         weights = weights if len(weights.shape) == 2 else weights[:, None]
         return ops.cast(batch["label_ids"] >= 0, "float32") * weights
 
