@@ -88,6 +88,8 @@ def dry_run(ablation, workdir, *, cells="", measure=True):
             f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
             f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
         )
+        if work.teachers_flops:
+            lines.append(f"{'  its teacher':<68} {cost.readable_flops(work.teachers_flops):>12}")
         if state != FINISHED:
             total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
     workers = ablation.workers or default_workers()

@@ -66,14 +66,16 @@ class BertEncoder(keras.Model):
           training: whether to apply dropout.
           seed: int32 [2] that determines the dropout masks (see `official_bert.randomness`); None
             draws the next one of the model's own generator.
-          return_attention: whether to return the attention probabilities too.
+          return_attention: whether to return what attention was paid too.
 
         Returns:
           {"sequence_output": [B, L, H], "pooled_output": [B, H],
            "hidden_states": [num_hidden_layers + 1 tensors of [B, L, H]; the embedding output first,
            the sequence output last],
            "attention_probabilities" (when asked for): [num_hidden_layers tensors of [B, A, L, L];
-           how much each token, the third axis, takes from each, the last]}
+           how much each token, the third axis, takes from each, the last],
+           "attention_scores" (when asked for): [as many; before the softmax, -10000 and below where
+           a token may not look]}
 
         Raises:
           UserError: the inputs are named as in another library, or longer than the model's
@@ -90,21 +92,25 @@ class BertEncoder(keras.Model):
 
         x = self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0))
         bias = attention_bias(input_mask, self.config.attention_direction, x.dtype)
-        hidden_states, attention = [x], []
+        hidden_states, attention_scores = [x], []
         for i in range(self.config.num_hidden_layers):
             block = self.block_of(i)
             # Three numbers a layer: its attention, and its two sub-layer outputs.
             run = functools.partial(block, attention_bias=bias, seed=fold_in(seed, 1 + 3 * i))
             if return_attention:
-                x, probabilities = run(x, return_attention=True)
-                attention.append(probabilities)
+                x, scores = run(x, return_attention=True)
+                attention_scores.append(scores)
             else:
                 x = keras.remat(run)(x) if self.remat and training else run(x)
             hidden_states.append(x)
         pooled = self.summary_token(x, input_mask)
         pooled = self.pooler(pooled) if self.pooler else pooled
         outputs = {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}
-        return {**outputs, "attention_probabilities": attention} if return_attention else outputs
+        if return_attention:
+            probabilities = [ops.softmax(scores, axis=-1) for scores in attention_scores]
+            outputs["attention_probabilities"] = probabilities
+            outputs["attention_scores"] = attention_scores
+        return outputs
 
     def block_of(self, layer: int) -> TransformerBlock:
         """The block that is used as a layer, counted from 0."""

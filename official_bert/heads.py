@@ -92,6 +92,10 @@ class _FineTuned(ModelWithLosses):
             summary = self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
         return dropout(summary, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
+    def label_weights(self, batch):
+        """How much each row counts, float32 [B]; in a tagger each token, [B, L]."""
+        return row_weights(batch, batch[self.label_names[0]])
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -272,12 +276,17 @@ class BertTagger(_FineTuned):
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B, L], -1 for no label."""
-        labels, weights = self._labels(batch)
-        return {"label_loss": weighted_sum(cross_entropy(outputs["logits"], labels), weights)}
+        losses = cross_entropy(outputs["logits"], ops.maximum(batch["label_ids"], 0))
+        return {"label_loss": weighted_sum(losses, self.label_weights(batch))}
 
     def metric_terms(self, batch, outputs):
-        labels, weights = self._labels(batch)
-        return {"accuracy": weighted_sum(correct(outputs["logits"], labels), weights)}
+        hits = correct(outputs["logits"], ops.maximum(batch["label_ids"], 0))
+        return {"accuracy": weighted_sum(hits, self.label_weights(batch))}
+
+    def label_weights(self, batch):
+        weights = row_weights(batch, batch["label_ids"])
+        weights = weights if len(weights.shape) == 2 else weights[:, None]
+        return ops.cast(batch["label_ids"] >= 0, "float32") * weights
 
     def get_config(self):
         return {**super().get_config(), "num_labels": self.num_labels}
@@ -285,12 +294,6 @@ class BertTagger(_FineTuned):
     def check_labels(self, name, labels):
         if name == "label_ids":
             check_classes(name, labels, 2, self.num_labels, least=-1)
-
-    @staticmethod
-    def _labels(batch):
-        labels, weights = batch["label_ids"], row_weights(batch, batch["label_ids"])
-        weights = weights if len(weights.shape) == 2 else weights[:, None]
-        return ops.maximum(labels, 0), ops.cast(labels >= 0, "float32") * weights
 
 
 class BiLSTM(keras.layers.Layer):

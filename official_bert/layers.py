@@ -89,19 +89,18 @@ class SelfAttention(keras.layers.Layer):
     def call(self, x, attention_bias, seed=None, return_attention=False):
         """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
-        With `return_attention` a pair of that and the probabilities, [B, A, L, L].
+        With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
         """
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
         key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
         value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
         # Scaling the query, the smaller tensor, instead of the scores.
-        scores = ops.matmul(query * self.head_width**-0.5, key)  # [B, A, L, L]
-        probabilities = ops.softmax(scores + attention_bias, axis=-1)
-        kept = dropout(probabilities, self.dropout_rate, seed)
+        scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
+        kept = dropout(ops.softmax(scores, axis=-1), self.dropout_rate, seed)
         context = ops.matmul(kept, value)  # [B, A, L, D]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
         attended = self.output_dense(context)
-        return (attended, probabilities) if return_attention else attended
+        return (attended, scores) if return_attention else attended
 
     def _split_heads(self, x, order):
         batch, length = ops.shape(x)[:2]
@@ -131,15 +130,15 @@ class TransformerBlock(keras.layers.Layer):
     def call(self, x, attention_bias, seed=None, return_attention=False):
         """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
 
-        With `return_attention` a pair of that and the attention probabilities, [B, A, L, L].
+        With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
-        attended, probabilities = self.attention(
+        attended, scores = self.attention(
             x, attention_bias, seed=fold_in(seed, 0), return_attention=True
         )
         x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
         x = self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
-        return (x, probabilities) if return_attention else x
+        return (x, scores) if return_attention else x
 
 
 class Dense(keras.layers.Dense):

@@ -68,6 +68,13 @@ class ModelWithLosses(keras.Model):
     loss_epsilons: dict[str, float] = {}
     # What a term's mean is multiplied by in the loss; 1 where it is not named.
     loss_weights: dict[str, float] = {}
+    # The `teachers.Teacher` that it learns from.
+    teacher = None
+
+    @property
+    def read_only(self) -> list:
+        """Variables that it reads and that are not its own: neither trained nor saved with it."""
+        return [] if self.teacher is None else self.teacher.variables
 
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError

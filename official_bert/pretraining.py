@@ -26,6 +26,7 @@ class BertPretrainer(ModelWithLosses):
         options, or objectives. ("masked_lm",) is "No NSP" of Table 5, ("next_token",) on a
         left-to-right encoder is "LTR & No NSP".
       seed: seed of the initial weights, when `encoder` is a configuration.
+      teacher: a `teachers.Teacher`, for objectives of distillation.
 
     Raises:
       UserError: an objective is unknown or does not fit the encoder.
@@ -36,9 +37,11 @@ class BertPretrainer(ModelWithLosses):
         encoder: BertEncoder | BertConfig,
         objectives=("masked_lm", "next_sentence"),
         seed: int | None = None,
+        teacher=None,
         **kwargs,
     ):
         super().__init__(**{"name": "pretrainer", **kwargs})
+        self.teacher = teacher
         if isinstance(encoder, BertConfig):
             encoder = BertEncoder(encoder, seed=seed, dtype=self.dtype_policy)
         self.encoder = encoder
@@ -79,7 +82,10 @@ class BertPretrainer(ModelWithLosses):
             seed = next_seed(self.encoder.seed_generator)
         for one in self.objectives:
             batch = one.corrupt(self, batch, seed if training else None)
-        encoded = self.encoder(batch, training=training, seed=seed)
+        attention = any(one.reads_attention for one in self.objectives)
+        encoded = self.encoder(batch, training=training, seed=seed, return_attention=attention)
+        if self.teacher is not None:
+            encoded["teacher"] = self.teacher.encode(batch, return_attention=attention)
         outputs = {}
         for one in self.objectives:
             outputs |= one.call(self, batch, encoded)
@@ -95,6 +101,21 @@ class BertPretrainer(ModelWithLosses):
         terms = [one.metric_terms(batch, outputs) for one in self.objectives]
         return {name: term for found in terms for name, term in found.items()}
 
+    def without_teacher(self):
+        """What is kept of it: the model without the objectives that need its teacher, and without
+        their layers; the encoder where no other is left."""
+        own = [one for one in self.objectives if not one.of_teacher]
+        if len(own) == len(self.objectives):
+            return self
+        if not own:
+            return self.encoder
+        alone = BertPretrainer(self.encoder, own, name=self.name, dtype=self.dtype_policy)
+        trained = {variable.path: variable for variable in self.weights}
+        for variable in alone.weights:
+            if variable is not trained[variable.path]:
+                variable.assign(ops.convert_to_numpy(trained[variable.path]))
+        return alone
+
     def get_metrics_result(self):
         results = super().get_metrics_result()
         for one in self.objectives:
@@ -106,7 +127,7 @@ class BertPretrainer(ModelWithLosses):
         return {
             **super().get_config(),
             "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "objectives": [one.written() for one in self.objectives],
+            "objectives": [one.written() for one in self.objectives if not one.of_teacher],
         }
 
     @classmethod

@@ -1,14 +1,21 @@
-"""ALBERT, ELECTRA and SpanBERT as differences from the configuration `pretrain` (docs/family.md).
+"""BERT's successors as differences from the configuration `pretrain` (docs/family.md).
 
     python -m experiments.pretrain --config=albert:tiny --workdir=runs/albert \\
         --config.phases.0.records=records_64
 
-Configurations: albert, electra, spanbert. Scales: tiny, smoke (those of `pretrain`: 24,000 and 200
-steps). Records are those of BERT; SpanBERT's are made with --spans=geometric, ALBERT's papers' with
---spans=ngrams.
+Configurations: albert, electra, spanbert, distil, tinybert. Scales: tiny, smoke (those of
+`pretrain`: 24,000 and 200 steps). Records are those of BERT; SpanBERT's are made with
+--spans=geometric, ALBERT's papers' with --spans=ngrams.
+
+distil and tinybert learn from a model that `pretrain` made at the same scale, or another one that
+--config.teacher names:
+
+    python -m experiments.pretrain --config=distil:tiny --config.teacher=runs/tiny/model \\
+        --workdir=runs/distil --config.phases.0.records=records_64
 
 Cost: a step of albert:tiny takes about as long as BERT's (its layers share weights, not work), of
-electra:tiny a third longer (the generator). Expected: nothing was measured at these scales yet.
+electra:tiny a third longer (the generator), of distil:tiny three times as long (both heads at every
+token). Expected: nothing was measured at these scales yet.
 """
 
 import dataclasses
@@ -38,6 +45,34 @@ def electra(scale: str = "tiny") -> PretrainConfig:
 def spanbert(scale: str = "tiny") -> PretrainConfig:
     """Spans and their boundaries, no sentence pairs."""
     return dataclasses.replace(_base(scale), objectives=("masked_lm", "span_boundary"))
+
+
+def distil(scale: str = "tiny") -> PretrainConfig:
+    """DistilBERT: half of the teacher's layers, to begin with too; no segments, no pooler."""
+    base = _base(scale)
+    bert = dataclasses.replace(
+        base.bert,
+        num_hidden_layers=base.bert.num_hidden_layers // 2,
+        type_vocab_size=0,
+        pooler_activation="none",
+    )
+    objectives = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
+    return dataclasses.replace(base, bert=bert, objectives=objectives, teacher_layers="even")
+
+
+def tinybert(scale: str = "tiny") -> PretrainConfig:
+    """TinyBERT's general distillation: half as deep and half as wide, with as many heads."""
+    base = _base(scale)
+    bert = dataclasses.replace(
+        base.bert,
+        num_hidden_layers=base.bert.num_hidden_layers // 2,
+        hidden_size=base.bert.hidden_size // 2,
+        intermediate_size=base.bert.intermediate_size // 2,
+    )
+    # There is no head whose bias could begin at the pieces' frequencies.
+    return dataclasses.replace(
+        base, bert=bert, objectives=("transformer_layers",), output_bias="zeros"
+    )
 
 
 def _base(scale: str) -> PretrainConfig:

@@ -107,11 +107,13 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk."""
+    """Work of one cell: FLOPs, seconds of one worker, bytes that stay on disk; apart from `flops`
+    those of a teacher, which `seconds` contain."""
 
     flops: float = 0.0
     seconds: float = 0.0
     bytes: float = 0.0
+    teachers_flops: float = 0.0
 
 
 def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
@@ -123,6 +125,7 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
     found = {}
     for cell in plan.cells:
+        theirs = 0.0
         if cell.kind not in ("pretrain", "finetune"):
             found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
             continue
@@ -130,6 +133,8 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
             config = from_dict(PretrainConfig, cell.config)
             bert, length = resolve_bert(config.bert), config.phases[0].max_seq_length
             flops = pretrain_flops(config, positions)
+            if teacher := plan.teachers.get(cell.name):
+                theirs = pretrain_flops(config, positions, teacher)
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * encoder_parameters(bert)
         else:
             config = from_dict(FinetuneConfig, cell.config)
@@ -139,7 +144,7 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
         rate = DEFAULT_FLOPS_PER_SECOND
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
-        found[cell.name] = Estimate(flops, seconds(flops, rate), size)
+        found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)
     return found
 
 

@@ -16,9 +16,10 @@ from typing import Any
 from data_prep.corpus.documents import expand_inputs
 from experiments.tables import cost
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
-from experiments.tables.digests import checkpoint_digest, files_digest, task_digest
+from experiments.tables.digests import task_digest
 from experiments.tables.grid import Cell
 from experiments.training.config import resolve_bert, to_dict
+from experiments.training.digests import checkpoint_digest, files_digest
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
@@ -46,6 +47,7 @@ class Plan:
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
       shapes: fine-tuning cell -> (BertConfig, training examples, dev examples).
+      teachers: pre-training cell that has one -> its teacher's BertConfig.
     """
 
     cells: tuple[Cell, ...]
@@ -54,6 +56,7 @@ class Plan:
     exports: tuple[str, ...]
     data: dict[str, tuple[int, int]]
     shapes: dict[str, Any]
+    teachers: dict[str, BertConfig] = dataclasses.field(default_factory=dict)
 
 
 def plan(ablation: Ablation) -> Plan:
@@ -72,6 +75,7 @@ class _Planner:
         self.pretrains: dict[tuple[str, int], str] = {}
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
+        self.teachers: dict[str, BertConfig] = {}
         self.same: dict[str, str] = {}
         self.vocab = ""
 
@@ -91,7 +95,7 @@ class _Planner:
                     runs[row.label, column.label] = tuple(planned)
         exports = tuple(self._export(export, runs) for export in ablation.exports)
         cells = tuple(self.cells.values())
-        return Plan(cells, runs, self.pretrains, exports, self.data, self.shapes)
+        return Plan(cells, runs, self.pretrains, exports, self.data, self.shapes, self.teachers)
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
         """Adds a cell; returns its name."""
@@ -209,14 +213,33 @@ class _Planner:
             )
             bert = resolve_bert(config.bert)
             flops = pretrain_flops(config)
+            name, prints = f"pretrain/{variant.name}/{seed}", {}
+            if config.teacher:
+                config, teacher, prints = self._with_teacher(config, seed)
+                self.teachers[name] = teacher
+                flops += pretrain_flops(config, teacher=teacher)
             self.pretrains[variant.name, seed] = self._add(
-                f"pretrain/{variant.name}/{seed}",
+                name,
                 "pretrain",
                 to_dict(config),
-                ignored=_ignored(config, keep="snapshots"),
+                ignored=(*_ignored(config, keep="snapshots"), *prints),
+                fingerprints=prints,
                 cost=cost.seconds(flops),
                 affinity=f"pretrain {bert} {config.objectives_of(bert)}",
             )
+
+    def _with_teacher(self, config, seed):
+        """(config with its teacher's place, the teacher's BertConfig, fingerprints); "@NAME" is the
+        table's own variant NAME with the same seed, whose cell's key is then in the student's."""
+        if not config.teacher.startswith("@"):
+            prints = {"teacher": checkpoint_digest(config.teacher)}
+            return config, _checkpoint_config(config.teacher), prints
+        name = config.teacher.removeprefix("@")
+        if (name, seed) not in self.pretrains:
+            raise UserError(f"teacher @{name}: no variant {name} with seed {seed} stands before it")
+        place = f"@{self.pretrains[name, seed]}//run/model"
+        bert = resolve_bert(self.ablation.variant(name).pretrain.bert)
+        return dataclasses.replace(config, teacher=place), bert, {}
 
     # Fine-tuning.
 
@@ -300,6 +323,9 @@ class _Planner:
         config = dataclasses.replace(config, save_model=exported)
         ignored = [*_ignored(config, keep="save_model"), "data_dir"]
         ignored += ["model"] if variant.checkpoint else []
+        if config.teacher:
+            prints["teacher"] = checkpoint_digest(config.teacher)
+            ignored.append("teacher")
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
         flops = finetune_flops(config, bert, train, dev)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]

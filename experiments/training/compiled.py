@@ -26,7 +26,7 @@ def jitted(model, function):
     """`function` of a batch, compiled by JAX; the model's variables are arguments, no constants."""
     import jax
 
-    variables = model.variables
+    variables = [*model.variables, *getattr(model, "read_only", ())]
 
     @jax.jit
     def call(values, batch):

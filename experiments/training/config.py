@@ -66,6 +66,10 @@ class PretrainConfig:
     seed: int = 12345
     # Model folder, imported checkpoint or preset to go on from; bert="" takes its sizes.
     init_from: str = ""
+    # Distillation: the model folder, imported checkpoint or preset that objectives compare with.
+    teacher: str = dataclasses.field(default="", metadata=_LATER)
+    # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
+    teacher_layers: str = dataclasses.field(default="", metadata=_LATER)
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
     # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
@@ -97,7 +101,7 @@ class PretrainConfig:
         _check_choice(self, "output_bias", ("zeros", "unigram"))
         _check_choice(self, "optimizer", ("adamw", "lamb"))
         _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
-        _check_share(self, "warmup_proportion")
+        _check_share(self, "warmup_proportion", "it is a share of the training steps")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")
         for written in self.objectives:
@@ -166,6 +170,11 @@ class FinetuneConfig:
     layer_decay: float = dataclasses.field(default=1.0, metadata=_LATER)
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = dataclasses.field(default="", metadata=_LATER)
+    # Distillation: a model that was fine-tuned for the same task; "": none.
+    teacher: str = dataclasses.field(default="", metadata=_LATER)
+    teacher_temperature: float = dataclasses.field(default=1.0, metadata=_LATER)
+    # Share of its answers in the loss; the rest is the labels'.
+    teacher_weight: float = dataclasses.field(default=0.5, metadata=_LATER)
     keep_best: bool = False  # the final weights are those of the best evaluation, not the last
     length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
     distribute: str = "one_device"
@@ -185,7 +194,9 @@ class FinetuneConfig:
         _check_choice(self, "precision", PRECISION)
         _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
         _check_positive(self, "max_seq_length", "gradient_accumulation", "layer_decay")
-        _check_share(self, "warmup_proportion")
+        _check_positive(self, "teacher_temperature")
+        _check_share(self, "warmup_proportion", "it is a share of the training steps")
+        _check_share(self, "teacher_weight", "it is a share of the loss")
 
     @property
     def bert_config(self):
@@ -352,9 +363,8 @@ def _check_positive(config, *names):
             raise UserError(f"configuration: {name} is {getattr(config, name)}; it must be > 0")
 
 
-def _check_share(config, name):
+def _check_share(config, name, what):
     if not 0 <= getattr(config, name) <= 1:
         raise UserError(
-            f"configuration: {name} is {getattr(config, name)}; "
-            "it is a share of the training steps, between 0 and 1"
+            f"configuration: {name} is {getattr(config, name)}; {what}, between 0 and 1"
         )

@@ -64,4 +64,4 @@ class FeatureTagger(ModelWithLosses):
 
     loss_terms = BertTagger.loss_terms
     metric_terms = BertTagger.metric_terms
-    _labels = staticmethod(BertTagger._labels)
+    label_weights = BertTagger.label_weights

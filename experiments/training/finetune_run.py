@@ -18,12 +18,15 @@ from experiments.training import (
     session,
     start_checks,
     starting_point,
+    teacher_checks,
+    teachers,
 )
 from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
+from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder
 from official_bert.files import atomic_write
 from official_bert.heads import build_head
@@ -37,6 +40,9 @@ def run(config, folder, progress, task, examples):
     check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = starting_point.of_finetuning(config)
     start_checks.check_model(config, task, start.bert)
+    teacher = teachers.of(config, start.tokenizer)
+    if teacher:
+        teacher_checks.same_head(config.teacher, teacher.start.head, task)
     head = kept_head.sentence(
         config.model, kept_head.difference(start.head, task.head, config.bilstm)
     )
@@ -54,8 +60,10 @@ def run(config, folder, progress, task, examples):
 
     trainer = session.make_trainer(
         config,
-        _key(config, start, task),
-        lambda seed: build_model(config, start, task.head, seed),
+        _key(config, start, task, teacher),
+        lambda seed: teachers.distilled(
+            build_model(config, start, task.head, seed), teacher, config, task.head
+        ),
         strategy,
     )
     weights = class_weights.of(config, task, train.features)
@@ -83,7 +91,7 @@ def run(config, folder, progress, task, examples):
         folder,
         name=f"finetune {config.task}",
         show=progress,
-        inputs=train.key,
+        inputs=train.key + (teacher.digest if teacher else ""),
         evaluate=evaluator if config.eval_every else None,
     )
     if (config.keep_best or config.patience) and state.best_step not in (-1, trainer.step):
@@ -113,6 +121,9 @@ def run(config, folder, progress, task, examples):
         "train_seconds": round(state.seconds, 2),
         "files": {},
     }
+    if teacher:  # FLOPs as if every text had the full length
+        flops = encoder_flops(teacher.start.bert, state.examples, config.max_seq_length)
+        results["teacher"] = {"digest": teacher.digest, "flops": flops}
     if folder.write:
         if missing:
             results["splits_without_predictions"] = missing
@@ -154,11 +165,12 @@ def build_model(config, start, head, seed):
     return model
 
 
-def _key(config, start, task):
+def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    return "finetune", start.bert, head, model
+    learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
+    return "finetune", start.bert, head, model, learns
 
 
 def _write_dev(folder, task, dev, predictions, analysis, results):
@@ -176,7 +188,8 @@ def _save_model(folder, config, start, task, trainer, results):
         "max_seq_length": config.max_seq_length,
         "task": {"name": task.name, "options": task.settings()},
     }
-    model_folder.save(folder.model, trainer.model, start.tokenizer, settings, overwrite=True)
+    model = getattr(trainer.model, "student", trainer.model)
+    model_folder.save(folder.model, model, start.tokenizer, settings, overwrite=True)
     results["files"]["model"] = str(folder.model)
 
 

@@ -76,14 +76,34 @@ def _generator_flops(bert, written, sequences: int, length: int, masked: int) ->
     return encoder_flops(generator, sequences, length) + pieces + scores
 
 
+def _teacher_head(written, length: int, masked: int) -> int:
+    """Positions a row of which "soft_targets" asks both language-model heads."""
+    name, options = parts(written)
+    if name != "soft_targets":
+        return 0
+    return length if options.get("every_token", True) else masked
+
+
+def teacher_step_flops(teacher, objectives, sequences: int, length: int, masked: int) -> float:
+    """What a teacher (a BertConfig) does in one step: a forward pass, never a backward one.
+
+    Args: see `pretraining_step_flops`.
+    """
+    positions = sum(_teacher_head(written, length, masked) for written in objectives)
+    return encoder_flops(teacher, sequences, length) + head_flops(teacher, sequences * positions)
+
+
 def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
-    """One pre-training step.
+    """One pre-training step, without what a teacher does.
 
     Args:
       objectives: as they are written.
       masked: masked positions a row of the records.
     """
-    predictions = sum(predicted_positions(written, length, masked) for written in objectives)
+    predictions = sum(
+        predicted_positions(written, length, masked) + _teacher_head(written, length, masked)
+        for written in objectives
+    )
     beside = sum(
         _generator_flops(bert, written, sequences, length, masked)
         + _boundary_flops(bert, written, sequences, masked)
@@ -92,15 +112,22 @@ def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked
     return training_flops(bert, sequences, length, predictions) + 3 * beside
 
 
-def pretrain_flops(config: PretrainConfig, max_predictions: dict[str, int] | None = None) -> float:
-    """A whole pre-training. `max_predictions`: records -> predicted positions a row, if known."""
+def pretrain_flops(
+    config: PretrainConfig, max_predictions: dict[str, int] | None = None, teacher=None
+) -> float:
+    """A whole pre-training, or with `teacher`, a BertConfig, what that one does in it.
+
+    Args:
+      max_predictions: records -> predicted positions a row, if known.
+    """
     bert = resolve_bert(config.bert)
+    step_flops = teacher_step_flops if teacher else pretraining_step_flops
     total = 0.0
     for phase in config.phases:
         length = phase.max_seq_length
         masked = (max_predictions or {}).get(phase.records, round(0.16 * length))
         batch = phase.train_batch_size or config.train_batch_size
-        step = pretraining_step_flops(bert, config.objectives_of(bert), batch, length, masked)
+        step = step_flops(teacher or bert, config.objectives_of(bert), batch, length, masked)
         total += step * phase.num_train_steps
     return total
 

@@ -30,7 +30,8 @@ class JaxStep:
         self._schedule = schedule
         self.trained = model.trainable_variables
         known = {id(variable) for variable in self.trained}
-        self.fixed = [variable for variable in model.variables if id(variable) not in known]
+        others = [*model.variables, *model.read_only]
+        self.fixed = [variable for variable in others if id(variable) not in known]
         self.columns = None  # names of what a step returns, known once it is traced
 
     @property

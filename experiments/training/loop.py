@@ -151,8 +151,8 @@ def restore(trainer, checkpoints, inputs):
     state = State(**values)
     if state.inputs != inputs:
         raise UserError(
-            f"the training data changed since {checkpoints.folder} was written; "
-            "put the old data back, or start again with --overwrite"
+            f"the training data changed since {checkpoints.folder} was written, or a teacher did; "
+            "put the old one back, or start again with --overwrite"
         )
     trainer.load_arrays(arrays)
     return state

@@ -10,7 +10,7 @@ import numpy as np
 from data_prep.records import explained, numpy_batches
 from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
-from experiments.training.flops import pretraining_step_flops
+from experiments.training.flops import pretraining_step_flops, teacher_step_flops
 from experiments.training.start_checks import check_fit
 from official_bert.objectives import objective
 
@@ -99,6 +99,16 @@ class Feed:
             }
             for phase in self.phases
         ]
+
+    def flops(self, teacher):
+        """FLOPs of all steps: (of the model, of the forward passes of a teacher, a BertConfig)."""
+        own = theirs = 0.0
+        for phase in self.phases:
+            rows = (phase.last - phase.first) * phase.batch_size
+            shape = rows, phase.records.max_seq_length, phase.records.max_predictions_per_seq
+            own += pretraining_step_flops(self._bert, self._written, *shape)
+            theirs += teacher_step_flops(teacher, self._written, *shape)
+        return own, theirs
 
     def log_frequencies(self, predictions=200_000):
         """float32 [vocab_size]: log of how often a piece is predicted, one added to each count.

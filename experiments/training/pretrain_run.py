@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from experiments.training import heldout, loop, session, starting_point
+from experiments.training import heldout, loop, session, starting_point, teachers
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
 from official_bert.checkpoints import model_folder
@@ -22,23 +22,32 @@ def run(config, folder, progress, records, began=None):
     if config.init_from and progress:
         print(start.about_heads(config), file=sys.stderr, flush=True)
     objectives = tuple(map(objective, config.objectives_of(start.bert)))
+    teacher = teachers.of(config, start.tokenizer)
     feed = Feed(config, start, strategy, records)
 
     def build(seed):
-        model = BertPretrainer(start.encoder(config, seed), objectives, seed=seed)
+        model = BertPretrainer(
+            start.encoder(config, seed),
+            objectives,
+            seed=seed,
+            teacher=teacher and teacher.pretrained(),
+        )
         start.copy_heads_to(model)
         if start.weights is None and config.output_bias == "unigram":
             objectives[0].output_bias(model).assign(feed.log_frequencies())
+        teachers.begin(model, config)
         return model
 
-    key = "pretrain", start.bert, objectives, config.remat
+    digest = teacher.digest if teacher else ""
+    key = "pretrain", start.bert, objectives, config.remat, digest
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
     trainer.set_schedule(config.learning_rate, config.warmup_steps, config.num_train_steps)
     settings = {"max_seq_length": max(opened.max_seq_length for opened in records)}
 
     def save_model(path):
         if folder.write:
-            model_folder.save(path, trainer.model, start.tokenizer, settings, overwrite=True)
+            model = trainer.model.without_teacher()
+            model_folder.save(path, model, start.tokenizer, settings, overwrite=True)
 
     evaluator = Evaluator(trainer, config, feed)
     state, seconds_before = session.train(
@@ -49,7 +58,7 @@ def run(config, folder, progress, records, began=None):
         folder,
         name="pretrain",
         show=progress,
-        inputs=feed.fingerprint,
+        inputs=feed.fingerprint + digest,
         evaluate=evaluator,
         when_reached={
             step: lambda step=step: save_model(folder.path / "snapshots" / f"step-{step:08d}")
@@ -71,6 +80,9 @@ def run(config, folder, progress, records, began=None):
         "model": str(folder.model),
         "seconds": round(seconds_before + time.perf_counter() - started, 2),
     }
+    if teacher:
+        own, theirs = feed.flops(teacher.start.bert)
+        results["teacher"] = {"digest": digest, "flops": theirs, "students_flops": own}
     folder.write_json("results.json", results)
     return results
 

@@ -12,7 +12,7 @@ from data_prep.records import open_records
 from data_prep.tasks import get_task, options_of
 from data_prep.tasks.batches import sample
 from data_prep.tasks.task import MissingFile
-from experiments.training import class_weights
+from experiments.training import class_weights, teacher_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import parts_named
 from official_bert.errors import UserError
@@ -42,7 +42,10 @@ def finetuning(config):
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    bert = _shape(config)
+    bert, tokenizer = _shape(config)
+    if config.teacher:
+        theirs = _peek(config.teacher, "teacher")
+        teacher_checks.finetuning(config, task, tokenizer, theirs)
     if task.reads_tfds:
         _check_tfds(config)
         return task, {}
@@ -106,6 +109,8 @@ def pretraining(config):
             bert = compatible(config, bert, tokenizer)
     else:
         bert, tokenizer = new_model(config)
+    theirs = _peek(config.teacher, "teacher") if config.teacher else (None, None)
+    teacher_checks.pretraining(config, bert, tokenizer, theirs)
     opened = []
     for index, phase in enumerate(config.phases):
         name = f"--config.phases.{index}"
@@ -220,12 +225,12 @@ def _task(config):
 
 
 def _shape(config):
-    """The BertConfig of a FinetuneConfig, or None where it is a preset's."""
+    """(BertConfig, BertTokenizer) of a FinetuneConfig, or two None where it is a preset's."""
     if config.model:
-        return _peek(config.model, "model")[0]
-    vocab = _tokenizer(config.vocab, config).vocab
-    model_folder.check_vocabulary(config.bert_config, len(vocab), config.vocab)
-    return config.bert_config
+        return _peek(config.model, "model")
+    tokenizer = _tokenizer(config.vocab, config)
+    model_folder.check_vocabulary(config.bert_config, len(tokenizer.vocab), config.vocab)
+    return config.bert_config, tokenizer
 
 
 def _peek(path, name):

@@ -10,7 +10,7 @@ from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
-from official_bert.objectives import parts
+from official_bert.objectives import needs_teacher, parts
 from official_bert.tokenization import BertTokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
@@ -47,7 +47,7 @@ class StartingPoint:
         """
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
         if self.weights is not None:
-            _assign(encoder.trainable_variables, self.weights)
+            assign(encoder.trainable_variables, self.weights)
         return encoder
 
     def copy_heads_to(self, model):
@@ -61,7 +61,8 @@ class StartingPoint:
 
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
-        wanted = map(_head_name, config.objectives_of(self.bert))
+        own = [w for w in config.objectives_of(self.bert) if not needs_teacher(w)]
+        wanted = map(_head_name, own)
         missing = [name for name in wanted if name not in map(_head_name, self._trained)]
         if not missing:
             return f"heads: loaded from {config.init_from}"
@@ -81,7 +82,7 @@ class StartingPoint:
     def keep_head(self, model, head, bilstm):
         """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
         if not kept_head.difference(self.head, head, bilstm):
-            _assign(
+            assign(
                 _heads_of(model), kept_head.arrays(self.head, head, [*self.head_weights.values()])
             )
 
@@ -93,7 +94,7 @@ def of_pretraining(config):
       UserError: there is no vocabulary, or shape, vocabulary and checkpoint do not fit together.
     """
     if config.init_from:
-        found = _read_model(config.init_from, "pre-training")
+        found = read_model(config.init_from, "pre-training")
         bert = start_checks.compatible(config, found.bert, found.tokenizer)
         return dataclasses.replace(found, bert=bert)
     return StartingPoint(*start_checks.new_model(config))
@@ -106,7 +107,7 @@ def of_finetuning(config):
       UserError: the model has no vocabulary, or it does not fit the shape.
     """
     if config.model:
-        found = _read_model(config.model, "fine-tuning")
+        found = read_model(config.model, "fine-tuning")
     else:
         tokenizer = BertTokenizer(config.vocab, do_lower_case=config.do_lower_case)
         found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
@@ -124,7 +125,12 @@ def _initial_weights(config):
     return _arrays(BertEncoder(config.bert_config, seed=config.initial_seed).trainable_variables)
 
 
-def _read_model(path, purpose):
+def read_model(path, purpose):
+    """The StartingPoint that a model folder, an imported checkpoint or a preset is.
+
+    Raises:
+      UserError: it cannot be read or has no vocabulary, which `purpose` needs.
+    """
     key = path, _changed(path)
     if key not in _read:
         loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
@@ -166,6 +172,7 @@ def _arrays(variables):
     return [variable.numpy() for variable in variables]
 
 
-def _assign(variables, arrays):
+def assign(variables, arrays):
+    """Sets variables one by one."""
     for variable, value in zip(variables, arrays, strict=True):
         variable.assign(value)

@@ -87,8 +87,8 @@ class TrainerState:
 
     @property
     def bytes(self):
-        """The size of all that training changes."""
-        variables = self._variables().values()
+        """The size of all that training changes, and of a teacher."""
+        variables = [*self._variables().values(), *self.model.read_only]
         return sum(math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables)
 
     def arrays(self):

@@ -15,6 +15,7 @@ import numpy as np
 
 from official_bert.checkpoints import (
     huggingface_family,
+    huggingface_family_export,
     huggingface_tokenizer,
     integrity,
     model_folder,
@@ -27,6 +28,7 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_folder
 from official_bert.json_files import field, is_json_object, list_of, read_json, shorten
 from official_bert.objectives import of_bert
+from official_bert.tokenization import BertTokenizer
 
 _LEFT_OUT = (
     (r"position_ids$", "a constant"),
@@ -131,10 +133,12 @@ def export_huggingface(
 ) -> list[str]:
     """Writes a folder that `transformers` loads with no missing and no unexpected tensor.
 
+    Successors go out as RoBERTa, ALBERT, DistilBERT or ELECTRA, whichever the encoder is.
+
     Args:
       folder: where to.
       model: an encoder, a pre-trainer or a model of `official_bert.heads`.
-      tokenizer: its `BertTokenizer`, or None to write no tokenizer files.
+      tokenizer: its `BertTokenizer`; None, or another one, to write no tokenizer files.
       settings: fields of `model.json` that the format has a place for: labels, max_seq_length.
       overwrite: replace a folder that exists.
 
@@ -149,24 +153,39 @@ def export_huggingface(
     head, own = model_folder.describe(model)
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
-    architecture = _architecture(head, settings, config)
+    word_pieces = isinstance(tokenizer, BertTokenizer)
+    kind = huggingface_family_export.kind_of(config, word_pieces)
+    architecture = _architecture(kind, head, settings, config)
     tensors = transfer.extract(model, head, "huggingface")
-    left_out = _drop_absent_parts(tensors, architecture)
+    fields = _their_config(config, head, settings, architecture)
+    if kind == "bert":
+        left_out = _drop_absent_parts(tensors, architecture)
+    else:
+        parts = kind, head, tensors, architecture
+        tensors, left_out = huggingface_family_export.tensors(*parts)
+        fields = huggingface_family_export.their_config(kind, fields, config)
     notes = []
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
-        text = json.dumps(_their_config(config, head, settings, architecture), indent=2)
+        text = json.dumps(fields, indent=2)
         (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
         # transformers refuses files that do not say which framework wrote them.
         checksums = json.dumps({name: checksum(array) for name, array in tensors.items()})
         metadata = {"format": "pt", CHECKSUMS: checksums}
         save_file(tensors, temporary / "model.safetensors", metadata=metadata)
-        if tokenizer is not None:
+        if word_pieces:
             length = settings.get("max_seq_length") or config.max_position_embeddings
-            huggingface_tokenizer.write(temporary, tokenizer, length)
+            has_segments = config.type_vocab_size > 1
+            huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
+    if kind != "bert" and hasattr(model, "generator"):
+        notes.append("left out: ELECTRA's generator, which is a model of its own there")
+    if not word_pieces:
+        notes.append(
+            "no tokenizer files: only WordPiece's are written; put the original's beside the model"
+        )
     return notes
 
 
@@ -234,10 +253,11 @@ def _their_config(config: BertConfig, head: str, settings: dict, architecture: s
     return fields
 
 
-def _architecture(head: str, settings: dict, config: BertConfig) -> str:
+def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> str:
     if settings.get("bilstm"):
         raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
-    config.check_is_bert("Hugging Face")
+    if kind != "bert":
+        return huggingface_family_export.architecture(kind, head, settings, config)
     if config.attention_direction == "left_to_right":
         if head not in ("none", "pretraining"):
             raise UserError(

@@ -14,7 +14,7 @@ from official_bert.errors import UserError
 
 # Fields of `BertConfig` that the translations add to those of BERT's config.json.
 OUR_FIELDS = ("embedding_size", "num_hidden_groups", "pooler_activation")
-_POSITIONS = "bert.embeddings.position_embeddings.weight"
+POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,15 +23,25 @@ class Member:
 
     Attributes:
       prefix: of its encoder's tensors, where BERT has "bert".
-      renames: (regular expression, replacement) pairs from its names to BERT's, in this order.
+      classes: how its classes begin in `transformers`.
+      renames: (its fragment of a tensor's name, BERT's) pairs, in this order in both directions;
+        "{}" stands for a number, and what does not begin with "." begins the name.
       fields: what BERT's config.json would say, from its own.
+      head_renames: head -> further pairs, which only classes with it have.
+      dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
+        the encoder alone has no such layer.
       unused_positions: rows before the first position that is used.
       is_word_piece: whether its tokeniser is BERT's; another one is not read.
     """
 
     prefix: str
+    classes: str
     renames: tuple[tuple[str, str], ...]
     fields: Callable[[dict[str, Any]], dict[str, Any]]
+    head_renames: Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    dense: str = "tanh"
     unused_positions: int = 0
     is_word_piece: bool = True
 
@@ -47,26 +57,47 @@ class Member:
 
     def table_names(self, stored) -> dict[str, str]:
         """{BERT's name: name in the file}."""
-        return {self._renamed(name): name for name in stored}
+        return {self._berts(name): name for name in stored}
 
     def reader(self, read: Callable, stored: Mapping[str, str]) -> Callable:
         """`read` without the rows of positions that are never used."""
-        positions = stored.get(_POSITIONS)
+        positions = stored.get(POSITIONS)
         return lambda name: read(name)[self.unused_positions :] if name == positions else read(name)
 
-    def _renamed(self, name: str) -> str:
+    def own_name(self, name: str, head: str) -> str:
+        """Its name of one of BERT's tensors in a model with this head of ours."""
+        for theirs, berts in (*self.head_renames.get(head, ()), *self.renames):
+            name = _renamed(name, berts, theirs)
+        return re.sub(r"^bert\.", f"{self.prefix}.", name)
+
+    def _berts(self, name: str) -> str:
         # A bare encoder is stored without the prefix.
         bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
         name = f"bert.{name}" if bare else re.sub(rf"^{self.prefix}\.", "bert.", name)
-        for pattern, replacement in self.renames:
-            name = re.sub(pattern, replacement, name)
+        of_heads = (pair for pairs in self.head_renames.values() for pair in pairs)
+        for theirs, berts in (*of_heads, *self.renames):
+            name = _renamed(name, theirs, berts)
         return name
 
 
-def _pooler(fields: dict[str, Any], bare: str, classifier: str) -> str:
+def _renamed(name: str, old: str, new: str) -> str:
+    pattern = re.escape(old).replace(r"\{\}", r"(\d+)")
+    pattern = pattern if old.startswith(".") else f"^{pattern}"
+    return re.sub(pattern, new.replace("{}", r"\1"), name)
+
+
+def _pooler(fields: dict[str, Any], classifier: str) -> str:
     """The activation of the layer before a classifier, "none" where the class has no such layer."""
     architecture = (fields.get("architectures") or [""])[0]
-    return classifier if architecture.endswith("SequenceClassification") else bare
+    has_one = architecture.endswith(("SequenceClassification", "MultipleChoice"))
+    return classifier if has_one else "none"
+
+
+def _roberta(fields: dict[str, Any]) -> dict[str, Any]:
+    # The padding's id, 1, and that before it have rows of their own: text begins at 2.
+    if fields.get("pad_token_id") not in (None, 1):
+        raise ValueError(f"pad_token_id {fields['pad_token_id']}, only 1 is read")
+    return {"max_position_embeddings": fields["max_position_embeddings"] - 2}
 
 
 def _albert(fields: dict[str, Any]) -> dict[str, Any]:
@@ -80,58 +111,64 @@ def _albert(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 _CLASSIFIER = (
-    (r"^classifier\.dense\.", "bert.pooler.dense."),
-    (r"^classifier\.out_proj\.", "classifier."),
+    ("classifier.out_proj.", "classifier."),
+    ("classifier.dense.", "bert.pooler.dense."),
 )
+_PRE_CLASSIFIER = (("pre_classifier.", "bert.pooler.dense."),)
 
 MEMBERS = {
     "roberta": Member(
         "roberta",
+        "Roberta",
         (
-            (r"^lm_head\.dense\.", "cls.predictions.transform.dense."),
-            (r"^lm_head\.layer_norm\.", "cls.predictions.transform.LayerNorm."),
-            (r"^lm_head\.", "cls.predictions."),
-            *_CLASSIFIER,
+            ("lm_head.dense.", "cls.predictions.transform.dense."),
+            ("lm_head.layer_norm.", "cls.predictions.transform.LayerNorm."),
+            ("lm_head.", "cls.predictions."),
         ),
-        # The padding's id, 1, and that before it have rows of their own: text begins at 2.
-        lambda f: {"max_position_embeddings": f["max_position_embeddings"] - 2},
+        _roberta,
+        head_renames={"classification": _CLASSIFIER},
         unused_positions=2,
         is_word_piece=False,
     ),
     "albert": Member(
         "albert",
+        "Albert",
         (
-            (r"encoder\.albert_layer_groups\.(\d+)\.albert_layers\.0\.", r"encoder.layer.\1."),
-            (r"\.attention\.(query|key|value)\.", r".attention.self.\1."),
-            (r"\.attention\.(dense|LayerNorm)\.", r".attention.output.\1."),
-            (r"\.ffn\.", ".intermediate.dense."),
-            (r"\.ffn_output\.", ".output.dense."),
-            (r"\.full_layer_layer_norm\.", ".output.LayerNorm."),
-            (r"\.encoder\.embedding_hidden_mapping_in\.", ".embeddings_project."),
-            (r"^bert\.pooler\.", "bert.pooler.dense."),
-            (r"^predictions\.(dense|LayerNorm)\.", r"cls.predictions.transform.\1."),
-            (r"^predictions\.", "cls.predictions."),
+            (".encoder.albert_layer_groups.{}.albert_layers.0.", ".encoder.layer.{}."),
+            (".attention.query.", ".attention.self.query."),
+            (".attention.key.", ".attention.self.key."),
+            (".attention.value.", ".attention.self.value."),
+            (".attention.dense.", ".attention.output.dense."),
+            (".attention.LayerNorm.", ".attention.output.LayerNorm."),
+            (".ffn.", ".intermediate.dense."),
+            (".ffn_output.", ".output.dense."),
+            (".full_layer_layer_norm.", ".output.LayerNorm."),
+            (".encoder.embedding_hidden_mapping_in.", ".embeddings_project."),
+            ("bert.pooler.", "bert.pooler.dense."),
+            ("predictions.dense.", "cls.predictions.transform.dense."),
+            ("predictions.LayerNorm.", "cls.predictions.transform.LayerNorm."),
+            ("predictions.", "cls.predictions."),
         ),
         _albert,
         is_word_piece=False,
     ),
     "distilbert": Member(
         "distilbert",
+        "DistilBert",
         (
-            (r"^bert\.transformer\.", "bert.encoder."),
-            (r"\.attention\.q_lin\.", ".attention.self.query."),
-            (r"\.attention\.k_lin\.", ".attention.self.key."),
-            (r"\.attention\.v_lin\.", ".attention.self.value."),
-            (r"\.attention\.out_lin\.", ".attention.output.dense."),
-            (r"\.sa_layer_norm\.", ".attention.output.LayerNorm."),
-            (r"\.ffn\.lin1\.", ".intermediate.dense."),
-            (r"\.ffn\.lin2\.", ".output.dense."),
-            (r"\.output_layer_norm\.", ".output.LayerNorm."),
-            (r"^vocab_transform\.", "cls.predictions.transform.dense."),
-            (r"^vocab_layer_norm\.", "cls.predictions.transform.LayerNorm."),
-            (r"^vocab_projector\.bias", "cls.predictions.bias"),
-            (r"^vocab_projector\.", "cls.predictions.decoder."),
-            (r"^pre_classifier\.", "bert.pooler.dense."),
+            ("bert.transformer.", "bert.encoder."),
+            (".attention.q_lin.", ".attention.self.query."),
+            (".attention.k_lin.", ".attention.self.key."),
+            (".attention.v_lin.", ".attention.self.value."),
+            (".attention.out_lin.", ".attention.output.dense."),
+            (".sa_layer_norm.", ".attention.output.LayerNorm."),
+            (".ffn.lin1.", ".intermediate.dense."),
+            (".ffn.lin2.", ".output.dense."),
+            (".output_layer_norm.", ".output.LayerNorm."),
+            ("vocab_transform.", "cls.predictions.transform.dense."),
+            ("vocab_layer_norm.", "cls.predictions.transform.LayerNorm."),
+            ("vocab_projector.bias", "cls.predictions.bias"),
+            ("vocab_projector.", "cls.predictions.decoder."),
         ),
         lambda f: {
             "hidden_size": f["dim"],
@@ -142,20 +179,27 @@ MEMBERS = {
             "hidden_dropout_prob": f.get("dropout", 0.1),
             "attention_probs_dropout_prob": f.get("attention_dropout", 0.1),
             "type_vocab_size": 0,
-            "pooler_activation": _pooler(f, "none", "relu"),
+            "pooler_activation": _pooler(f, "relu"),
         },
+        head_renames={"classification": _PRE_CLASSIFIER, "multiple_choice": _PRE_CLASSIFIER},
+        dense="relu",
     ),
     "electra": Member(
         "electra",
+        "Electra",
         (
-            (r"^generator_predictions\.", "cls.predictions.transform."),
-            (r"^generator_lm_head\.bias", "cls.predictions.bias"),
-            (r"^generator_lm_head\.", "cls.predictions.decoder."),
-            *_CLASSIFIER,
+            ("generator_predictions.", "cls.predictions.transform."),
+            ("generator_lm_head.bias", "cls.predictions.bias"),
+            ("generator_lm_head.", "cls.predictions.decoder."),
         ),
         lambda f: {
             "embedding_size": f["embedding_size"] if f["embedding_size"] != f["hidden_size"] else 0,
-            "pooler_activation": _pooler(f, "none", "gelu"),
+            "pooler_activation": _pooler(f, "gelu"),
         },
+        head_renames={
+            "classification": _CLASSIFIER,
+            "multiple_choice": (("sequence_summary.summary.", "bert.pooler.dense."),),
+        },
+        dense="gelu",
     ),
 }

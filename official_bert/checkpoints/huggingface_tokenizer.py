@@ -35,17 +35,24 @@ def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bo
     return BertTokenizer(pieces, do_lower_case, **rules)
 
 
-def write(folder: Path, tokenizer: BertTokenizer, max_length: int) -> None:
-    """Writes `vocab.txt`, `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`."""
+def write(
+    folder: Path, tokenizer: BertTokenizer, max_length: int, has_segments: bool = True
+) -> None:
+    """Writes `vocab.txt`, `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`.
+
+    Without segments the tokenizer does not give the model `token_type_ids`.
+    """
     special = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
     write_vocab(folder / "vocab.txt", tokenizer.vocab)
     _write_json(folder / "special_tokens_map.json", special)
+    inputs = {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
     _write_json(
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": "BertTokenizer",
             **tokenizer.rules._asdict(),
             "model_max_length": max_length,
+            **inputs,
             **special,
         },
     )

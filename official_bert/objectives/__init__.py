@@ -17,6 +17,9 @@ _OBJECTIVES = {
     "sentence_order": ("sentence_pair", "SentenceOrder"),
     "span_boundary": ("span_boundary", "SpanBoundary"),
     "replaced_token": ("replaced_token", "ReplacedToken"),
+    "soft_targets": ("distillation", "SoftTargets"),
+    "cosine_states": ("distillation", "CosineStates"),
+    "transformer_layers": ("distillation", "TransformerLayers"),
 }
 Written = str | dict[str, Any]
 
@@ -50,6 +53,11 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     if name not in _OBJECTIVES:
         raise UserError(f"{source}: no objective {name!r}; there are {', '.join(_OBJECTIVES)}")
     return name, options
+
+
+def needs_teacher(written: Written) -> bool:
+    """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
+    return _OBJECTIVES[parts(written)[0]][0] == "distillation"
 
 
 def objective(written):

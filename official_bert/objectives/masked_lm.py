@@ -15,7 +15,13 @@ from official_bert.objectives.sentence_pair import add_head
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLM(Objective):
-    """Predicts `masked_lm_ids` at `masked_lm_positions`."""
+    """Predicts `masked_lm_ids` at `masked_lm_positions`.
+
+    Attributes:
+      weight: of its loss beside those of other objectives.
+    """
+
+    weight: float = 1.0
 
     name = "masked_lm"
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
@@ -23,8 +29,10 @@ class MaskedLM(Objective):
     perplexities = {"masked_lm_perplexity": "masked_lm_loss"}
     attention_direction = "bidirectional"
 
-    # google-research/bert adds it to the number of predictions of a batch before it divides.
-    losses = {"masked_lm_loss": Loss(epsilon=1e-5)}
+    @property
+    def losses(self):
+        # google-research/bert adds it to the number of predictions of a batch before it divides.
+        return {"masked_lm_loss": Loss(self.weight, epsilon=1e-5)}
 
     def build(self, model, initializer):
         config = model.encoder.config

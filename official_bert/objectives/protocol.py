@@ -32,6 +32,9 @@ class Objective:
         one has this accuracy.
       of_pairs: whether it is about how two segments stand to each other; phases of a training
         whose records are too short for pairs leave such objectives out.
+      of_teacher: whether it compares the model with a teacher; without one, as a model folder is,
+        a model does not have it.
+      reads_attention: whether `call` needs the attention scores among what is encoded.
     """
 
     name: ClassVar[str]
@@ -40,6 +43,8 @@ class Objective:
     perplexities: ClassVar[Mapping[str, str]] = {}
     majorities: ClassVar[Mapping[str, str]] = {}
     of_pairs: ClassVar[bool] = False
+    of_teacher: ClassVar[bool] = False
+    reads_attention: ClassVar[bool] = False
 
     @property
     def losses(self) -> Mapping[str, Loss]:
@@ -66,7 +71,7 @@ class Objective:
 
         Args:
           batch: of `corrupt`.
-          encoded: what the encoder makes of it.
+          encoded: what the encoder makes of it; under "teacher" what the teacher's does.
         """
         raise NotImplementedError
 
