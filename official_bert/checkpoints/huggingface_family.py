@@ -26,14 +26,14 @@ class Member:
       renames: (regular expression, replacement) pairs from its names to BERT's, in this order.
       fields: what BERT's config.json would say, from its own.
       unused_positions: rows before the first position that is used.
-      is_word_piece: whether its tokeniser is BERT's; another one is not read.
+      tokenizer: the kind of its tokeniser, by its name in `tokenization.KINDS`.
     """
 
     prefix: str
     renames: tuple[tuple[str, str], ...]
     fields: Callable[[dict[str, Any]], dict[str, Any]]
     unused_positions: int = 0
-    is_word_piece: bool = True
+    tokenizer: str = "word_piece"
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
         """
@@ -96,7 +96,7 @@ MEMBERS = {
         # The padding's id, 1, and that before it have rows of their own: text begins at 2.
         lambda f: {"max_position_embeddings": f["max_position_embeddings"] - 2},
         unused_positions=2,
-        is_word_piece=False,
+        tokenizer="byte_pair",
     ),
     "albert": Member(
         "albert",
@@ -113,7 +113,7 @@ MEMBERS = {
             (r"^predictions\.", "cls.predictions."),
         ),
         _albert,
-        is_word_piece=False,
+        tokenizer="sentence_piece",
     ),
     "distilbert": Member(
         "distilbert",
