@@ -5,7 +5,7 @@
 
 Input: one sentence a line, a blank line between documents (see data_prep.sentences and
 data_prep.wikipedia). Output: a folder of shuffled TFRecord shards with the original's features,
-`manifest.json` (options, counts, checksums) and `vocab.txt`; with --held_out, a folder `heldout`
+`manifest.json` (options, counts, checksums) and the vocabulary; with --held_out, a folder `heldout`
 of the same kind inside. The same options give the same bytes, whatever --num_workers. A run that
 was interrupted continues; a finished one is left alone; other options need --overwrite.
 
@@ -16,118 +16,22 @@ The work goes through a token store (data_prep.pretraining.token_store), then ro
 import contextlib
 import dataclasses
 import os
-from dataclasses import dataclass
 
 from absl import flags
 
-from data_prep.corpus import input_look, languages
+from data_prep.corpus import input_look
 from data_prep.corpus.documents import expand_inputs
-from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
-from data_prep.pretraining.masking import SPANS, MaskingRates
+from data_prep.pretraining.record_options import LATER, LATER_ROWS, RecordOptions
 from official_bert import commands
 from official_bert.errors import UserError
-from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization import byte_pair_files
 
-# Left out of records' options at their defaults, so that records made before them are found again.
-_LATER = (
-    "strip_accents",
-    "tokenize_chinese_chars",
-    "invalid_utf8",
-    "language_exponent",
-    "segmented",
-    "spans",
-)
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
-
-
-@dataclass(frozen=True)
-class RecordOptions:
-    """What decides the content of the records; the original's names and defaults where it has them.
-
-    Attributes:
-      max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
-      max_predictions_per_seq: slots for masked tokens. About max_seq_length * masked_lm_prob: 20 at
-        128, 77 at 512.
-      masked_lm_prob: share of a row's tokens to predict.
-      short_seq_prob: share of documents cut into shorter rows, against a mismatch between
-        pre-training and fine-tuning.
-      dupe_factor: how many times the corpus is passed over, with other pairs and masks each time.
-      do_whole_word_mask: masks all pieces of a word or none.
-      random_seed: of pairs, masks and order.
-      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
-      dynamic_masking: leaves rows unmasked; `pretraining_dataset` masks them anew in every epoch.
-      compression: "" or "GZIP".
-      examples_per_shard: about how many examples a file holds.
-      num_shards: number of files; 0 follows from examples_per_shard.
-      do_lower_case, strip_accents, tokenize_chinese_chars: of the tokeniser; must suit the
-        vocabulary. strip_accents: None does as do_lower_case.
-      held_out: share of documents whose records go to the folder `heldout` instead.
-      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
-      language_exponent: below 1, documents of small languages are taken several times and some of
-        large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
-      segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
-        such words (`pretraining.segmented`). Not with dynamic_masking.
-      spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
-        Not with dynamic_masking.
-    """
-
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
-    dupe_factor: int = 10
-    do_whole_word_mask: bool = False
-    random_seed: int = 12345
-    mask_rate: float = 0.8
-    same_rate: float = 0.1
-    random_rate: float = 0.1
-    dynamic_masking: bool = False
-    compression: str = ""
-    examples_per_shard: int = 32768
-    num_shards: int = 0
-    do_lower_case: bool = True
-    strip_accents: bool | None = None
-    tokenize_chinese_chars: bool = True
-    held_out: float = 0.0
-    invalid_utf8: str = "error"
-    language_exponent: float = 1.0
-    segmented: bool = False
-    spans: str = ""
-
-    def __post_init__(self):
-        for name, low, high in (
-            ("max_seq_length", 5, 4096),
-            ("max_predictions_per_seq", 1, 4096),
-            ("masked_lm_prob", 0, 1),
-            ("short_seq_prob", 0, 1),
-            ("dupe_factor", 1, 65535),
-            ("examples_per_shard", 1, 1 << 31),
-            ("num_shards", 0, 99_999),
-            ("held_out", 0, 0.5),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise UserError(f"{name}={value}: must be from {low} to {high}")
-        if self.compression not in ("", "GZIP"):
-            raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
-        if self.invalid_utf8 not in INVALID_UTF8:
-            raise UserError(
-                f"invalid_utf8={self.invalid_utf8!r}: must be one of {', '.join(INVALID_UTF8)}"
-            )
-        if self.segmented and self.dynamic_masking:
-            raise UserError("segmented and dynamic_masking: rows do not keep the segmenter's words")
-        if self.spans not in ("", *SPANS) or (self.spans and self.dynamic_masking):
-            raise UserError(
-                f"spans={self.spans!r}: must be '', {' or '.join(map(repr, SPANS))}, and '' with "
-                "dynamic_masking"
-            )
-        languages.check(self.language_exponent)
-        MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
 
 
 def create(
@@ -171,16 +75,21 @@ def create(
     chosen = _record_options(options)
     inputs = expand_inputs(inputs)
     # Says what is wrong with it, or does not suit it, before any work.
-    BertTokenizer(storage.load_vocab(vocab_path), chosen.do_lower_case)
+    tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
+    _check_suits(tokenizer, vocab_path, chosen)
     store_options = token_stores.store_options(
         inputs,
         vocab_path,
         chosen.do_lower_case,
         chosen.held_out,
-        **_later(chosen),
+        **chosen.changed(LATER),
     )
-    own = {k: v for k, v in dataclasses.asdict(chosen).items() if k not in _LATER}
-    options = {**store_options, **own}
+    later = (*LATER, *LATER_ROWS)
+    own = {k: v for k, v in dataclasses.asdict(chosen).items() if k not in later}
+    options = {**store_options, **own, **chosen.changed(LATER_ROWS)}
+    separators = 0 if chosen.packing == "single" else tokenizer.separators
+    if separators != 1:
+        options["separators"] = separators
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
@@ -197,23 +106,34 @@ def create(
                 input_look.check(inputs, chosen.max_seq_length)
             storage.make_folder(work)
             store = token_store or os.path.join(work, "token_store")
+            vocabulary = os.path.join(work, tokenizer.file_name)
+            # Cluster workers reach the output folder, not this machine's files.
+            _copy(vocab_path, vocabulary)
             with workers:
                 store = token_stores.build(
-                    store_options, inputs, _copied(vocab_path, work), store, workers, overwrite
+                    store_options, inputs, vocabulary, store, workers, overwrite
                 )
-                _check_documents(store, accept_input)
-                manifest = _write_splits(store, options, work, workers)
+                if chosen.packing != "single":
+                    _check_documents(store, accept_input)
+                manifest = _write_splits(store, options, vocabulary, workers)
         if not keep_work:
             storage.remove(work)
     return manifest
 
 
-def _copied(vocab_path, work):
-    # Cluster workers reach the output folder, not this machine's files.
-    path = os.path.join(work, "vocab.txt")
-    with storage.writing(path) as file:
-        file.write(storage.read_bytes(vocab_path))
-    return path
+def _copy(path, target):
+    with storage.writing(target) as file:
+        file.write(storage.read_bytes(path))
+
+
+def _check_suits(tokenizer, path, chosen):
+    if path.endswith(byte_pair_files.VOCAB_FILE):
+        raise UserError(
+            f"{path}: its merges are in a second file, and records keep one; "
+            f"official_bert.BytePairTokenizer({path!r}).write(FOLDER) makes one of both"
+        )
+    if chosen.segmented and tokenizer.kind != "word_piece":
+        raise UserError(f"segmented: only WordPiece makes every ideograph a token, {path} does not")
 
 
 def _check_documents(store, accept_input):
@@ -225,8 +145,9 @@ def _check_documents(store, accept_input):
         )
 
 
-def _write_splits(store, options, work, workers):
-    output, vocab_path, manifest = os.path.dirname(work), os.path.join(work, "vocab.txt"), None
+def _write_splits(store, options, vocab_path, workers):
+    work, manifest = os.path.dirname(vocab_path), None
+    output = os.path.dirname(work)
     for split in ("heldout", "train"):  # the manifest of the training records comes last
         if store.blocks(split):
             folder = output if split == "train" else os.path.join(output, "heldout")
@@ -271,17 +192,9 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
         | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {}),
         "shards": [shard for task in written for shard in task["shards"]],
     }
-    with storage.writing(os.path.join(folder, "vocab.txt")) as file:
-        file.write(storage.read_bytes(vocab_path))
+    _copy(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
     storage.write_json(os.path.join(folder, "manifest.json"), manifest)
     return manifest
-
-
-def _later(chosen) -> dict:
-    """The options that came later, where they are not at their defaults."""
-    defaults = RecordOptions()
-    values = {name: getattr(chosen, name) for name in _LATER}
-    return {name: v for name, v in values.items() if v != getattr(defaults, name)}
 
 
 def _record_options(options) -> RecordOptions:
@@ -326,6 +239,7 @@ def _define_flags():
         "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
         "segmented": "Blanks between ideographs are a segmenter's: whole-word masks follow them.",
         "spans": "Mask runs of whole words: '', geometric (SpanBERT) or ngrams (ALBERT).",
+        "packing": "What a row is made of: segments (BERT), pairs of sentences, or single.",
         "language_exponent": "Below 1, small languages (folders) count for more.",
     }
     define = {

@@ -31,15 +31,16 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
       UserError: nothing matches, a file is truncated, or there is no vocabulary.
     """
     records = open_records(source)
-    vocab = storage.load_vocab(vocab_path or _vocab_beside(records))
+    vocab_path = vocab_path or _vocab_beside(records)
+    tokenizer = storage.load_tokenizer(vocab_path)
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
         length = int(example["input_mask"].sum())
-        first, second = _segments(example, vocab)
+        first, second = _segments(example, tokenizer)
         texts.append(
             f"example {number}: {label}, {length} of {len(example['input_ids'])} tokens, "
-            f"{_predictions(example)} masked\n  A: {first}\n  B: {second}"
+            f"{_predictions(example)} masked\n  A: {first}" + (f"\n  B: {second}" if second else "")
         )
     return "\n\n".join(texts)
 
@@ -57,7 +58,7 @@ def statistics(source, limit: int = 100_000) -> dict:
     lengths, masks, random_next = [], [], 0
     fates = np.zeros(2, np.int64)  # [MASK], unchanged
     vocab_path = _vocab_beside(records, required=False)
-    mask_id = storage.load_vocab(vocab_path).index("[MASK]") if vocab_path else -1
+    mask_id = storage.load_tokenizer(vocab_path).mask_id if vocab_path else -1
     for example in itertools.islice(_examples(records), limit):
         lengths.append(int(example["input_mask"].sum()))
         random_next += int(example["next_sentence_labels"][0])
@@ -160,8 +161,9 @@ def _predictions(example) -> int:
     return int((example.get("masked_lm_weights", example["input_mask"][:0]) > 0).sum())
 
 
-def _segments(example, vocab):
-    """Segment A and B as readable text."""
+def _segments(example, tokenizer):
+    """Segment A and B as readable text; B is "" where there is none."""
+    vocab = tokenizer.readable
     shown = [vocab[index] for index in example["input_ids"]]
     count = _predictions(example)
     if count:
@@ -171,11 +173,12 @@ def _segments(example, vocab):
             strict=True,
         )
         for place, answer in answers:
-            now, truth = shown[place].strip("[]"), vocab[answer]
+            now, truth = shown[place].strip("[]<>"), vocab[answer]
             shown[place] = f"[{truth}]" if shown[place] == truth else f"[{now} → {truth}]"
     length = int(example["input_mask"].sum())
     b_start = length - int(example["segment_ids"].sum())
-    return _joined(shown[1 : b_start - 1]), _joined(shown[b_start : length - 1])
+    ends = 1 if b_start == length else tokenizer.separators
+    return _joined(shown[1 : b_start - ends]), _joined(shown[b_start : length - 1])
 
 
 def _joined(pieces):
@@ -191,12 +194,10 @@ def _joined(pieces):
 
 
 def _vocab_beside(records, required=True):
-    path = os.path.join(os.path.dirname(records.files[0]), "vocab.txt")
-    if storage.exists(path):
-        return path
-    if required:
-        raise UserError(f"there is no vocab.txt beside {records.files[0]}; give one with --vocab")
-    return ""
+    path = storage.find_vocabulary(os.path.dirname(records.files[0]), required=False)
+    if required and not path:
+        raise UserError(f"no vocabulary lies beside {records.files[0]}; give one with --vocab")
+    return path
 
 
 def _define_flags():

@@ -22,6 +22,8 @@ _HOME_OF = {
     "BertLamb": "optimization",
     "WarmupLinearDecay": "optimization",
     "BertTokenizer": "tokenization",
+    "BytePairTokenizer": "tokenization",
+    "SentencePieceTokenizer": "tokenization",
     "load": "checkpoints.resolve",
     "save": "checkpoints.model_folder",
     "UserError": "errors",

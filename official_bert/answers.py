@@ -18,7 +18,6 @@ import numpy as np
 
 from official_bert.errors import UserError
 from official_bert.tokenization import sequences
-from official_bert.tokenization.vocabulary import MASK
 
 POOLINGS = ("mean", "cls", "pooler")
 _MULTIPLE = 8  # lengths of batches
@@ -125,7 +124,8 @@ class Answers:
         """Words for each [MASK] of a text, by the masked language model.
 
         Args:
-          texts: a text or a list of them, each with one "[MASK]" or more.
+          texts: a text or a list of them, each with one "[MASK]" or more ("<mask>" where the
+            vocabulary writes it so).
           top_k: words offered for each.
           batch_size: rows of a batch.
 
@@ -144,7 +144,8 @@ class Answers:
         if self.config.attention_direction != "bidirectional":
             raise UserError("a left-to-right model cannot fill [MASK]: it sees no word after it")
         rows = [self._masked_row(index, text) for index, text in enumerate(texts)]
-        entries = len(self.tokenizer.vocab)  # a padded table has rows that belong to no word
+        readable = self.tokenizer.readable
+        entries = len(readable)  # a padded table has rows that belong to no word
         top_k = min(top_k, entries)
 
         def words(batch):
@@ -163,7 +164,7 @@ class Answers:
         for text, row, output in zip(texts, rows, outputs, strict=True):
             masks = [
                 [
-                    {"word": self.tokenizer.vocab[i], "probability": float(p)}
+                    {"word": readable[i], "probability": float(p)}
                     for i, p in zip(ids, probabilities, strict=True)
                 ]
                 for ids, probabilities, _ in zip(
@@ -171,7 +172,8 @@ class Answers:
                 )
             ]
             best = [words[0]["word"] for words in masks]
-            found.append({"text": _filled(text, best), "masks": masks})
+            filled = _filled(text, best, self.tokenizer.special.mask)
+            found.append({"text": filled, "masks": masks})
         return found[0] if one else found
 
     def _classify(self, texts, pairs, settings, batch_size):
@@ -245,8 +247,9 @@ class Answers:
         """The row of a text, with the "positions" of its masks."""
         if self.tokenizer is None:
             raise UserError("the model came without a vocabulary: it reads token ids only")
-        if MASK not in text:
-            raise UserError(f"text {index} has no {MASK}")
+        mask = self.tokenizer.special.mask
+        if mask not in text:
+            raise UserError(f"text {index} has no {mask}")
         ids = self.tokenizer.encode_masked(text)
         row = sequences.pack(self.tokenizer, ids, None, self._longest)
         if row["truncated"]:
@@ -314,13 +317,13 @@ def _texts(texts) -> tuple[list[str], bool]:
     return texts, one
 
 
-def _filled(text: str, words: Sequence[str]) -> str:
+def _filled(text: str, words: Sequence[str], mask: str) -> str:
     for word in words:
         if word.startswith("##"):
-            before, after = text.split(MASK, 1)
+            before, after = text.split(mask, 1)
             text = before.rstrip() + word[2:] + after
         else:
-            text = text.replace(MASK, word, 1)
+            text = text.replace(mask, word, 1)
     return text
 
 

@@ -180,11 +180,12 @@ def packing(file):
         yield packed
 
 
-def load_vocab(path: str, sha256: str = "") -> list[str]:
-    """The entries of a vocabulary file.
+def load_tokenizer(path: str, sha256: str = "", do_lower_case: bool = False, **rules):
+    """The tokeniser of a vocabulary file; by its name, see `tokenization.load_tokenizer`.
 
     Args:
       sha256: the digest that the file has to have; "": any.
+      do_lower_case, **rules: of the tokeniser, where texts are to be tokenised.
 
     Raises:
       UserError: it is missing, no vocabulary, or not the file that it was.
@@ -194,7 +195,21 @@ def load_vocab(path: str, sha256: str = "") -> list[str]:
     with local_copy(path) as local:
         if sha256 and sha256_file(local) != sha256:
             raise damaged(path)
-        return tokenization.load_vocab(local)
+        return tokenization.load_tokenizer(local, do_lower_case, **rules)
+
+
+def find_vocabulary(folder: str, required: bool = True) -> str:
+    """The path of the vocabulary beside records; "" where there is none and none is required.
+
+    Raises:
+      UserError: there is none.
+    """
+    from official_bert import tokenization
+
+    path = tokenization.find_vocabulary(folder, exists)
+    if path is None and required:
+        raise UserError(f"{folder or '.'}: no vocabulary (vocab.txt, ...) lies beside the records")
+    return path or ""
 
 
 def write_vocab(path: str, vocab: list[str]) -> None:

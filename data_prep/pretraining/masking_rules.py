@@ -47,10 +47,8 @@ class MaskingRules:
         for name in ("masked_lm_prob", "mask_rate", "same_rate"):
             field(options, name, (int, float), f"{path}: options")
         digest = field(records.manifest, "vocab_sha256", str, path)
-        vocab = storage.load_vocab(os.path.join(records.folder, "vocab.txt"), digest)
-        continues = None
-        if field(options, "do_whole_word_mask", bool, f"{path}: options"):
-            continues = np.array([entry.startswith("##") for entry in vocab])
+        tokenizer = storage.load_tokenizer(storage.find_vocabulary(records.folder), digest)
+        whole_words = field(options, "do_whole_word_mask", bool, f"{path}: options")
         return cls(
             records.max_seq_length,
             records.max_predictions_per_seq,
@@ -58,7 +56,9 @@ class MaskingRules:
             options["masked_lm_prob"],
             options["mask_rate"],
             options["mask_rate"] + options["same_rate"],
-            len(vocab),
-            *map(vocab.index, ("[CLS]", "[SEP]", "[MASK]")),
-            continues,
+            tokenizer.vocab_size,
+            tokenizer.cls_id,
+            tokenizer.sep_id,
+            tokenizer.mask_id,
+            tokenizer.continues if whole_words else None,
         )

@@ -61,6 +61,7 @@ def segment_pairs(
     max_tokens: int,
     short_seq_prob: float,
     streams: list[RandomStream],
+    two_sentences: bool = False,
 ) -> SegmentPairs:
     """Draws the pairs of a block of documents, once for each stream.
 
@@ -74,6 +75,7 @@ def segment_pairs(
         of max_tokens.
       streams: one random stream a duplication of the corpus; each one's pairs depend on that
         stream alone.
+      two_sentences: A and B are one sentence each, whatever the target length.
 
     Returns:
       The pairs after truncation, ordered by duplication. With a single document there is no other
@@ -85,6 +87,7 @@ def segment_pairs(
         max_tokens,
         short_seq_prob,
         streams,
+        two_sentences,
     )
     chunks = chunks.take(np.argsort(chunks.duplication, kind="stable"))
     bounds = np.searchsorted(chunks.duplication, np.arange(len(streams) + 1))
@@ -93,23 +96,19 @@ def segment_pairs(
     return chunks
 
 
-def _chunks(offsets, documents, max_tokens, short_seq_prob, streams) -> SegmentPairs:
+def _chunks(offsets, documents, max_tokens, short_seq_prob, streams, two_sentences) -> SegmentPairs:
     """All pairs before truncation, in the order of the steps."""
     number = len(documents) - 1
-    draw = _LockstepDraws(streams)
-    # One entry for each (duplication, document) whose end is not reached, ordered by duplication.
-    duplication = np.repeat(np.arange(len(streams)), number)
-    document = np.tile(np.arange(number), len(streams))
+    draw = LockstepDraws(streams)
+    duplication, document, target = first_targets(draw, number, max_tokens, short_seq_prob)
     sentence = documents[document]  # where the next chunk starts
-    raw = draw(duplication, 2)
-    short = uniform(raw[0]) < short_seq_prob
-    target = np.where(short, 2 + below(raw[1], max_tokens - 1), max_tokens)
 
     steps = []
     while len(document):
         last = documents[document + 1]
         start = offsets[sentence]
-        end = np.minimum(np.searchsorted(offsets, start + target), last)
+        end = sentence + 2 if two_sentences else np.searchsorted(offsets, start + target)
+        end = np.minimum(end, last)
         sentences = end - sentence
         raw = draw(duplication, 2)
         a_end = sentence + 1 + below(raw[0], np.maximum(sentences - 1, 1))
@@ -121,8 +120,9 @@ def _chunks(offsets, documents, max_tokens, short_seq_prob, streams) -> SegmentP
         b_document = document.copy()
         rows = np.flatnonzero(is_random)
         b_document[rows] = _random_documents(draw, duplication[rows], document[rows], number)
+        wanted = np.ones(len(rows), int) if two_sentences else (target - a_length)[rows]
         b_start[rows], b_length[rows] = _random_passages(
-            draw, duplication[rows], offsets, documents, b_document[rows], (target - a_length)[rows]
+            draw, duplication[rows], offsets, documents, b_document[rows], wanted
         )
         steps.append(
             SegmentPairs(
@@ -141,11 +141,29 @@ def _chunks(offsets, documents, max_tokens, short_seq_prob, streams) -> SegmentP
         more = sentence < last
         duplication, document = duplication[more], document[more]
         sentence, target = sentence[more], target[more]
+    return joined(steps)
+
+
+def joined(steps: list[SegmentPairs]) -> SegmentPairs:
+    """The pairs of all steps, one after another."""
     if not steps:
         return SegmentPairs(*(np.zeros(0, bool if i == 4 else np.int64) for i in range(9)))
     return SegmentPairs(
         **{name: np.concatenate([getattr(s, name) for s in steps]) for name in vars(steps[0])}
     )
+
+
+def first_targets(draw: "LockstepDraws", documents: int, max_tokens: int, short_seq_prob: float):
+    """One entry for each (duplication, document), ordered by duplication.
+
+    Returns:
+      duplication, document, and the target length of the document's rows, int64 each.
+    """
+    duplication = np.repeat(np.arange(draw.duplications), documents)
+    document = np.tile(np.arange(documents), draw.duplications)
+    raw = draw(duplication, 2)
+    short = uniform(raw[0]) < short_seq_prob
+    return duplication, document, np.where(short, 2 + below(raw[1], max_tokens - 1), max_tokens)
 
 
 def _random_documents(draw, duplication, current, number):
@@ -214,11 +232,12 @@ for _bit in range(16):
     _ONES_OF_16_BITS += ((np.arange(1 << 16) >> _bit) & 1).astype(np.uint8)
 
 
-class _LockstepDraws:
+class LockstepDraws:
     """Draws for rows of several duplications, each from its own stream."""
 
     def __init__(self, streams):
         self._streams = streams
+        self.duplications = len(streams)
 
     def __call__(self, duplication, numbers) -> np.ndarray:
         """uint64 [numbers, rows]; `duplication` is ascending, so each stream fills one stretch."""

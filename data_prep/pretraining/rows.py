@@ -13,7 +13,8 @@ import numpy as np
 from data_prep.jobs import storage
 from data_prep.pretraining import random_streams
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
-from data_prep.pretraining.next_sentence import SegmentPairs, segment_pairs
+from data_prep.pretraining.next_sentence import SegmentPairs
+from data_prep.pretraining.packings import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.pretraining.token_store import TokenStore, token_dtype
 
@@ -60,10 +61,10 @@ def make_rows(task: dict) -> dict:
     number = task["block"] + (_HELD_OUT_BLOCKS if task["split"] == "heldout" else 0)
     stream = functools.partial(RandomStream, options["random_seed"], block=number)
 
-    pairs = segment_pairs(
+    pairs = PACKINGS[options.get("packing", "segments")](
         np.asarray(block.sentence_offsets),
         np.asarray(block.document_offsets),
-        options["max_seq_length"] - 3,
+        options["max_seq_length"] - 2 - separators(options),
         options["short_seq_prob"],
         [
             stream(purpose=random_streams.PAIRS, duplication=duplication)
@@ -87,10 +88,16 @@ def make_rows(task: dict) -> dict:
             rows["key"] = keys[chosen]
             rows["check"] = row_checks(rows)
             file.write(rows.tobytes())
-            counts["tokens"] += int((some.a_length + some.b_length + 3).sum())
+            special = 2 + separators(options)
+            counts["tokens"] += int((some.a_length + some.b_length + special).sum())
             if not options["dynamic_masking"]:
                 counts["predictions"] += int(rows["predictions"].sum())
     return counts
+
+
+def separators(options: dict) -> int:
+    """How many [SEP] stand between A and B: 1, in RoBERTa 2, and 0 in rows without a B."""
+    return options.get("separators", 1)
 
 
 def row_dtype(options: dict, vocab_size: int) -> np.dtype:
@@ -125,13 +132,14 @@ def _odd_numbers(count):
 
 def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
     """The features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
-    before = _before(options["max_seq_length"])
-    b_start = rows["a_length"].astype(np.int64) + 2
+    before, between = _before(options["max_seq_length"]), separators(options)
+    b_start = rows["a_length"].astype(np.int64) + 1 + between
     real = before[b_start + rows["b_length"] + 1]
+    first = before[b_start] if between else real
     values = {
         "input_ids": rows["input_ids"],
         "input_mask": real.view(np.uint8),
-        "segment_ids": (real ^ before[b_start]).view(np.uint8),
+        "segment_ids": (real ^ first).view(np.uint8),
         "next_sentence_labels": rows["is_random"][:, None],
     }
     if not options["dynamic_masking"]:
@@ -143,20 +151,23 @@ def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
 
 
 def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray:
-    """[CLS] A [SEP] B [SEP], padded, masked unless that is left to training time.
+    """[CLS] A [SEP] B [SEP] or, without separators, [CLS] A [SEP]; padded, masked unless that is
+    left to training time.
 
     `tokens` has max_seq_length more values at either end.
     """
-    length = options["max_seq_length"]
+    length, between = options["max_seq_length"], separators(options)
     row, before = np.arange(len(pairs)), _before(length)
-    b_start = pairs.a_length + 2
-    last = b_start + pairs.b_length  # the second [SEP]
+    b_start = pairs.a_length + 1 + between
+    last = b_start + pairs.b_length  # the last [SEP]
+    ends_of_a = range(1, 1 + between)
     # Stretches of tokens that have A at column 1 and B at column b_start.
     of_a = _stretches(tokens, length + pairs.a_start - 1, length)
     of_b = _stretches(tokens, length + pairs.b_start - b_start, length)
     ids = np.where(before[b_start], of_a, of_b)
     ids[:, 0] = vocabulary.cls
-    ids[row, pairs.a_length + 1] = vocabulary.sep
+    for place in ends_of_a:
+        ids[row, pairs.a_length + place] = vocabulary.sep
     ids[row, last] = vocabulary.sep
     np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
@@ -173,7 +184,8 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
         return rows
     candidates = before[last]
     candidates[:, 0] = False
-    candidates[row, pairs.a_length + 1] = False
+    for place in ends_of_a:
+        candidates[row, pairs.a_length + place] = False
     if continues is not None:
         # A piece at the start of a segment begins a word of its own, even where the truncation
         # left it without its head.
@@ -181,7 +193,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     masked = mask_rows(
         ids,
         candidates,
-        pairs.a_length + pairs.b_length + 3,
+        pairs.a_length + pairs.b_length + 2 + between,
         masks,
         vocab_size=vocabulary.size,
         mask_id=vocabulary.mask,
@@ -213,17 +225,14 @@ def _before(length):
 class _Vocabulary:
     """What masking needs of a vocabulary: special ids and which entries continue a word."""
 
-    def __init__(self, entries: list[str]):
-        self.size = len(entries)
-        index = {entry: place for place, entry in enumerate(entries)}
-        self.pad, self.cls = index["[PAD]"], index["[CLS]"]
-        self.sep, self.mask = index["[SEP]"], index["[MASK]"]
+    def __init__(self, tokenizer):
+        self.size = tokenizer.vocab_size
+        self.pad, self.cls = tokenizer.pad_id, tokenizer.cls_id
+        self.sep, self.mask = tokenizer.sep_id, tokenizer.mask_id
         # Entry i + size is entry i inside a word (`segmented`).
-        self.continues = np.array(
-            [entry.startswith("##") for entry in entries] + [True] * self.size
-        )
+        self.continues = np.concatenate([tokenizer.continues, np.ones(self.size, bool)])
 
 
 @functools.lru_cache(maxsize=2)
 def _vocabulary(path, sha256):  # the digest is part of the key: a file may be written anew
-    return _Vocabulary(storage.load_vocab(path, sha256))
+    return _Vocabulary(storage.load_tokenizer(path, sha256))

@@ -18,6 +18,7 @@ from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.segmented import SegmentedEncoder
+from official_bert.tokenization.reference import Rules
 
 ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
@@ -29,7 +30,8 @@ DOCUMENT = np.dtype([("key", "<u8"), ("sentences", "<i8"), ("tokens", "<i8"), ("
 
 def tokenise(task: dict) -> dict:
     """Step 1 for some stretches of files: writes chunks, each with its documents in key order."""
-    tokenizer = _tokenizer(task["vocab"], tuple(task["rules"]), task["vocab_sha256"])
+    rules = tuple(zip(Rules._fields, task["rules"], strict=True))
+    tokenizer = _tokenizer(task["vocab"], rules, task["vocab_sha256"])
     segmented = task["segmented"]
     encode = (SegmentedEncoder(tokenizer) if segmented else tokenizer).encode_lines
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size, segmented))
@@ -321,6 +323,4 @@ def token_dtype(vocab_size: int, segmented: bool = False):
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(vocab, rules, sha256):  # the digest is part of the key
-    from official_bert.tokenization import BertTokenizer
-
-    return BertTokenizer(storage.load_vocab(vocab, sha256), *rules)
+    return storage.load_tokenizer(vocab, sha256, **dict(rules))

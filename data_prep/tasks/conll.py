@@ -152,8 +152,9 @@ class Conll(Task):
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
 
     def texts(self, example: TaggedDocument) -> list[str]:
-        """What `features` asks `tokenizer.encode` for."""
-        return [word for sentence in example.sentences for word in sentence]
+        """What `features` asks `tokenizer.encode` for: every word behind a blank, which is a part
+        of it to some tokenisers."""
+        return [f" {word}" for sentence in example.sentences for word in sentence]
 
     def features(self, example: TaggedDocument, tokenizer, max_seq_length: int) -> list[dict]:
         """`[CLS] window [SEP]` for each window of the document.

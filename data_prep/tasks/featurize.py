@@ -64,8 +64,8 @@ def featurize(
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:
     """The hash of everything that decides the features."""
     digest = hashlib.sha256()
-    options = [task.name, task.settings(), tokenizer.rules, max_seq_length]
-    for part in (json.dumps(options, sort_keys=True), "\n".join(tokenizer.vocab), _own_code()):
+    options = [task.name, task.settings(), max_seq_length]
+    for part in (json.dumps(options, sort_keys=True), tokenizer.digest(), _own_code()):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
         digest.update(repr(example).encode("utf-8", "surrogatepass") + b"\0")
@@ -109,9 +109,7 @@ def _chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes
     num_processes = min(num_processes, len(chunks) - done)
     if num_processes > 1:
         task.head  # noqa: B018  labels are found once, here, not in every worker
-        prepare = functools.partial(
-            _prepare_worker, task, list(tokenizer.vocab), tokenizer.rules, max_seq_length
-        )
+        prepare = functools.partial(_prepare_worker, task, tokenizer, max_seq_length)
         try:
             with Processes(num_processes, prepare) as processes:
                 for features in processes.map(_work, chunks[done:]):
@@ -146,9 +144,9 @@ def feature_cache() -> pathlib.Path:
 _worker: tuple = ()
 
 
-def _prepare_worker(task, vocab, rules, max_seq_length) -> None:
+def _prepare_worker(task, tokenizer, max_seq_length) -> None:
     global _worker
-    _worker = (task, tokenization.BertTokenizer(vocab, *rules), max_seq_length)
+    _worker = (task, tokenizer, max_seq_length)
 
 
 def _work(chunk) -> FeatureSet:

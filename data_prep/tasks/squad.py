@@ -162,7 +162,9 @@ class Squad(Task):
         """
         question = tokenizer.encode(example.question)
         cut = question[: self.max_query_length]
-        room = max_seq_length - len(cut) - 3
+        between = [tokenizer.sep_id] * tokenizer.separators
+        context_start = 1 + len(cut) + len(between)
+        room = max_seq_length - context_start - 1
         if room < 1:
             raise UserError(
                 f"max_seq_length={max_seq_length} leaves no room for the paragraph beside a "
@@ -182,13 +184,12 @@ class Squad(Task):
         features = []
         for index, begin in enumerate(windows):
             window = slice(begin, min(begin + room, len(ids)))
-            count, context_start = window.stop - begin, len(cut) + 2
-            segments = [0] * context_start + [1] * (count + 1)
+            segments = [0] * context_start + [1] * (window.stop - begin + 1)
             feature = {
                 "input_ids": [
                     tokenizer.cls_id,
                     *cut,
-                    tokenizer.sep_id,
+                    *between,
                     *ids[window],
                     tokenizer.sep_id,
                 ],

@@ -16,7 +16,8 @@ from experiments.training import class_weights, teacher_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import parts_named
 from official_bert.errors import UserError
-from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization import find_vocabulary, load_tokenizer
+from official_bert.tokenization.reference import Rules
 
 # What two BertConfigs must share for weights to fit.
 _SIZES = (
@@ -123,7 +124,7 @@ def pretraining(config):
 
 
 def new_model(config):
-    """(BertConfig, BertTokenizer) of a pre-training that starts from random weights.
+    """(BertConfig, Tokenizer) of a pre-training that starts from random weights.
 
     Raises:
       UserError: there is no vocabulary, or it has another size than the model.
@@ -155,7 +156,7 @@ def compatible(config, bert, tokenizer):
             raise UserError(
                 f"--config.vocab={config.vocab} ({len(vocab)} entries) is not the vocabulary "
                 f"of {config.init_from} ({len(tokenizer.vocab)} entries); "
-                "leave vocab empty, and make the records with the checkpoint's vocab.txt"
+                "leave vocab empty, and make the records with the checkpoint's vocabulary"
             )
     if not config.bert:
         return bert
@@ -197,8 +198,8 @@ def check_fit(records, source, bert, tokenizer):
     made = records.manifest.get("options")
     if made is not None and not isinstance(made, dict):
         raise UserError(f"{source}: options in its manifest.json must be a JSON object")
-    for name, usual in tokenizer.rules._field_defaults.items() if made else ():
-        theirs, ours = made.get(name, usual), getattr(tokenizer.rules, name)
+    for name, ours in tokenizer.options.items() if made else ():
+        theirs = made.get(name, Rules._field_defaults[name])
         if theirs != ours:
             raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")
 
@@ -234,7 +235,7 @@ def _shape(config):
 
 
 def _peek(path, name):
-    """(BertConfig, BertTokenizer) of the model that a field names, or two None for a preset."""
+    """(BertConfig, Tokenizer) of the model that a field names, or two None for a preset."""
     try:
         bert, tokenizer = resolve.peek(path) or (None, None)
     except UserError as error:
@@ -247,7 +248,7 @@ def _peek(path, name):
 def _tokenizer(path, config):
     if not os.path.isfile(path):
         raise UserError(f"--config.vocab={path}: no such file")
-    return BertTokenizer(path, do_lower_case=config.do_lower_case)
+    return load_tokenizer(path, config.do_lower_case)
 
 
 def _check_tfds(config):
@@ -259,9 +260,9 @@ def _check_tfds(config):
 
 
 def _vocab_beside(records):
-    path = os.path.join(records, "vocab.txt")
-    if not records or not os.path.exists(path):
-        raise UserError("--config.vocab is empty, and no vocab.txt lies beside the records")
+    path = find_vocabulary(records) if records else None
+    if path is None:
+        raise UserError("--config.vocab is empty, and no vocabulary lies beside the records")
     return path
 
 

@@ -11,7 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.objectives import needs_teacher, parts
-from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization import load_tokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
 _KEPT = 2
@@ -24,7 +24,7 @@ class StartingPoint:
 
     Attributes:
       bert: BertConfig.
-      tokenizer: BertTokenizer.
+      tokenizer: a `tokenization.Tokenizer`.
       weights: the encoder's arrays; None for random ones.
       head: what kind of head `head_weights` are of: the settings of its `model.json`.
       head_weights: the arrays of the model's own head or pre-training heads, where it has them, by
@@ -109,7 +109,7 @@ def of_finetuning(config):
     if config.model:
         found = read_model(config.model, "fine-tuning")
     else:
-        tokenizer = BertTokenizer(config.vocab, do_lower_case=config.do_lower_case)
+        tokenizer = load_tokenizer(config.vocab, config.do_lower_case)
         found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
         model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
     if config.dropout < 0:

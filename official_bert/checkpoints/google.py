@@ -105,6 +105,7 @@ def export_google(
     if head in ("multiple_choice", "tagging") or own.get("bilstm"):
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")
+    model_folder.check_word_piece(tokenizer, "Google")
     if config.attention_direction != "bidirectional":
         raise UserError("the original has no left-to-right models; it would read both directions")
     tensors = transfer.extract(model, head, "google")

@@ -85,7 +85,7 @@ def import_huggingface(
     do_lower_case: bool | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """Reads the folder of a BERT model of `transformers`.
+    """Reads the folder of a model of `transformers`: BERT, or one of `huggingface_family`.
 
     Args:
       folder: with `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
@@ -109,9 +109,7 @@ def import_huggingface(
         read = member.reader(read, stored) if member else read
         settings = _settings(fields, shapes, stored, head, folder)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
-        tokenizer = None
-        if vocab or member is None or member.is_word_piece:
-            tokenizer = huggingface_tokenizer.read(folder, vocab, do_lower_case)
+        tokenizer = _tokenizer(fields, folder, vocab, do_lower_case)
         if tokenizer is not None:
             model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
         encoder, model = model_folder.build(config, settings, **encoder_options)
@@ -123,9 +121,10 @@ def import_huggingface(
 
 
 def peek(folder: Path):
-    """(BertConfig, BertTokenizer or None) from the small files of a folder."""
-    config = _our_config(_read_config(folder / "config.json"), folder / "config.json", None)
-    return config, huggingface_tokenizer.read(folder, None, None)
+    """(BertConfig, Tokenizer or None) from the small files of a folder."""
+    fields = _read_config(folder / "config.json")
+    config = _our_config(fields, folder / "config.json", None)
+    return config, _tokenizer(fields, folder, None, None)
 
 
 def export_huggingface(
@@ -207,6 +206,12 @@ def _read_config(path: Path) -> dict:
     if fields.get("architectures") is not None:
         list_of(fields, "architectures", str, path)
     return fields
+
+
+def _tokenizer(fields: dict, folder: Path, vocab, do_lower_case: bool | None):
+    member = huggingface_family.MEMBERS.get(fields.get("model_type"))
+    kind = member.tokenizer if member else "word_piece"
+    return huggingface_tokenizer.read(folder, vocab, do_lower_case, kind)
 
 
 def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:

@@ -31,7 +31,7 @@ class Member:
       dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
         the encoder alone has no such layer.
       unused_positions: rows before the first position that is used.
-      is_word_piece: whether its tokeniser is BERT's; another one is not read.
+      tokenizer: the kind of its tokeniser, by its name in `tokenization.KINDS`.
     """
 
     prefix: str
@@ -43,7 +43,7 @@ class Member:
     )
     dense: str = "tanh"
     unused_positions: int = 0
-    is_word_piece: bool = True
+    tokenizer: str = "word_piece"
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
         """
@@ -128,7 +128,7 @@ MEMBERS = {
         _roberta,
         head_renames={"classification": _CLASSIFIER},
         unused_positions=2,
-        is_word_piece=False,
+        tokenizer="byte_pair",
     ),
     "albert": Member(
         "albert",
@@ -150,7 +150,7 @@ MEMBERS = {
             ("predictions.", "cls.predictions."),
         ),
         _albert,
-        is_word_piece=False,
+        tokenizer="sentence_piece",
     ),
     "distilbert": Member(
         "distilbert",

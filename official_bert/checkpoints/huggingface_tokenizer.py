@@ -1,4 +1,4 @@
-"""The tokenizer files of a Hugging Face folder: `vocab.txt`, or the newer `tokenizer.json`."""
+"""The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind."""
 
 import json
 import os
@@ -6,20 +6,38 @@ from pathlib import Path
 
 from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
-from official_bert.json_files import field, list_of, read_json, shorten
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
+from official_bert.json_files import field, read_json, shorten
+from official_bert.tokenization import (
+    SPECIAL_TOKENS,
+    BertTokenizer,
+    load_tokenizer,
+    write_vocab,
+)
+from official_bert.tokenization.byte_pair_files import pieces_of, with_added_tokens
 from official_bert.tokenization.reference import Rules
 
 # Words longer than this become [UNK] in the original; transformers' own default is 100.
 _MAX_CHARS_PER_WORD = 200
 
 
-def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bool | None = None):
-    """The folder's `BertTokenizer`, or None where it has neither file.
+def read(
+    folder: Path,
+    vocab: str | os.PathLike | None = None,
+    do_lower_case: bool | None = None,
+    kind: str = "word_piece",
+):
+    """The folder's tokeniser, or None where it has no file of it.
+
+    Args:
+      vocab: another vocabulary file.
+      do_lower_case: None as the files say.
+      kind: of the tokeniser, a name of `tokenization.KINDS`.
 
     Raises:
-      UserError: a file is damaged, or the tokenizer is no WordPiece tokenizer.
+      UserError: a file is damaged, or the tokenizer is of another kind.
     """
+    if kind != "word_piece":
+        return _successors(folder, vocab, do_lower_case, kind)
     rules = _rules_of(folder)
     lower = rules.pop("do_lower_case", None)
     if do_lower_case is None:
@@ -33,6 +51,20 @@ def read(folder: Path, vocab: str | os.PathLike | None = None, do_lower_case: bo
     if do_lower_case is None:
         do_lower_case = is_lower_case(pieces)
     return BertTokenizer(pieces, do_lower_case, **rules)
+
+
+def _successors(folder, vocab, do_lower_case, kind):
+    names = {"byte_pair": ("tokenizer.json", "vocab.json"), "sentence_piece": ("spiece.model",)}
+    paths = [Path(vocab)] if vocab else [folder / name for name in names[kind]]
+    path = next((path for path in paths if vocab or path.is_file()), None)
+    if path is None:
+        return None
+    if do_lower_case is None:
+        do_lower_case = _rules_of(folder).get("do_lower_case", True)
+    tokenizer = load_tokenizer(path, do_lower_case)
+    if tokenizer.kind != kind:
+        raise UserError(f"{path}: a {tokenizer.kind} vocabulary; this model has {kind}")
+    return tokenizer
 
 
 def write(
@@ -128,16 +160,7 @@ def _pieces(contents, path: Path) -> list[str]:
     model = field(contents, "model", dict, path)
     if model.get("type", "WordPiece") != "WordPiece":
         raise UserError(f"{path}: a {shorten(model['type'])} tokenizer; BERT's is WordPiece")
-    id_of = field(model, "vocab", dict, f"{path}: model")
-    added = list_of(contents, "added_tokens", dict, path) if contents.get("added_tokens") else []
-    for index, token in enumerate(added):
-        where = f"{path}: added_tokens[{index}]"
-        id_of[field(token, "content", str, where)] = field(token, "id", int, where)
-    for piece in id_of:
-        field(id_of, piece, int, f"{path}: vocab")
-    if sorted(id_of.values()) != list(range(len(id_of))):
-        raise UserError(f"{path}: the ids are not 0 to {len(id_of) - 1}, each once")
-    return sorted(id_of, key=id_of.get)
+    return pieces_of(with_added_tokens(contents, path), f"{path}: vocab")
 
 
 def _write_json(path: Path, contents) -> None:

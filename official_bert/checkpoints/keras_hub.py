@@ -139,6 +139,7 @@ def export_keras_hub(
     import keras_hub
 
     backbone = to_backbone(model)
+    model_folder.check_word_piece(tokenizer, "KerasHub")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         backbone.save_to_preset(str(temporary))
         if tokenizer is not None:

@@ -2,7 +2,8 @@
 
 `bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
 settings, and the checksums of all files), `model.weights.h5` (every variable, bit for bit) and
-`vocab.txt`. Training writes model folders, imports make them, exports read them. The weights are
+`vocab.txt`, or what a successor's tokeniser has in its place. Training writes model folders,
+imports make them, exports read them. The weights are
 Keras's own format, so a folder written under one backend loads under another.
 """
 
@@ -26,8 +27,8 @@ from official_bert.json_files import field, list_of, read_json, shorten
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
 WEIGHTS_FILE = "model.weights.h5"
-VOCAB_FILE = "vocab.txt"
 
+_FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
 HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
 PROBLEMS = ("single_label", "multi_label", "regression")
 
@@ -41,7 +42,7 @@ class LoadedModel(Answers):
       encoder: the `BertEncoder`.
       model: the whole model: encoder and head, or the encoder itself where there is no head.
       head: "none", "pretraining", "classification", "span", "multiple_choice" or "tagging".
-      tokenizer: the `BertTokenizer`, or None where no vocabulary came with the weights.
+      tokenizer: a `tokenization.Tokenizer`, or None where no vocabulary came with the weights.
       settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
       report: what an import loaded, left out and kept at its initial value; None when the model
         came from a model folder.
@@ -73,7 +74,7 @@ def save(
     Args:
       folder: where to.
       model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`.
-      tokenizer: the `BertTokenizer` of the model, or None to write no vocabulary.
+      tokenizer: the tokeniser of the model, or None to write no vocabulary.
       settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
         model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.
       overwrite: replace a folder that exists.
@@ -87,16 +88,15 @@ def save(
     description = {**(settings or {}), "head": head, **own_settings}
     description["do_lower_case"] = None
     if tokenizer is not None:
-        description |= tokenizer.rules._asdict()
-    if tokenizer is not None:
+        description |= {"do_lower_case": tokenizer.do_lower_case, **tokenizer.options}
+        if tokenizer.kind != _FIRST_KIND:
+            description["tokenizer"] = tokenizer.kind
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         config.to_json_file(temporary / CONFIG_FILE)
         _save_weights(model, temporary / WEIGHTS_FILE)
         if tokenizer is not None:
-            from official_bert.tokenization import write_vocab
-
-            write_vocab(temporary / VOCAB_FILE, tokenizer.vocab)
+            tokenizer.write(temporary)
         description = integrity.with_checksums(temporary, MODEL_FILE, description)
         text = json.dumps(description, indent=2, ensure_ascii=False)
         (temporary / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
@@ -262,16 +262,26 @@ def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
         )
 
 
+def check_word_piece(tokenizer, target: str) -> None:
+    """Raises UserError for the tokeniser of a successor, which no export writes."""
+    if tokenizer is not None and tokenizer.kind != _FIRST_KIND:
+        raise UserError(
+            f"{target}'s format of BERT has a WordPiece vocabulary, and this model's tokeniser is "
+            f"{tokenizer.kind}; a model folder keeps it"
+        )
+
+
 def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
-    lower = settings.get("do_lower_case")
-    path = folder / VOCAB_FILE
+    from official_bert.tokenization import KINDS, load_tokenizer
+    from official_bert.tokenization.reference import Rules
+
+    lower, kind = settings.get("do_lower_case"), settings.get("tokenizer", _FIRST_KIND)
+    _check(folder / MODEL_FILE, settings, "tokenizer", kind in KINDS, f"one of {', '.join(KINDS)}")
+    path = folder / KINDS[kind].file_name
     if lower is None and not path.exists():
         return None  # saved without a vocabulary
     if not path.is_file():
         raise UserError(f"{path}: missing; a model folder needs the vocabulary of its model")
-    from official_bert.tokenization import BertTokenizer
-    from official_bert.tokenization.reference import Rules
-
     settings = {**settings, "do_lower_case": lower}
     rules: dict[str, Any] = {
         name: settings.get(name, usual) for name, usual in Rules._field_defaults.items()
@@ -279,7 +289,7 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     for name, value in rules.items():
         fine = isinstance(value, bool) or (name == "strip_accents" and value is None)
         _check(folder / MODEL_FILE, settings, name, fine, "true or false")
-    tokenizer = BertTokenizer(path, **rules)
+    tokenizer = load_tokenizer(path, **rules)
     check_vocabulary(config, len(tokenizer.vocab), str(path))
     return tokenizer
 

@@ -12,7 +12,7 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
 
     Args:
       loaded: `LoadedModel` with its tokenizer.
-      text: "[MASK]" in it stands for the token.
+      text: "[MASK]" (or what the vocabulary has for it) in it stands for the token.
       layer: whose attention is returned, from 0.
       mask: place of a token that is replaced by [MASK] first; [CLS] is 0.
       most: tokens, [CLS] and [SEP] included; the rest of the text is left out.
@@ -25,6 +25,7 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
     from keras import ops
 
     tokenizer = loaded.tokenizer
+    readable = tokenizer.readable
     most = min(most, loaded.config.max_position_embeddings)
     row = sequences.pack(tokenizer, tokenizer.encode_masked(text), None, most)
     ids = np.array(row["input_ids"], np.int32)
@@ -37,7 +38,7 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
         ops.cast(outputs["attention_probabilities"][layer][0], "float32")
     )
     found = {
-        "tokens": [tokenizer.vocab[i] for i in ids],
+        "tokens": [readable[i] for i in ids],
         "attention": np.round(attention.astype(float), 3).tolist(),
         "candidates": {},
         "cut": bool(row["truncated"]),
@@ -46,10 +47,10 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
     if loaded.head == "pretraining" and len(places):
         table = loaded.encoder.embeddings.word_embeddings
         scores = loaded.model.masked_lm(outputs["sequence_output"], table)[0]
-        shares = ops.convert_to_numpy(ops.softmax(scores[:, : len(tokenizer.vocab)]))
+        shares = ops.convert_to_numpy(ops.softmax(scores[:, : len(readable)]))
         for place in places:
             best = np.argsort(-shares[place], kind="stable")[:_WORDS]
             found["candidates"][str(place)] = [
-                {"word": tokenizer.vocab[i], "probability": float(shares[place, i])} for i in best
+                {"word": readable[i], "probability": float(shares[place, i])} for i in best
             ]
     return found

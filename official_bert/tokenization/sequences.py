@@ -1,4 +1,7 @@
-"""Packing texts as section 3 of the paper does: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
+"""Packing texts as section 3 of the paper does: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
+
+RoBERTa has two separators between A and B; both are counted to A.
+"""
 
 from official_bert.errors import UserError
 
@@ -16,7 +19,8 @@ def pack(
     Returns:
       {"input_ids", "segment_ids": lists of the same length, "truncated": 0 or 1}.
     """
-    specials = 2 if second is None else 3
+    between = 0 if second is None else tokenizer.separators
+    specials = 2 + between
     room = max_seq_length - specials
     if room < 1:
         raise UserError(f"max_seq_length={max_seq_length} leaves no room for text; use at least 8")
@@ -25,7 +29,7 @@ def pack(
     else:
         kept = pair_lengths(len(first), len(second), room)
     a = cut(first, kept[0], truncation)
-    input_ids = [tokenizer.cls_id, *a, tokenizer.sep_id]
+    input_ids = [tokenizer.cls_id, *a, *[tokenizer.sep_id] * max(between, 1)]
     segment_ids = [0] * len(input_ids)
     truncated = len(a) < len(first)
     if second is not None:

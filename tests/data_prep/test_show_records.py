@@ -114,6 +114,6 @@ def test_several_files(one, tmp_path):
 
 def test_no_vocabulary_is_an_error(one, tmp_path):
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(UserError, match="no vocab.txt beside"):
+    with pytest.raises(UserError, match="no vocabulary lies beside"):
         show_records.show(one)
     assert "mask_share" not in show_records.statistics(one)

@@ -1,0 +1,118 @@
+"""The options of pre-training records."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from data_prep.corpus import languages
+from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.pretraining.masking import SPANS, MaskingRates
+from data_prep.pretraining.packings import PACKINGS
+from official_bert.errors import UserError
+
+# Left out of records' options at their defaults, so that records made before them are found again;
+# and those that a token store does not depend on.
+LATER = (
+    "strip_accents",
+    "tokenize_chinese_chars",
+    "invalid_utf8",
+    "language_exponent",
+    "segmented",
+    "spans",
+)
+LATER_ROWS = ("packing",)
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """What decides the content of the records; the original's names and defaults where it has them.
+
+    Attributes:
+      max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
+      max_predictions_per_seq: slots for masked tokens. About max_seq_length * masked_lm_prob: 20 at
+        128, 77 at 512.
+      masked_lm_prob: share of a row's tokens to predict.
+      short_seq_prob: share of documents cut into shorter rows, against a mismatch between
+        pre-training and fine-tuning.
+      dupe_factor: how many times the corpus is passed over, with other pairs and masks each time.
+      do_whole_word_mask: masks all pieces of a word or none.
+      random_seed: of pairs, masks and order.
+      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
+      dynamic_masking: leaves rows unmasked; `pretraining_dataset` masks them anew in every epoch.
+      compression: "" or "GZIP".
+      examples_per_shard: about how many examples a file holds.
+      num_shards: number of files; 0 follows from examples_per_shard.
+      do_lower_case, strip_accents, tokenize_chinese_chars: of the tokeniser; must suit the
+        vocabulary. strip_accents: None does as do_lower_case.
+      held_out: share of documents whose records go to the folder `heldout` instead.
+      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
+      language_exponent: below 1, documents of small languages are taken several times and some of
+        large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
+      segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
+        such words (`pretraining.segmented`). Not with dynamic_masking.
+      spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
+        Not with dynamic_masking.
+      packing: what a row is made of (`packings`): "segments", "pairs" of sentences, or "single",
+        sentences of one document without a second segment (RoBERTa, SpanBERT).
+    """
+
+    max_seq_length: int = 128
+    max_predictions_per_seq: int = 20
+    masked_lm_prob: float = 0.15
+    short_seq_prob: float = 0.1
+    dupe_factor: int = 10
+    do_whole_word_mask: bool = False
+    random_seed: int = 12345
+    mask_rate: float = 0.8
+    same_rate: float = 0.1
+    random_rate: float = 0.1
+    dynamic_masking: bool = False
+    compression: str = ""
+    examples_per_shard: int = 32768
+    num_shards: int = 0
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+    held_out: float = 0.0
+    invalid_utf8: str = "error"
+    language_exponent: float = 1.0
+    segmented: bool = False
+    spans: str = ""
+    packing: str = "segments"
+
+    def __post_init__(self):
+        for name, low, high in (
+            ("max_seq_length", 5, 4096),
+            ("max_predictions_per_seq", 1, 4096),
+            ("masked_lm_prob", 0, 1),
+            ("short_seq_prob", 0, 1),
+            ("dupe_factor", 1, 65535),
+            ("examples_per_shard", 1, 1 << 31),
+            ("num_shards", 0, 99_999),
+            ("held_out", 0, 0.5),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise UserError(f"{name}={value}: must be from {low} to {high}")
+        if self.compression not in ("", "GZIP"):
+            raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
+        if self.invalid_utf8 not in INVALID_UTF8:
+            raise UserError(
+                f"invalid_utf8={self.invalid_utf8!r}: must be one of {', '.join(INVALID_UTF8)}"
+            )
+        if self.segmented and self.dynamic_masking:
+            raise UserError("segmented and dynamic_masking: rows do not keep the segmenter's words")
+        if self.spans not in ("", *SPANS) or (self.spans and self.dynamic_masking):
+            raise UserError(
+                f"spans={self.spans!r}: must be '', {' or '.join(map(repr, SPANS))}, and '' with "
+                "dynamic_masking"
+            )
+        if self.packing not in PACKINGS:
+            raise UserError(f"packing={self.packing!r}: must be one of {', '.join(PACKINGS)}")
+        languages.check(self.language_exponent)
+        MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
+
+    def changed(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Those of the options that are not at their defaults."""
+        defaults = RecordOptions()
+        values = {name: getattr(self, name) for name in names}
+        return {name: v for name, v in values.items() if v != getattr(defaults, name)}

@@ -1,0 +1,237 @@
+"""What models, tasks and data preparation ask of a tokeniser, whatever its algorithm."""
+
+import hashlib
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.tokenization import sequences
+
+PADDINGS = ("longest", "max_length")
+
+
+class SpecialTokens(NamedTuple):
+    """The tokens that are no text, by what they do; the names of the fields are BERT's.
+
+    Attributes:
+      pad: fills a row.
+      unk: what the vocabulary cannot spell.
+      cls: begins a sequence.
+      sep: ends a text.
+      mask: hides a token.
+    """
+
+    pad: str
+    unk: str
+    cls: str
+    sep: str
+    mask: str
+
+
+class Tokenizer:
+    """A vocabulary and an algorithm. Calling it gives what a model reads.
+
+    A subclass gives `tokenize`, `encode_with_offsets`, `encode_batch`, `encode_lines`, `decode`,
+    `readable` and `write`, and sets what stands below.
+
+    Attributes:
+      kind: its name in `model.json`.
+      file_name: of its vocabulary in folders of models and records.
+      separators: how many `sep` stand between two texts.
+      vocab: list[str], the pieces in the order of their ids.
+      special: SpecialTokens.
+      options: what, beside the vocabulary, decides the pieces; by the names in `model.json`.
+      pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens.
+    """
+
+    kind: ClassVar[str]
+    file_name: ClassVar[str]
+    separators: ClassVar[int] = 1
+
+    vocab: list[str]
+    special: SpecialTokens
+
+    def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
+        self.vocab, self.special = vocab, special
+        self._id_of = {piece: index for index, piece in enumerate(vocab)}
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            self._id_of[token] for token in special
+        )
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.vocab)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def do_lower_case(self) -> bool:
+        return False
+
+    @property
+    def readable(self) -> list[str]:
+        """The pieces as WordPiece would write them: "##" begins what continues a word."""
+        raise NotImplementedError
+
+    @property
+    def continues(self) -> np.ndarray:
+        """bool [vocab_size]: which pieces continue the word of the piece before them."""
+        return np.array([piece.startswith("##") for piece in self.readable])
+
+    def __call__(
+        self,
+        texts: str | Sequence[str],
+        pairs: str | Sequence[str] | None = None,
+        max_length: int = 512,
+        padding: str | int = "longest",
+        truncation: str | None = None,
+    ) -> dict[str, np.ndarray]:
+        """What a model reads of some texts: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+
+        Args:
+          texts: a list of texts; one text is a list of one.
+          pairs: the second text of each row, if rows are pairs.
+          max_length: most tokens of a row; BERT has 512 positions.
+          padding: rows are filled with [PAD] to "longest" (of the rows), to "max_length", or to the
+            next multiple of a number (at most max_length), which saves compiling for every length.
+          truncation: which part of a text too long stays: "head", "tail" or "head+tail" (a quarter
+            and three quarters); None: a text too long is an error.
+
+        Returns:
+          {"input_ids", "input_mask", "segment_ids"}, int32 [texts, length] each.
+
+        Raises:
+          UserError: a text is too long or is none, or texts and pairs differ in number.
+        """
+        rows = self.pack(texts, pairs, max_length, truncation or "head")
+        for index, row in enumerate(rows):
+            if row["truncated"] and truncation is None:
+                raise UserError(
+                    f"text {index} has more than max_length={max_length} tokens with [CLS] and "
+                    "[SEP]; truncation='head' keeps its beginning"
+                )
+        longest = max(len(row["input_ids"]) for row in rows)
+        return self.pad(rows, _padded_length(longest, max_length, padding))
+
+    def pack(self, texts, pairs=None, max_length: int = 512, truncation: str = "head"):
+        """The rows of `sequences.pack` for texts, or for texts and their pairs: list[dict].
+
+        Raises:
+          UserError: as for a call, but texts too long are cut.
+        """
+        texts, pairs = _text_list(texts, "texts"), pairs and _text_list(pairs, "pairs")
+        if pairs is not None and len(pairs) != len(texts):
+            raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
+        if not texts:
+            raise UserError("texts is empty; give one text or more")
+        ids, offsets = self.encode_batch([*texts, *(pairs or ())])
+        pieces = [part.tolist() for part in np.split(ids, offsets[1:-1])]
+        seconds = pieces[len(texts) :] or [None] * len(texts)
+        return [
+            sequences.pack(self, first, second, max_length, truncation)
+            for first, second in zip(pieces[: len(texts)], seconds, strict=True)
+        ]
+
+    def pad(self, rows: Sequence[dict], length: int) -> dict[str, np.ndarray]:
+        """Rows of `sequences.pack` as the three arrays int32 [rows, length]."""
+        shape = (len(rows), length)
+        batch = {name: np.zeros(shape, np.int32) for name in ("input_mask", "segment_ids")}
+        batch = {"input_ids": np.full(shape, self.pad_id, np.int32), **batch}
+        for index, row in enumerate(rows):
+            size = len(row["input_ids"])
+            batch["input_ids"][index, :size] = row["input_ids"]
+            batch["input_mask"][index, :size] = 1
+            batch["segment_ids"][index, :size] = row["segment_ids"]
+        return batch
+
+    def tokenize(self, text: str) -> list[str]:
+        """The pieces of a text."""
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text's pieces."""
+        return [self._id_of[piece] for piece in self.tokenize(text)]
+
+    def encode_masked(self, text: str) -> list[int]:
+        """As `encode`, but the mask's name, "[MASK]" in BERT, stands for the token; to the other
+        methods it is text."""
+        *before, last = text.split(self.special.mask)
+        # A blank before a mask belongs to the word that it hides.
+        parts = [[*self.encode(part.rstrip()), self.mask_id] for part in before]
+        return [index for part in (*parts, self.encode(last)) for index in part]
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text's pieces and where each stands in `text`.
+
+        Returns:
+          ids: as `encode`.
+          spans: (start, end) for each id; text[start:end] is what the piece was made from.
+        """
+        raise NotImplementedError
+
+    def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of many texts, faster than one by one.
+
+        Returns:
+          ids: int32 [sum of lengths], the texts one after another.
+          offsets: int64 [len(texts) + 1]; text i has ids[offsets[i]:offsets[i + 1]].
+        """
+        rows = [self.encode(text) for text in texts]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return np.array([*itertools.chain.from_iterable(rows)], np.int32), offsets
+
+    def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """As `encode_batch`, for each line of some UTF-8 text; blanks at its ends do not count.
+
+        Args:
+          data: whole lines, each with its "\n".
+
+        Raises:
+          UnicodeDecodeError: the bytes are not UTF-8.
+        """
+        return self.encode_batch([line.strip() for line in data.decode().split("\n")[:-1]])
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Readable text from ids; what pads, begins and ends sequences is left out.
+
+        Raises:
+          IndexError: an id is outside the vocabulary.
+        """
+        raise NotImplementedError
+
+    def digest(self) -> str:
+        """A hash of all that decides the pieces."""
+        parts = [self.kind, sorted(self.options.items()), self.vocab, *self._more_content()]
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _more_content(self) -> list:
+        """What, beside the vocabulary and the options, decides the pieces."""
+        return []
+
+    def write(self, folder: str | os.PathLike) -> None:
+        """Writes the vocabulary into a folder, under `file_name`."""
+        raise NotImplementedError
+
+
+def _text_list(texts, name: str) -> list[str]:
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            hint = "; pairs go into the second argument" if isinstance(text, list | tuple) else ""
+            raise UserError(f"{name}[{index}] is {str(text)[:50]!r}, expected a text{hint}")
+    return texts
+
+
+def _padded_length(longest: int, max_length: int, padding: str | int) -> int:
+    if isinstance(padding, int) and not isinstance(padding, bool) and padding > 0:
+        return min(-(-longest // padding) * padding, max_length)
+    if padding not in PADDINGS:
+        names = ", ".join(map(repr, PADDINGS))
+        raise UserError(f"padding={padding!r}; it is {names} or a number, to fill to its multiples")
+    return longest if padding == "longest" else max_length

@@ -1,0 +1,204 @@
+"""SentencePiece (Kudo and Richardson 2018), the tokeniser of ALBERT.
+
+The library `sentencepiece` cuts the text by the model file (`spiece.model`); what stands here is
+what ALBERT's own code does around it: the text is decomposed, loses its accents and its case, and a
+piece like "1990," is cut once more, into "1990" and ",", so that a number is the same one before a
+comma. (`transformers` leaves the second out, and writes `` and '' as " first.)
+"""
+
+import functools
+import os
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+from official_bert.tokenization.base import SpecialTokens, Tokenizer
+
+SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]")
+BLANK = "▁"  # how a piece writes the blank that begins it
+_MOST_BYTES = 64_000_000
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """A SentencePiece model; the interface is that of `BertTokenizer`.
+
+    Attributes:
+      model: bytes, the contents of `spiece.model`.
+      parts: {id: the ids that take its place}, of pieces that end in a digit and a comma.
+    """
+
+    kind = "sentence_piece"
+    file_name = "spiece.model"
+
+    def __init__(self, vocab: str | os.PathLike | bytes, do_lower_case: bool = True):
+        """Reads the model.
+
+        Args:
+          vocab: the path of a `spiece.model`, or what is in it.
+          do_lower_case: as the model was made; ALBERT's English ones are uncased.
+
+        Raises:
+          UserError: the library is not installed, or the file is missing, damaged, or lacks one of
+            ALBERT's special tokens.
+        """
+        where = "SentencePiece model" if isinstance(vocab, bytes) else str(vocab)
+        self.model = vocab if isinstance(vocab, bytes) else _read(Path(vocab))
+        self._lower = do_lower_case
+        self._processor = _processor(self.model, where)
+        pieces = [self._processor.id_to_piece(i) for i in range(self._processor.get_piece_size())]
+        if missing := [token for token in SPECIAL if token not in pieces]:
+            raise UserError(
+                f"{where}: lacks {', '.join(missing)}; ALBERT needs {', '.join(SPECIAL)}"
+            )
+        self._set_vocab(pieces, SPECIAL)
+        self.parts = self._parts()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"do_lower_case": self._lower}
+
+    @property
+    def do_lower_case(self) -> bool:
+        return self._lower
+
+    @property
+    def readable(self) -> list[str]:
+        special = {*SPECIAL}
+        return [piece if piece in special else _readable(piece) for piece in self.vocab]
+
+    def tokenize(self, text: str) -> list[str]:
+        return [self.vocab[index] for index in self.encode(text)]
+
+    def encode(self, text: str) -> list[int]:
+        ids = self._processor.encode(normalized(text, self._lower))
+        return [part for index in ids for part in self.parts.get(index, (index,))]
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """See `Tokenizer`; the blank that a piece begins with is not in its span."""
+        placed = _normalized_with_places(text, self._lower)
+        written = "".join(char.text for char in placed)
+        ids, spans, start = [], [], 0
+        for piece in self._processor.encode_as_proto(written).pieces:
+            parts = self.parts.get(piece.id, (piece.id,))
+            end = start + len(piece.surface)
+            # Cut from the end: what stands before the first part is a blank.
+            lengths = [self.length_of(part) for part in parts[1:]]
+            ends = [end - sum(lengths[i:]) for i in range(len(parts))]
+            for part, end in zip(parts, ends, strict=True):
+                while start < end and written[start] == " ":
+                    start += 1
+                ids.append(part)
+                spans.append(_span(placed, start, end, len(text)))
+                start = end
+        return ids, spans
+
+    def length_of(self, index: int) -> int:
+        """The characters that a piece writes, without the blank before it."""
+        return len(self.vocab[index].removeprefix(BLANK))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        left_out = {self.pad_id, self.cls_id, self.sep_id}
+        pieces = (self.vocab[index] for index in ids if index not in left_out)
+        text = "".join(f"{BLANK}{p}" if p in (SPECIAL.mask, SPECIAL.unk) else p for p in pieces)
+        return text.replace(BLANK, " ").strip()
+
+    def write(self, folder: str | os.PathLike) -> None:
+        with atomic_write(Path(folder, self.file_name), "wb") as file:
+            file.write(self.model)
+
+    def _more_content(self) -> list:
+        return [self.model]
+
+    def _parts(self) -> dict[int, tuple[int, ...]]:
+        parts = {}
+        for index, piece in enumerate(self.vocab):
+            if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
+                number = self._processor.encode(piece[:-1].replace(BLANK, ""), out_type=str)
+                if not piece.startswith(BLANK) and number[0].startswith(BLANK):
+                    number = [*filter(None, [number[0][1:]]), *number[1:]]
+                parts[index] = tuple(self._processor.piece_to_id(p) for p in (*number, ","))
+        return parts
+
+    def __getstate__(self):
+        return {"vocab": self.model, "do_lower_case": self._lower}
+
+    def __setstate__(self, state):
+        self.__init__(**state)
+
+
+def normalized(text: str, lower: bool) -> str:
+    """A text as ALBERT's code gives it to SentencePiece: single blanks, decomposed, no accents."""
+    text = " ".join(text.encode("utf-8", "replace").decode().split())
+    text = "".join(map(without_accents, text))
+    return text.lower() if lower else text
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def without_accents(char: str) -> str:
+    """A character decomposed (NFKD), without what combines with a letter."""
+    parts = unicodedata.normalize("NFKD", char)
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+class _Placed(NamedTuple):
+    text: str
+    start: int
+    end: int
+
+
+def _normalized_with_places(text: str, lower: bool) -> list[_Placed]:
+    """The characters of `normalized`, and where each stands in `text`."""
+    placed = []
+    for place, char in enumerate(text):
+        if char.isspace():
+            if placed and placed[-1].text != " ":
+                placed.append(_Placed(" ", place, place + 1))
+            continue
+        char = "?" if "\ud800" <= char <= "\udfff" else char
+        placed += [_Placed(part, place, place + 1) for part in without_accents(char)]
+    if placed and placed[-1].text == " ":
+        placed.pop()
+    if not lower:
+        return placed
+    # The whole text at once, since the lower case of a sigma depends on its neighbours.
+    lowered = iter("".join(char.text for char in placed).lower())
+    return [_Placed(next(lowered), c.start, c.end) for c in placed for _ in c.text.lower()]
+
+
+def _span(placed: list[_Placed], start: int, end: int, length: int) -> tuple[int, int]:
+    if start < end:
+        return placed[start].start, placed[end - 1].end
+    place = placed[start].start if start < len(placed) else length
+    return place, place
+
+
+def _readable(piece: str) -> str:
+    return piece[1:] or piece if piece.startswith(BLANK) else f"##{piece}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UserError(
+                f"{path}: more than {_MOST_BYTES:,} bytes; is it a SentencePiece model?"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _processor(model: bytes, where: str):
+    try:
+        import sentencepiece
+    except ImportError:
+        raise UserError(
+            f"{where}: a SentencePiece model needs the library that reads it: "
+            "pip install sentencepiece"
+        ) from None
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError as error:
+        raise UserError(f"{where}: no SentencePiece model, or damaged ({error})") from None
