@@ -34,6 +34,7 @@ from pathlib import Path
 from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS
 from experiments.configs.scales import DATA_DIR, get_scale
 from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.training import tfidf
 from experiments.training.config import FinetuneConfig, Phase, choose_scale
 
 BASE, LARGE = "BERT BASE", "BERT LARGE"
@@ -180,13 +181,17 @@ def _cpu(name, title, columns, notes):
         return dataclasses.replace(column, seeds=(1, 2))
 
     checkpoint = str(Path(DATA_DIR) / TINY_CHECKPOINT)
+    words = [Variant("TF-IDF", checkpoint=tfidf.NAME)] if name == "table1" else []
     return Ablation(
         name=name,
         title=title,
         scale="cpu",
-        variants=(Variant("BERT tiny", checkpoint=checkpoint),),
+        variants=(Variant("BERT tiny", checkpoint=checkpoint), *words),
         columns=tuple(map(small, columns)),
-        rows=(Row("BERT tiny (2 layers, 128 wide)", "BERT tiny", paper_row=BASE),),
+        rows=(
+            Row("BERT tiny (2 layers, 128 wide)", "BERT tiny", paper_row=BASE),
+            *(Row("TF-IDF and a linear classifier", v.name, reference=True) for v in words),
+        ),
         notes=(
             *notes,
             "BERT tiny stands beside BERT BASE: 4 M parameters beside 110 M",

@@ -126,7 +126,7 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
     found = {}
     for cell in plan.cells:
         theirs = 0.0
-        if cell.kind not in ("pretrain", "finetune"):
+        if cell.kind != "pretrain" and cell.name not in plan.shapes:  # no network is trained
             found[cell.name] = Estimate(0.0, cell.cost, _text_bytes(cell))
             continue
         if cell.kind == "pretrain":

@@ -13,13 +13,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from data_prep.corpus.documents import expand_inputs
-from experiments.tables import cost
+from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.digests import task_digest
 from experiments.tables.grid import Cell
+from experiments.training import tfidf
 from experiments.training.config import resolve_bert, to_dict
-from experiments.training.digests import checkpoint_digest, files_digest
+from experiments.training.digests import checkpoint_digest
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
@@ -82,9 +82,10 @@ class _Planner:
     def plan(self) -> Plan:
         ablation = self.ablation
         if any(v.pretrain for v in ablation.variants):
-            self._data_cells()
+            made, self.vocab = data_cells.of_corpus(ablation)
+            self.cells |= {cell.name: cell for cell in made}
         if ablation.nli_mixture:
-            self._nli_cell()
+            self.cells["nli"] = data_cells.nli(ablation)
         for variant in ablation.variants:
             self._pretrain_cells(variant)
         runs = {}
@@ -101,94 +102,6 @@ class _Planner:
         """Adds a cell; returns its name."""
         self.cells[name] = Cell(name, kind, config, **fields)
         return name
-
-    # Text, vocabulary, records.
-
-    def _data_cells(self):
-        corpus = self.ablation.corpus
-        inputs: dict[str, list[str]] = {"train": [], "heldout": []}
-        digests: dict[str, list[str]] = {"train": [], "heldout": []}
-        for index, text in enumerate(corpus.texts):
-            files = self._text_files(text.files)
-            split = "heldout" if text.heldout else "train"
-            digest = files_digest(tuple(files))
-            digests[split].append(digest)
-            if text.layout == "sentences":
-                inputs[split] += files
-            else:
-                name = self._add(
-                    f"sentences/{index + 1}",
-                    "sentences",
-                    {"inputs": files, "layout": text.layout},
-                    ignored=("inputs",),
-                    fingerprints={"text": digest},
-                    cost=sum(Path(f).stat().st_size for f in files) / 4e6,
-                )
-                inputs[split].append(f"@{name}//text/*.txt.gz")
-        prints = {split: " ".join(found) for split, found in digests.items() if found}
-        if corpus.vocab:
-            path = str(_inside(self.ablation.data_dir, corpus.vocab))
-            vocab_print = {"vocab": files_digest((path,))}
-            self.vocab = path
-        else:
-            vocab_print = {}
-            name = self._add(
-                "vocabulary",
-                "vocab",
-                {
-                    "inputs": inputs["train"],
-                    "vocab_size": corpus.vocab_size,
-                    "do_lower_case": corpus.do_lower_case,
-                },
-                ignored=("inputs",),
-                fingerprints={"text": prints["train"]},
-                cost=10,
-            )
-            self.vocab = f"@{name}//vocab.txt"
-        for records in self.ablation.records:
-            options = dataclasses.asdict(records)
-            del options["name"]
-            if not options["spans"]:  # so that records of the time before are found again
-                del options["spans"]
-            options |= {
-                "do_lower_case": corpus.do_lower_case,
-                "held_out": corpus.held_out,
-            }
-            self._add(
-                f"records/{records.name}",
-                "records",
-                {
-                    "train": inputs["train"],
-                    "heldout": inputs["heldout"],
-                    "vocab": self.vocab,
-                    "options": options,
-                },
-                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
-                fingerprints=prints | vocab_print,
-                cost=20,
-            )
-
-    def _text_files(self, patterns) -> list[str]:
-        files = []
-        for pattern in patterns:
-            if pattern == "sample":
-                from data_prep import sample
-
-                files += sample.corpus_files()
-            else:
-                files += expand_inputs([str(_inside(self.ablation.data_dir, pattern))])
-        return sorted(files)
-
-    def _nli_cell(self):
-        paths = [str(_inside(self.ablation.data_dir, path)) for path in self.ablation.nli_mixture]
-        self._add(
-            "nli",
-            "nli",
-            {"mnli_dev": paths[0], "others": paths[1:]},
-            ignored=("mnli_dev", "others"),
-            fingerprints={"files": files_digest(tuple(paths))},
-            cost=2,
-        )
 
     # Pre-training.
 
@@ -257,7 +170,7 @@ class _Planner:
         return [
             PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
             for p in seeds
-            for s in column.seeds
+            for s in column.seeds[: 1 if variant.checkpoint == tfidf.NAME else None]
             for i in range(max(1, len(column.search)))
         ]
 
@@ -327,7 +240,8 @@ class _Planner:
             prints["teacher"] = checkpoint_digest(config.teacher)
             ignored.append("teacher")
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        flops = finetune_flops(config, bert, train, dev)
+        network = config.model != tfidf.NAME
+        flops = finetune_flops(config, bert, train, dev) if network else 0.0
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -337,7 +251,8 @@ class _Planner:
         if same in self.same:
             return self.same[same]
         name = self.same[same] = "/".join(parts)
-        self.shapes[name] = bert, train, dev
+        if network:
+            self.shapes[name] = bert, train, dev
         return self._add(
             name,
             "finetune",
@@ -355,7 +270,7 @@ class _Planner:
             from data_prep import sample
 
             return sample.task_dir(folder.removeprefix("sample:"))
-        return str(_inside(self.ablation.data_dir, folder)) if folder else ""
+        return str(data_cells.inside(self.ablation.data_dir, folder)) if folder else ""
 
     def _export(self, export, runs) -> str:
         run = runs[export.row, export.column][0]
@@ -371,17 +286,6 @@ def _model(pretrained: str, row: Row) -> str:
     """Reference to the model folder of a pre-training's cell."""
     folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
     return f"@{pretrained}//{folder}"
-
-
-def _inside(data_dir: str, path: str) -> Path:
-    if Path(path).is_absolute():
-        return Path(path)
-    if not data_dir:
-        raise UserError(
-            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
-            "--config.data_dir"
-        )
-    return Path(data_dir).resolve() / path
 
 
 def _checkpoint_config(checkpoint: str):

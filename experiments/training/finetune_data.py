@@ -4,8 +4,8 @@ from data_prep.tasks.batches import TrainBatches
 from data_prep.tasks.featurize import cache_key, feature_cache, featurize
 from data_prep.tasks.task import MissingFile
 from experiments.training import frozen_features
+from experiments.training.examples import read_examples
 from experiments.training.flops import bilstm_flops, training_flops
-from experiments.training.start_checks import read_examples
 
 # Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
 _FEW_LENGTHS = (32, 32)  # each length is compiled

@@ -10,9 +10,8 @@ import time
 
 from experiments.training import (
     class_weights,
-    example_scores,
     finetune_data,
-    finetune_report,
+    finetune_files,
     kept_head,
     loop,
     session,
@@ -28,7 +27,6 @@ from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder
-from official_bert.files import atomic_write
 from official_bert.heads import build_head
 
 
@@ -127,16 +125,13 @@ def run(config, folder, progress, task, examples):
     if folder.write:
         if missing:
             results["splits_without_predictions"] = missing
-        analysis = task.analysis(dev.examples, predictions)
-        _write_dev(folder, task, dev, predictions, analysis, results)
+        analysis = finetune_files.write_dev(folder, task, dev.examples, predictions, results)
         # A feature-based tagger is no head that a model folder knows; Table 7 needs its scores.
         if config.save_model and not config.features:
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
-        with atomic_write(folder.path / "report.md") as file:
-            file.write(finetune_report.markdown(results, analysis))
-        results["files"]["report"] = str(folder.path / "report.md")
+        finetune_files.write_report(folder, results, analysis)
     results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
     folder.write_json("results.json", results)
     if folder.write:
@@ -173,15 +168,6 @@ def _key(config, start, task, teacher):
     return "finetune", start.bert, head, model, learns
 
 
-def _write_dev(folder, task, dev, predictions, analysis, results):
-    paths = _write_predictions(task, folder.predictions / "dev", predictions)
-    results["predictions_file"] = results["files"]["dev predictions"] = paths[0]
-    example_scores.save(folder.path / "example_scores.npz", task, dev.examples, predictions)
-    if analysis:
-        folder.write_json("analysis.json", analysis)
-        results["files"]["analysis"] = str(folder.path / "analysis.json")
-
-
 def _save_model(folder, config, start, task, trainer, results):
     settings = {
         "labels": list(task.head.get("labels") or []),
@@ -198,10 +184,4 @@ def _score_or_predict(folder, task, split, evaluator, results):
         predictions, results[split] = evaluator.evaluate(results["best_step"])
     else:
         predictions = evaluator.predict()
-    paths = _write_predictions(task, folder.predictions / split, predictions)
-    results["files"][f"{split} predictions"] = paths[0]
-
-
-def _write_predictions(task, folder, predictions):
-    folder.mkdir(parents=True, exist_ok=True)
-    return [str(path) for path in task.write(folder, predictions)]
+    finetune_files.write_predictions(folder, task, split, predictions, results)

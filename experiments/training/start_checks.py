@@ -9,10 +9,9 @@ import os
 import re
 
 from data_prep.records import open_records
-from data_prep.tasks import get_task, options_of
-from data_prep.tasks.batches import sample
-from data_prep.tasks.task import MissingFile
-from experiments.training import class_weights, teacher_checks
+from data_prep.tasks import get_task
+from experiments.training import class_weights, teacher_checks, tfidf
+from experiments.training.examples import read_examples
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import parts_named
 from official_bert.errors import UserError
@@ -43,7 +42,11 @@ def finetuning(config):
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    bert, tokenizer = _shape(config)
+    bert, tokenizer = None, None
+    if config.model == tfidf.NAME:
+        tfidf.check(config, task)
+    else:
+        bert, tokenizer = _shape(config)
     if config.teacher:
         theirs = _peek(config.teacher, "teacher")
         teacher_checks.finetuning(config, task, tokenizer, theirs)
@@ -55,23 +58,6 @@ def finetuning(config):
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
     return task, examples
-
-
-def read_examples(task, split, config):
-    """The examples of a split, no more than the configuration asks for.
-
-    Raises:
-      UserError: there are none.
-    """
-    try:
-        examples = sample(task.examples(split), _limit(split, config))
-    except MissingFile as error:
-        named = f"{split}_file"
-        other = f", --config.task_options.{named}=" if named in options_of(config.task) else ""
-        raise MissingFile(f"{error} (--config.data_dir={config.data_dir}{other})") from None
-    if not examples:
-        raise UserError(f"task {task.name} has no {split} examples in {config.data_dir}")
-    return examples
 
 
 def check_model(config, task, bert):
@@ -264,10 +250,3 @@ def _vocab_beside(records):
     if path is None:
         raise UserError("--config.vocab is empty, and no vocabulary lies beside the records")
     return path
-
-
-def _limit(split, config):
-    """How many examples of a split are used; 0: all."""
-    if split == "train":
-        return config.max_train_examples
-    return config.max_dev_examples if split.startswith("dev") else 0

@@ -1,0 +1,116 @@
+"""The cells of an ablation's text: sentences, vocabulary, records, and the mixture of NLI files."""
+
+import dataclasses
+from pathlib import Path
+
+from data_prep.corpus.documents import expand_inputs
+from experiments.tables.ablation import Ablation
+from experiments.tables.grid import Cell
+from experiments.training.digests import files_digest
+from official_bert.errors import UserError
+
+# Options of records that came later: left out at their defaults, so that a key stays what it was.
+_LATER = {"spans": ""}
+
+
+def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
+    """Cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
+
+    Raises:
+      UserError: a text or the vocabulary is missing.
+    """
+    corpus, cells = ablation.corpus, []
+    inputs: dict[str, list[str]] = {"train": [], "heldout": []}
+    digests: dict[str, list[str]] = {"train": [], "heldout": []}
+    for index, text in enumerate(corpus.texts):
+        files = _text_files(text.files, ablation.data_dir)
+        split = "heldout" if text.heldout else "train"
+        digest = files_digest(tuple(files))
+        digests[split].append(digest)
+        if text.layout == "sentences":
+            inputs[split] += files
+            continue
+        cells.append(
+            Cell(
+                f"sentences/{index + 1}",
+                "sentences",
+                {"inputs": files, "layout": text.layout},
+                ignored=("inputs",),
+                fingerprints={"text": digest},
+                cost=sum(Path(f).stat().st_size for f in files) / 4e6,
+            )
+        )
+        inputs[split].append(f"@{cells[-1].name}//text/*.txt.gz")
+    prints = {split: " ".join(found) for split, found in digests.items() if found}
+    if corpus.vocab:
+        vocab = str(inside(ablation.data_dir, corpus.vocab))
+        vocab_print = {"vocab": files_digest((vocab,))}
+    else:
+        vocab, vocab_print = "@vocabulary//vocab.txt", {}
+        options = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+        cells.append(
+            Cell(
+                "vocabulary",
+                "vocab",
+                {"inputs": inputs["train"], **options},
+                ignored=("inputs",),
+                fingerprints={"text": prints["train"]},
+                cost=10,
+            )
+        )
+    for records in ablation.records:
+        values = dataclasses.asdict(records)
+        options = {
+            name: value
+            for name, value in values.items()
+            if name != "name" and (name not in _LATER or value != _LATER[name])
+        }
+        options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
+        cells.append(
+            Cell(
+                f"records/{records.name}",
+                "records",
+                {**inputs, "vocab": vocab, "options": options},
+                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
+                fingerprints=prints | vocab_print,
+                cost=20,
+            )
+        )
+    return cells, vocab
+
+
+def nli(ablation: Ablation) -> Cell:
+    """The cell that makes training and dev data of the ablation's NLI files."""
+    paths = [str(inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
+    return Cell(
+        "nli",
+        "nli",
+        {"mnli_dev": paths[0], "others": paths[1:]},
+        ignored=("mnli_dev", "others"),
+        fingerprints={"files": files_digest(tuple(paths))},
+        cost=2,
+    )
+
+
+def inside(data_dir: str, path: str) -> Path:
+    """A path of the data folder, unless it is absolute."""
+    if Path(path).is_absolute():
+        return Path(path)
+    if not data_dir:
+        raise UserError(
+            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
+            "--config.data_dir"
+        )
+    return Path(data_dir).resolve() / path
+
+
+def _text_files(patterns, data_dir: str) -> list[str]:
+    files = []
+    for pattern in patterns:
+        if pattern == "sample":
+            from data_prep import sample
+
+            files += sample.corpus_files()
+        else:
+            files += expand_inputs([str(inside(data_dir, pattern))])
+    return sorted(files)

@@ -1,0 +1,164 @@
+"""Words weighted by their rarity and a linear classifier, by scikit-learn: a row without a network.
+
+What a table gains over this row needs more than knowing which words a text has. Words and pairs of
+words weigh the more the fewer texts have them (Salton and Buckley 1988); logistic regression, or
+ridge regression for numbers, does the rest. Two texts u and v become [u; v; |u - v|; u * v], as in
+GLUE's baselines (Wang et al. 2018, section 5).
+
+A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do not matter then.
+"""
+
+import importlib.util
+import time
+
+import numpy as np
+
+from data_prep.tasks.task import MissingFile
+from experiments.training import finetune_files
+from experiments.training.examples import read_examples
+from official_bert.errors import UserError
+
+NAME = "tfidf"
+_NEVER = -1e9  # the score of a class that no training example has
+
+
+def check(config, task):
+    """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise UserError(
+            f"--config.model={NAME} needs scikit-learn: pip install 'official-bert[words]'"
+        )
+    for name in ("bilstm", "features", "freeze", "class_weights", "teacher"):
+        if getattr(config, name):
+            raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
+    if task.head["head"] != "classification":
+        raise UserError(
+            f"--config.model={NAME} tells one or two texts apart; {config.task} is "
+            f"{task.head['head']}"
+        )
+
+
+def run(config, folder, task, examples):
+    """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
+    `start_checks.finetuning` returned."""
+    started = time.perf_counter()
+    train, dev = (
+        examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
+    )
+    answer = learn(task, train)
+    train_seconds = time.perf_counter() - started
+    predictions = answer(dev)
+    results = {
+        "task": task.name,
+        "dev": task.score(dev, predictions),
+        "main_metric": task.metrics[0],
+        "baseline": task.baseline(train, dev),
+        "head": NAME,
+        "steps": 0,
+        "train_examples": len(train),
+        "dev_examples": len(dev),
+        "train_notes": task.notes.get("train", {}),
+        "dev_notes": task.notes.get("dev", {}),
+        "train_seconds": round(train_seconds, 2),
+        "files": {},
+    }
+    analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
+    for split in task.splits:
+        if split in ("train", "dev") or not (config.predict_test or split.startswith("dev")):
+            continue
+        try:
+            others = read_examples(task, split, config)
+        except MissingFile as error:
+            results.setdefault("splits_without_predictions", {})[split] = str(error)
+            continue
+        predictions = answer(others)
+        if split.startswith("dev"):
+            results[split] = task.score(others, predictions)
+        finetune_files.write_predictions(folder, task, split, predictions, results)
+    finetune_files.write_report(folder, results, analysis)
+    results["seconds"] = round(time.perf_counter() - started, 2)
+    folder.write_json("results.json", results)
+    return results
+
+
+def learn(task, examples):
+    """Fits weights and classifier.
+
+    Args:
+      task: SequenceClassification.
+      examples: TextExamples to learn from.
+
+    Returns: function of examples -> predictions as `task.predictions` makes them.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    vectorizer.fit(text for example in examples for text in task.texts(example))
+    scores = _SCORES[task.problem](
+        _features(vectorizer, task, examples), [example.label for example in examples], task.labels
+    )
+
+    def answer(asked):
+        logits = scores(_features(vectorizer, task, asked))
+        return task.predictions(asked, [], {"logits": logits})
+
+    return answer
+
+
+def _features(vectorizer, task, examples):
+    from scipy import sparse
+
+    texts = zip(*(task.texts(example) for example in examples), strict=True)
+    first, *second = (vectorizer.transform(side) for side in texts)
+    if not second:
+        return first
+    both = [first, *second, abs(first - second[0]), first.multiply(second[0])]
+    return sparse.hstack(both).tocsr()
+
+
+def _single_label(features, golds, labels):
+    from sklearn.linear_model import LogisticRegression
+
+    index = {label: number for number, label in enumerate(labels)}
+    known = [index[gold] for gold in golds]
+    if len(set(known)) == 1:
+        raise UserError(f"all training examples have the label {golds[0]}: nothing to learn")
+    model = LogisticRegression(max_iter=1000).fit(features, known)
+
+    def scores(asked):
+        found = model.decision_function(asked)
+        if found.ndim == 1:  # of the second of two classes, less the first's
+            found = np.stack([np.zeros_like(found), found], axis=1)
+        logits = np.full((len(found), len(labels)), _NEVER)
+        logits[:, model.classes_] = found
+        return logits
+
+    return scores
+
+
+def _multi_label(features, golds, labels):
+    answers = [
+        _single_label(features, [label in gold for gold in golds], [False, True])
+        if 0 < sum(label in gold for gold in golds) < len(golds)
+        else None
+        for label in labels
+    ]
+
+    def scores(asked):
+        never = np.full(asked.shape[0], _NEVER)
+        return np.stack([never if a is None else a(asked)[:, 1] for a in answers], axis=1)
+
+    return scores
+
+
+def _regression(features, golds, labels):
+    from sklearn.linear_model import Ridge
+
+    return Ridge().fit(features, golds).predict
+
+
+_SCORES = {
+    "single_label": _single_label,
+    "multi_label": _multi_label,
+    "regression": _regression,
+}
