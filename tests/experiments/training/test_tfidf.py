@@ -44,7 +44,7 @@ def table(tmp_path, problem):
 def config(tmp_path, problem="single_label", **fields):
     options = {"dev_fraction": 0.2}
     if problem == "pair":
-        options["text_b_column"] = "text_b"
+        options |= {"text_column": "text", "text_b_column": "text_b"}
     else:
         options["problem"] = problem
     return FinetuneConfig(
