@@ -30,7 +30,7 @@ def table(tmp_path, problem):
     lines = ["text\ttext_b\tlabel" if problem == "pair" else "text\tlabel"]
     for first, second, text in rows():
         if problem == "pair":
-            lines.append(f"{first}\t{second}\t{'same' if first == second else 'other'}")
+            lines.append(f"{text}\t{second}\t{'same' if first == second else 'other'}")
         elif problem == "regression":
             lines.append(f"{text}\t{len(first)}")
         elif problem == "multi_label":
@@ -59,7 +59,7 @@ def config(tmp_path, problem="single_label", **fields):
 @pytest.mark.parametrize(
     ("problem", "metric", "least"),
     [("single_label", "accuracy", 1.0), ("multi_label", "micro_f1", 0.9),
-     ("regression", "pearson", 0.9), ("pair", "accuracy", 0.9)],
+     ("regression", "pearson", 0.9), ("pair", "accuracy", 0.8)],
 )  # fmt: skip
 def test_words_that_tell_are_learnt(tmp_path, problem, metric, least):
     results = runs.finetune(config(tmp_path, problem), tmp_path / "run", progress=False)
