@@ -260,6 +260,8 @@ def _their_config(config: BertConfig, head: str, settings: dict, architecture: s
 def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> str:
     if settings.get("bilstm"):
         raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
+    if settings.get("windows"):
+        raise UserError("transformers has no classifier of windows; export the encoder alone")
     if kind != "bert":
         return huggingface_family_export.architecture(kind, head, settings, config)
     if config.attention_direction == "left_to_right":
