@@ -45,7 +45,7 @@ def test_a_model_folder_says_how_windows_are_pooled(config, tokenizer, tmp_path)
     loaded = model_folder.load(tmp_path / "m")
     assert loaded.model.windows == "first_last"
     with pytest.raises(UserError, match="experiments.predict does"):
-        loaded("the cat")
+        loaded.predict("the cat")
     with pytest.raises(UserError, match="no classifier of windows"):
         huggingface.export_huggingface(tmp_path / "hf", model, tokenizer)
     path = tmp_path / "m" / "model.json"
