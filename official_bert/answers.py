@@ -177,6 +177,8 @@ class Answers:
         return found[0] if one else found
 
     def _classify(self, texts, pairs, settings, batch_size):
+        if getattr(self.model, "windows", ""):
+            raise UserError("this classifier reads windows of long texts; experiments.predict does")
         from keras import ops
 
         problem = self.model.problem

@@ -9,6 +9,7 @@ last row between encoder and head.
 import keras
 from keras import ops
 
+from official_bert import window_pooling
 from official_bert.encoder import BertEncoder, complete_inputs
 from official_bert.errors import UserError
 from official_bert.fit_arguments import check_classes
@@ -24,7 +25,7 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Args:
       encoder: a `BertEncoder`.
       head: {"head": "classification", "span", "multiple_choice" or "tagging"}, with "num_labels"
-        where the head has labels and "problem" where it classifies.
+        where the head has labels and "problem" (and "windows") where it classifies.
       **options: bilstm and seed of the head.
 
     Raises:
@@ -33,7 +34,8 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     match head["head"]:
         case "classification":
             problem = head.get("problem", "single_label")
-            return BertClassifier(encoder, head["num_labels"], problem, **options)
+            windows = head.get("windows", "")
+            return BertClassifier(encoder, head["num_labels"], problem, windows=windows, **options)
         case "span":
             return BertSpan(encoder, **options)
         case "multiple_choice":
@@ -83,14 +85,17 @@ class _FineTuned(ModelWithLosses):
 
     def _summary(self, batch, training, seed):
         """The vector [B, H] that stands for the whole input, after dropout."""
+        vector = self._vector(batch, training, seed)
+        return dropout(vector, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
+
+    def _vector(self, batch, training, seed):
+        """The vector [B, H] of each row."""
         batch = complete_inputs(batch)
         encoded = self._sequence(batch, training, seed)
         if self.bilstm is None:
-            summary = encoded["pooled_output"]
-        else:
-            # "Classification reads after it": the BiLSTM's output at the token that is pooled.
-            summary = self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
-        return dropout(summary, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
+            return encoded["pooled_output"]
+        # "Classification reads after it": the BiLSTM's output at the token that is pooled.
+        return self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
 
     def label_weights(self, batch):
         """How much each row counts, float32 [B]; in a tagger each token, [B, L]."""
@@ -120,6 +125,7 @@ class BertClassifier(_FineTuned):
       problem: "single_label" (softmax), "multi_label" (a sigmoid each), "regression" (squared
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
+      windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
       seed: seed of the new weights.
 
     >>> import numpy as np
@@ -134,20 +140,41 @@ class BertClassifier(_FineTuned):
 
     label_names = ("label_ids",)
 
-    def __init__(self, encoder, num_labels, problem="single_label", bilstm=False, **kwargs):
+    def __init__(
+        self, encoder, num_labels, problem="single_label", bilstm=False, windows="", **kwargs
+    ):
         if problem not in PROBLEMS:
             raise UserError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
+        if windows and windows not in window_pooling.POOLINGS:
+            known = ", ".join(window_pooling.POOLINGS)
+            raise UserError(f"windows must be empty or one of {known}, not {windows!r}")
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
         super().__init__(encoder, num_labels, bilstm, **{"name": "classifier", **kwargs})
         self.num_labels = num_labels
         self.problem = problem
+        self.windows = windows
         self._declare_means("label_loss", *(["accuracy"] if problem != "regression" else []))
 
     def call(self, batch, training=False, seed=None):
-        """Encoder inputs, int32 [B, L] each -> {"logits": [B, num_labels]}."""
+        """Encoder inputs, int32 [B, L] each, [B, W, L] with windows -> {"logits": [B, num_labels]}.
+
+        An empty window, one whose mask is zero, does not count.
+        """
         seed = self._seed(training, seed)
         return {"logits": self.head(self._summary(batch, training, seed))}
+
+    def _vector(self, batch, training, seed):
+        if not self.windows:
+            return super()._vector(batch, training, seed)
+        batch = complete_inputs(batch)
+        if len(batch["input_ids"].shape) != 3:
+            raise UserError("this classifier pools windows: it reads [texts, windows, tokens]")
+        rows, count, length = ops.shape(batch["input_ids"])
+        vectors = super()._vector(_flat(batch, length), training, seed)  # [B * W, H]
+        vectors = ops.reshape(vectors, (rows, count, vectors.shape[-1]))
+        real = ops.any(batch["input_mask"] > 0, axis=-1)
+        return window_pooling.pool(vectors, real, self.windows)
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
@@ -181,7 +208,8 @@ class BertClassifier(_FineTuned):
         return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
 
     def get_config(self):
-        return {**super().get_config(), "num_labels": self.num_labels, "problem": self.problem}
+        own = {"num_labels": self.num_labels, "problem": self.problem, "windows": self.windows}
+        return {**super().get_config(), **own}
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -237,11 +265,7 @@ class BertMultipleChoice(_FineTuned):
         """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
         seed, batch = self._seed(training, seed), complete_inputs(batch)
         rows, choices, length = ops.shape(batch["input_ids"])
-        flat = {
-            name: ops.reshape(batch[name], (-1, length))
-            for name in ("input_ids", "input_mask", "segment_ids")
-        }
-        scores = self.head(self._summary(flat, training, seed))  # [B * C, 1]
+        scores = self.head(self._summary(_flat(batch, length), training, seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 
     def loss_terms(self, batch, outputs):
@@ -294,6 +318,12 @@ class BertTagger(_FineTuned):
     def check_labels(self, name, labels):
         if name == "label_ids":
             check_classes(name, labels, 2, self.num_labels, least=-1)
+
+
+def _flat(batch, length):
+    """The encoder's inputs with all rows below each other: [..., L] -> [N, L]."""
+    names = ("input_ids", "input_mask", "segment_ids")
+    return {name: ops.reshape(batch[name], (-1, length)) for name in names}
 
 
 class BiLSTM(keras.layers.Layer):

@@ -11,6 +11,7 @@ import numpy as np
 
 from data_prep.tasks import dev_from_train, metrics
 from data_prep.tasks.task import Task
+from data_prep.tasks.windows import Windows
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization import sequences
@@ -44,6 +45,8 @@ class SequenceClassification(Task):
 
     problem = "single_label"
     truncation = "head"
+    # How a text that is longer than the model is read; None: it is cut.
+    windows: Windows | None = None
 
     def __init__(self, data_dir: str = "", dev_from_train: int = 0):
         super().__init__(data_dir)
@@ -65,6 +68,7 @@ class SequenceClassification(Task):
             "num_labels": 1 if regression else len(labels),
             "labels": labels,
             "problem": self.problem,
+            "windows": self.windows.pooling if self.windows else "",
         }
 
     def examples(self, split: str) -> list[TextExample]:
@@ -92,9 +96,14 @@ class SequenceClassification(Task):
 
     def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
         first, *second = (tokenizer.encode(text) for text in self.texts(example))
-        feature = sequences.pack(
-            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
-        )
+        if self.windows:
+            if second:
+                raise UserError(f"task {self.name}: windows are of one text; these are pairs")
+            feature = self.windows.feature(tokenizer, first, max_seq_length, self.truncation)
+        else:
+            feature = sequences.pack(
+                tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
+            )
         if example.label is not None:
             feature["label_ids"] = self._label_ids(example.label)
         return [feature]

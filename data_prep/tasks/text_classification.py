@@ -11,6 +11,7 @@ from data_prep.tasks import reading
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
+from data_prep.tasks.windows import Windows
 from official_bert.errors import UserError
 from official_bert.tokenization import sequences
 
@@ -49,6 +50,9 @@ class TextClassification(SequenceClassification):
         problem: str = "single_label",
         label_separator: str = ",",
         truncation: str = "head",
+        windows: int = 0,
+        window_pooling: str = "mean",
+        window_overlap: int = 0,
         dev_fraction: float = 0.0,
         dev_from_train: int = 0,
     ):
@@ -66,6 +70,11 @@ class TextClassification(SequenceClassification):
           problem: "single_label", "multi_label" or "regression".
           label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
+          windows: read a text that is longer than max_seq_length in at most so many windows of that
+            length; 0: cut it.
+          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
+            mean of the first and the last.
+          window_overlap: tokens that a window shares with the one before it.
           dev_fraction: where there is no dev file, hold out this part of the training file. A row
             belongs there by its first text alone, so rows that share it stay together.
           dev_from_train: evaluate on so many examples of the training file, which are not trained
@@ -84,6 +93,7 @@ class TextClassification(SequenceClassification):
             raise UserError("text_b_column is set but text_column is not")
         if problem == "multi_label" and not label_separator:
             raise UserError("label_separator is empty; it stands between the labels of a row")
+        self.windows = Windows(windows, window_pooling, window_overlap) if windows else None
         labels = label_list(labels)
         files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl", ".json"))
@@ -114,6 +124,16 @@ class TextClassification(SequenceClassification):
             "problem": self.problem,
             "label_separator": self.label_separator,
             "truncation": self.truncation,
+            **self._window_settings(),
+        }
+
+    def _window_settings(self) -> dict:
+        if self.windows is None:
+            return {}
+        return {
+            "windows": self.windows.most,
+            "window_pooling": self.windows.pooling,
+            "window_overlap": self.windows.overlap,
         }
 
     def _read_split(self, split: str) -> list[TextExample]:

@@ -23,7 +23,10 @@ SQUAD_PARAGRAPH, SQUAD_QUESTION = 157, 13
 
 
 def windows(config: FinetuneConfig) -> float:
-    """Rows that one example becomes, on average: a paragraph of SQuAD has several windows."""
+    """Rows that one example becomes: a paragraph of SQuAD has several windows on average, a text
+    that is read in windows all that it may have."""
+    if config.task_options.get("windows"):
+        return float(config.task_options["windows"])
     cut = config.task_options.get("context") == "answer_sentence"
     if cut or not config.task.startswith("squad"):
         return 1.0

@@ -162,7 +162,7 @@ def build_model(config, start, head, seed):
 
 def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
-    head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem"))
+    head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem", "windows"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
     return "finetune", start.bert, head, model, learns

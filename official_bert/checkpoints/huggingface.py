@@ -160,8 +160,7 @@ def export_huggingface(
     if kind == "bert":
         left_out = _drop_absent_parts(tensors, architecture)
     else:
-        parts = kind, head, tensors, architecture
-        tensors, left_out = huggingface_family_export.tensors(*parts)
+        tensors, left_out = huggingface_family_export.tensors(kind, head, tensors, architecture)
         fields = huggingface_family_export.their_config(kind, fields, config)
     notes = []
     if left_out:
@@ -181,7 +180,7 @@ def export_huggingface(
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
-    if not word_pieces:
+    if not word_pieces and (tokenizer is not None or kind in ("roberta", "albert")):
         notes.append(
             "no tokenizer files: only WordPiece's are written; put the original's beside the model"
         )
@@ -261,6 +260,8 @@ def _their_config(config: BertConfig, head: str, settings: dict, architecture: s
 def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> str:
     if settings.get("bilstm"):
         raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
+    if settings.get("windows"):
+        raise UserError("transformers has no classifier of windows; export the encoder alone")
     if kind != "bert":
         return huggingface_family_export.architecture(kind, head, settings, config)
     if config.attention_direction == "left_to_right":

@@ -56,8 +56,8 @@ def architecture(kind: str, head: str, settings: dict, config: BertConfig) -> st
       UserError: there is none.
     """
     member = MEMBERS[kind]
-    wrong = [name for name, value in _needed(kind, config).items()
-             if getattr(config, name) != value]  # fmt: skip
+    needed = _needed(kind, head, settings)
+    wrong = [name for name, value in needed.items() if getattr(config, name) != value]
     if kind == "albert" and not config.embedding_size:
         wrong.append("embedding_size")
     if kind == "electra" and config.embedding_size == config.hidden_size:
@@ -129,24 +129,30 @@ def their_config(kind: str, fields: dict, config: BertConfig) -> dict:
     return fields
 
 
-def _needed(kind: str, config: BertConfig) -> dict:
+def _needed(kind: str, head: str, settings: dict) -> dict:
     """Fields that a family has with one value only."""
     needed = {"attention_direction": "bidirectional"}
     if kind == "distilbert":
         needed |= {"embedding_size": 0, "layer_norm_eps": 1e-12}
-    if kind == "electra" and config.pooler_activation == "gelu":
-        needed |= {"gelu_form": "erf"}
+    # The masked-LM head of these two has its own activation, whatever hidden_act says.
+    if kind in ("roberta", "electra") and "masked_lm" in _objectives(head, settings):
+        needed |= {"hidden_act": "gelu", "gelu_form": "erf"}
     return needed
 
 
+def _objectives(head: str, settings: dict) -> list[str]:
+    if head != "pretraining":
+        return []
+    return [parts(written)[0] for written in settings["objectives"]]
+
+
 def _of_pretraining(kind: str, settings: dict) -> str:
-    names = [parts(written)[0] for written in settings["objectives"]]
-    if kind == "albert" and "sentence_order" in names:
-        return "ForPreTraining"
+    names = _objectives("pretraining", settings)
     if kind == "electra" and "replaced_token" in names:
         return "ForPreTraining"
     if "masked_lm" in names:
-        return "ForMaskedLM"
+        of_order = kind == "albert" and "sentence_order" in names
+        return "ForPreTraining" if of_order else "ForMaskedLM"
     raise UserError(
         f"transformers has no {MEMBERS[kind].classes} with the heads of {', '.join(names)}; "
         "export the encoder alone"

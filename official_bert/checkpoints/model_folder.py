@@ -23,6 +23,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, recover_folder
 from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
@@ -155,6 +156,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     if settings["head"] == "classification":
         problem = settings.setdefault("problem", "single_label")
         _check(path, settings, "problem", problem in PROBLEMS, f"one of {', '.join(PROBLEMS)}")
+        windows = ("", *POOLINGS)
+        _check(path, settings, "windows", settings.get("windows", "") in windows, "a pooling")
     if settings["head"] in ("classification", "tagging"):
         count = settings.get("num_labels")
         valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
@@ -234,6 +237,8 @@ def describe(model) -> tuple[str, dict[str, Any]]:
             for field in ("num_labels", "problem"):
                 if hasattr(model, field):
                     own[field] = getattr(model, field)
+            if getattr(model, "windows", ""):
+                own["windows"] = model.windows
             return name, own
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
 

@@ -98,9 +98,9 @@ _NEXT_SENTENCE = _rows(
 _SUCCESSORS = _rows(
     "encoder",
     ("embeddings/projection/kernel", "bert/encoder/embedding_hidden_mapping_in/kernel",
-     "bert.embeddings_project.weight", None),
+     "bert.embeddings_project.weight", "embeddings_projection/kernel"),
     ("embeddings/projection/bias", "bert/encoder/embedding_hidden_mapping_in/bias",
-     "bert.embeddings_project.bias", None),
+     "bert.embeddings_project.bias", "embeddings_projection/bias"),
 ) + _rows(
     "sentence_order",
     ("sentence_order/kernel", None, "sop_classifier.classifier.weight", None),

@@ -103,6 +103,11 @@ def _load(model_folder):
 def _choose_head(loaded, head, source) -> str:
     possible = HEADS[loaded.head]
     head = head or possible[0]
+    if head == "classification" and getattr(loaded.model, "windows", ""):
+        raise UserError(
+            f"{source} reads long texts in windows, which a SavedModel does not; use "
+            "experiments.predict, or export its embedding"
+        )
     if head not in possible:
         raise UserError(
             f"{source} has the head {loaded.head!r}: it can be exported as {', '.join(possible)}, "

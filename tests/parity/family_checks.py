@@ -1,12 +1,15 @@
-"""BERT's successors against `transformers`: folders it writes are read, and compute the same."""
+"""BERT's successors against `transformers`: folders it writes are read and compute the same, and it
+reads those written here."""
 
+import dataclasses
 import tempfile
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from official_bert.checkpoints import huggingface
+import official_bert as ob
+from official_bert.checkpoints import huggingface, keras_hub
 from tests.parity import peers
 from tests.parity.results import Result, check
 
@@ -49,6 +52,39 @@ def electra() -> list[Result]:
     return found + _compare("Electra", "ForSequenceClassification", fields, _classifier)
 
 
+@check("keras_hub")
+def keras_hub_backbones() -> list[Result]:
+    """Random small encoders of four families, computed by KerasHub from what we hand it."""
+    tanh = {"gelu_form": "tanh"}
+    bare = {"type_vocab_size": 0, "pooler_activation": "none"}
+    narrow = {"embedding_size": 20}
+    shapes = {
+        "RobertaBackbone": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+        "DistilBertBackbone": bare,
+        "AlbertBackbone": {**narrow, **tanh, "num_hidden_groups": 1},
+        "ElectraBackbone": {**narrow, **tanh},
+    }
+    found = []
+    for name, fields in shapes.items():
+        encoder = ob.BertEncoder(dataclasses.replace(peers.SMALL, **fields), seed=5)
+        peers.shake(encoder)
+        backbone = keras_hub.to_backbone(encoder)
+        assert type(backbone).__name__ == name
+        batch = peers.random_batch(encoder.config, rows=6, length=32)
+        inputs = {"token_ids": batch["input_ids"], "padding_mask": batch["input_mask"]}
+        if name in ("AlbertBackbone", "ElectraBackbone"):
+            inputs["segment_ids"] = batch["segment_ids"]
+        theirs = backbone(inputs)
+        theirs = theirs if isinstance(theirs, dict) else {"sequence_output": theirs}
+        ours = encoder(batch)
+        real = batch["input_mask"][..., None]
+        for output, x in theirs.items():
+            mask = real if output == "sequence_output" else 1
+            worst = peers.farthest(_numpy(ours[output]) * mask, _numpy(x) * mask)
+            found.append(Result(f"{output}; small shape", f"KerasHub {name}", worst, 2e-5))
+    return found
+
+
 def _compare(family, kind, fields, heads) -> list[Result]:
     """Hidden states and what `heads` compares, for random weights of a tiny shape."""
     import torch
@@ -65,6 +101,10 @@ def _compare(family, kind, fields, heads) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         ours = huggingface.import_huggingface(Path(folder))
+        written = Path(folder) / "written"
+        huggingface.export_huggingface(written, ours.model, None)
+        again, told = type(theirs).from_pretrained(written, output_loading_info=True)
+        _assert_same_tensors(theirs, again.eval(), told)
     batch = peers.random_batch(ours.config, rows=6, length=24)
     inputs = peers.their_inputs(batch)
     if family == "DistilBert":
@@ -74,6 +114,7 @@ def _compare(family, kind, fields, heads) -> list[Result]:
         inputs["input_ids"][inputs["attention_mask"] == 0] = 1
     with torch.no_grad():
         outputs = theirs(**inputs, output_hidden_states=True)
+        read_back = again(**inputs, output_hidden_states=True).hidden_states[-1]
     real = batch["input_mask"][..., None]
     states = outputs.hidden_states
     mine = [keras.ops.convert_to_numpy(x) for x in ours.encoder(batch)["hidden_states"]]
@@ -84,10 +125,21 @@ def _compare(family, kind, fields, heads) -> list[Result]:
     assert all("pooler" in n or "next_sentence" in n or "generator" in n or "masked_lm" in n
                for n in ours.report.initial), ours.report.initial  # fmt: skip
     found = [Result(f"hidden states; {name}", AGAINST, worst, 2e-5)]
+    back = peers.farthest(mine[-1] * real, read_back.numpy() * real)
+    found.append(Result(f"hidden states; {name}, written here", AGAINST, back, 2e-5))
     return found + [
         Result(f"{what}; {name}", AGAINST, peers.farthest(x, y.numpy()), 2e-5)
         for what, x, y in heads(ours, batch, outputs)
     ]
+
+
+def _assert_same_tensors(before, after, told) -> None:
+    """Nothing is missing, unexpected or changed by a bit, but for positions that are not used."""
+    assert not any(told[kind] for kind in ("missing_keys", "unexpected_keys")), told
+    after = after.state_dict()
+    for name, tensor in before.state_dict().items():
+        unused = 2 if "roberta" in name and "position_embeddings" in name else 0
+        assert tensor[unused:].equal(after[name][unused:]) if tensor.ndim else True, name
 
 
 def _numpy(x) -> np.ndarray:
