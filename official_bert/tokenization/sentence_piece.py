@@ -80,10 +80,15 @@ class SentencePieceTokenizer(Tokenizer):
         """See `Tokenizer`; the blank that a piece begins with is not in its span."""
         placed = _normalized_with_places(text, self._lower)
         written = "".join(char.text for char in placed)
-        ids, spans, start = [], [], 0
+        # The library counts bytes.
+        places = [place for place, char in enumerate(written) for _ in char.encode()]
+        places.append(len(written))
+        ids, spans = [], []
         for piece in self._processor.encode_as_proto(written).pieces:
             parts = self.parts.get(piece.id, (piece.id,))
-            end = start + len(piece.surface)
+            start, end = places[piece.begin], places[piece.begin]
+            if piece.end > piece.begin:
+                end = places[piece.end - 1] + 1
             # Cut from the end: what stands before the first part is a blank.
             lengths = [self.length_of(part) for part in parts[1:]]
             ends = [end - sum(lengths[i:]) for i in range(len(parts))]
