@@ -4,8 +4,8 @@
         --config.phases.0.records=records_64
 
 Configurations: albert, electra, roberta, spanbert. Scales: tiny, smoke (those of `pretrain`: 24,000
-and 200 steps). Records are those of BERT; SpanBERT's are made with --packing=single --spans=geometric,
-ALBERT's papers' with --spans=ngrams, RoBERTa's with --packing=single --dynamic_masking
+and 200 steps). Records are those of BERT; ALBERT's papers' are made with --spans=ngrams, SpanBERT's
+with --packing=single --spans=geometric, RoBERTa's with --packing=single --dynamic_masking
 --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair --vocab_size=8192`.
 
 Cost: a step of albert:tiny takes about as long as BERT's (its layers share weights, not work), of

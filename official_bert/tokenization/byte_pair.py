@@ -59,8 +59,8 @@ class BytePairTokenizer(Tokenizer):
 
     Attributes:
       merges: the pairs of pieces that become one, the first learnt first.
-      add_prefix_space: whether a text that begins with no blank gets one, so that its first word
-        has the pieces that it has elsewhere. Not in RoBERTa.
+      add_prefix_space: whether a text that does not begin with a blank gets one, so that its first
+        word has the pieces that it has elsewhere. Not in RoBERTa.
     """
 
     kind = "byte_pair"
@@ -123,7 +123,7 @@ class BytePairTokenizer(Tokenizer):
         return self.encode_batch([line and f" {line}" for line in lines])
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """See `Tokenizer`; the blank that a piece begins with is not in its span. Pieces of one
+        """See `Tokenizer`; blanks at the ends of a piece are not in its span. Pieces of one
         character (parts of its bytes) have the same span."""
         begun = self._begun(text)
         ids: list[int] = []
@@ -136,8 +136,9 @@ class BytePairTokenizer(Tokenizer):
             for index in self._ids[word]:
                 last = first + len(self.vocab[index])
                 start, end = places[first], places[last - 1] + 1
-                while start < end and begun[start] in _BLANKS:
-                    start += 1
+                before, behind = blanks_around(self.vocab[index])
+                start = min(start + before, end)
+                end = max(end - behind, start)
                 ids.append(index)
                 spans.append((max(start - added, 0), max(end - added, 0)))
                 first = last
@@ -165,7 +166,7 @@ class BytePairTokenizer(Tokenizer):
         return [self.merges, self.add_prefix_space]
 
     def _begun(self, text: str) -> str:
-        return f" {text}" if self.add_prefix_space and text and text[0] not in _BLANKS else text
+        return f" {text}" if self.add_prefix_space and text[:1] not in ("", " ") else text
 
     def _chunks(self, text: str) -> list[str]:
         """The words of a text, or several together where that is found out faster."""
@@ -231,6 +232,11 @@ def words(text: str) -> list[str]:
     ['It', "'s", ' ', ' 9', 'am', ',', ' you', ' know']
     """
     return _pattern().findall(text)
+
+
+def blanks_around(piece: str) -> tuple[int, int]:
+    """How many blanks a piece begins and ends with."""
+    return len(piece) - len(piece.lstrip(BLANK)), len(piece) - len(piece.rstrip(BLANK))
 
 
 def kind_of(char: str) -> str:

@@ -34,6 +34,8 @@ class InGraphBytePairs(tf.Module):
         self._add_prefix_space = tokenizer.add_prefix_space
         self._id_of_byte = tf.constant([id_of[char] for char in byte_pair.BYTE_CHARACTERS])
         self._bytes_of_id = tf.constant([len(piece) for piece in tokenizer.vocab])
+        blanks = np.array([byte_pair.blanks_around(piece) for piece in tokenizer.vocab], np.int32)
+        self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T)
         self._entries = len(tokenizer.vocab)
         pairs = np.array(
             [(id_of[a], id_of[b], id_of[a + b]) for a, b in tokenizer.merges], np.int64
@@ -59,7 +61,7 @@ class InGraphBytePairs(tf.Module):
         added = tf.zeros(tf.shape(texts), tf.int32)
         if self._add_prefix_space:
             first = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")[:, :1]
-            begins = self._kind(first.values) != _BLANK
+            begins = first.values != ord(" ")
             added = tf.reduce_sum(tf.cast(first.with_values(begins), tf.int32), axis=1)
             texts = tf.strings.join([tf.where(added > 0, " ", ""), texts])
         points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
@@ -69,14 +71,12 @@ class InGraphBytePairs(tf.Module):
         word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         content, character = _utf8(points.values)  # [bytes]
         ids = tf.gather(self._id_of_byte, content)
-        ids, word_of_piece = self._merge(ids, tf.gather(word, character))
+        ids = self._merge(ids, tf.gather(word, character))
         ends = tf.cumsum(tf.gather(self._bytes_of_id, ids))  # [P], in bytes
         starts = ends - tf.gather(self._bytes_of_id, ids)
         start, end = tf.gather(character, starts), tf.gather(character, ends - 1) + 1
-        # The blank before a word is not in its span, and blanks alone have empty ones.
-        only_blanks = tf.gather(tf.math.segment_min(kind, word), word_of_piece) == _BLANK
-        skipped = tf.where(only_blanks, end, tf.minimum(start + 1, end))
-        start = tf.where(tf.gather(kind, start) == _BLANK, skipped, start)
+        start = tf.minimum(start + tf.gather(self._blanks_before, ids), end)
+        end = tf.maximum(end - tf.gather(self._blanks_behind, ids), start)
         row = tf.gather(rows, tf.gather(character, starts))
         before = tf.cast(tf.gather(points.row_starts(), row), tf.int32) + tf.gather(added, row)
         return Pieces(
@@ -87,7 +87,7 @@ class InGraphBytePairs(tf.Module):
         )
 
     def _merge(self, ids, word):
-        """The pieces that the bytes of words become, and the word of each."""
+        """The pieces that the bytes of words become."""
 
         def step(ids, word, going):
             del going
@@ -115,7 +115,7 @@ class InGraphBytePairs(tf.Module):
             (ids, word, tf.size(ids) > 1),
             shape_invariants=(any_size, any_size, tf.TensorShape([])),
         )
-        return ids, word
+        return ids
 
 
 def _begins(points, kind, rows):

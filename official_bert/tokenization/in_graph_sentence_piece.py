@@ -60,8 +60,9 @@ class InGraphSentencePiece(tf.Module):
         )
         self._case = PagedTable(code_points.case_table())
         # What takes the place of each piece: itself, or the parts of a number and a comma.
-        parts = [tokenizer.parts.get(index, (index,)) for index in range(tokenizer.vocab_size)]
-        lengths = [[tokenizer.length_of(part) for part in row] for row in parts]
+        entries = range(tokenizer.vocab_size)
+        parts = [tokenizer.parts.get(index, (index,)) for index in entries]
+        lengths = [tokenizer.part_lengths.get(index, (0,)) for index in entries]
         behind = [[sum(row[place + 1 :]) for place in range(len(row))] for row in lengths]
         self._parts, self._behind = tf.ragged.constant(parts), tf.ragged.constant(behind)
 
