@@ -103,7 +103,7 @@ def create(
             manifest = storage.read_json(path)
         else:
             if not accept_input:
-                input_look.check(inputs, chosen.max_seq_length)
+                input_look.check(inputs, chosen.max_seq_length, chosen.packing != "single")
             storage.make_folder(work)
             store = token_store or os.path.join(work, "token_store")
             vocabulary = os.path.join(work, tokenizer.file_name)
