@@ -103,12 +103,12 @@ def create(
             manifest = storage.read_json(path)
         else:
             if not accept_input:
-                input_look.check(inputs, chosen.max_seq_length)
+                input_look.check(inputs, chosen.max_seq_length, chosen.packing != "single")
             storage.make_folder(work)
             store = token_store or os.path.join(work, "token_store")
             vocabulary = os.path.join(work, tokenizer.file_name)
             # Cluster workers reach the output folder, not this machine's files.
-            _copy(vocab_path, vocabulary)
+            storage.copy_file(vocab_path, vocabulary)
             with workers:
                 store = token_stores.build(
                     store_options, inputs, vocabulary, store, workers, overwrite
@@ -119,11 +119,6 @@ def create(
         if not keep_work:
             storage.remove(work)
     return manifest
-
-
-def _copy(path, target):
-    with storage.writing(target) as file:
-        file.write(storage.read_bytes(path))
 
 
 def _check_suits(tokenizer, path, chosen):
@@ -192,7 +187,7 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
         | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {}),
         "shards": [shard for task in written for shard in task["shards"]],
     }
-    _copy(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
+    storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
     storage.write_json(os.path.join(folder, "manifest.json"), manifest)
     return manifest
 

@@ -36,6 +36,7 @@ def show(source, vocab_path: str = "", examples: int = 3) -> str:
     texts = []
     for number, example in enumerate(itertools.islice(_examples(records), examples)):
         label = "random next segment" if example["next_sentence_labels"][0] else "next segment"
+        label = label if example["segment_ids"].any() else "one segment"
         length = int(example["input_mask"].sum())
         first, second = _segments(example, tokenizer)
         texts.append(

@@ -11,6 +11,11 @@ Layout: large vocabularies have the ids of the released ones, [PAD] 0, [unused0]
 99, [UNK] [CLS] [SEP] [MASK] 100 to 103, [unused99] to [unused993] 104 to 998; small ones (under
 20,000) just [PAD] [UNK] [CLS] [SEP] [MASK] 0 to 4. Then come the single characters by code point,
 then all other pieces, most used first, as in the released vocabularies.
+
+    python -m data_prep.vocab --kind=byte_pair --input='corpus/*.gz' --vocab_size=50265 \\
+        --output=tokenizer.json
+
+learns RoBERTa's kind by the library `tokenizers` (pip install tokenizers).
 """
 
 import functools
@@ -23,6 +28,7 @@ from collections.abc import Iterable, Mapping
 from absl import flags
 
 from data_prep.corpus import input_look, languages
+from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
@@ -218,7 +224,7 @@ def main(argv) -> None:
         "character_coverage": FLAGS.character_coverage,
     }
     # Options that came later are left out at their defaults: older vocabularies are found again.
-    for name in ("invalid_utf8", "language_exponent"):
+    for name in ("invalid_utf8", "language_exponent", "kind"):
         if FLAGS[name].value != FLAGS[name].default:
             options[name] = FLAGS[name].value
     record = f"{FLAGS.output}.json"
@@ -230,6 +236,28 @@ def main(argv) -> None:
             )
         print(f"{FLAGS.output} is finished already")
         return
+    if FLAGS.kind == "byte_pair":
+        _learn_byte_pairs(paths)
+    else:
+        _learn_word_pieces(paths)
+    storage.write_json(record, options)
+    print(f"made in {time.monotonic() - start:.1f} s")
+
+
+def _learn_byte_pairs(paths):
+    for name in ("num_unused", "character_coverage", "language_exponent"):
+        if FLAGS[name].value != FLAGS[name].default:
+            raise UserError(f"--{name} is of WordPieces, not of --kind=byte_pair")
+    if not FLAGS.output.endswith(".json"):
+        raise UserError(
+            f"--output={FLAGS.output}: byte pairs are written as JSON; call it tokenizer.json"
+        )
+    tokenizer = learn_byte_pairs(paths, FLAGS.vocab_size, FLAGS.invalid_utf8, True)
+    storage.write_tokenizer(FLAGS.output, tokenizer)
+    print(f"{FLAGS.output}: {tokenizer.vocab_size:,} pieces, {len(tokenizer.merges):,} merges")
+
+
+def _learn_word_pieces(paths):
     counts = count_words(
         paths,
         FLAGS.do_lower_case,
@@ -240,10 +268,9 @@ def main(argv) -> None:
     )
     vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
     storage.write_vocab(FLAGS.output, vocab)
-    storage.write_json(record, options)
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {sum(counts.values()):,} words "
-        f"({len(counts):,} different) in {time.monotonic() - start:.1f} s"
+        f"({len(counts):,} different)"
     )
 
 
@@ -254,7 +281,10 @@ def define_flags() -> None:
     flags.DEFINE_list("input", None, "Text files or globs, plain or gzip.", required=True)
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
-    flags.DEFINE_bool("do_lower_case", True, "Lower case and no accents (an uncased vocabulary).")
+    flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")
+    flags.DEFINE_bool(
+        "do_lower_case", True, "Lower case and no accents (an uncased vocabulary of WordPieces)."
+    )
     flags.DEFINE_integer(
         "num_unused", None, "Free slots; by default 994 from 20,000 entries on, else 0.", 0
     )

@@ -86,11 +86,12 @@ def other_format(found: InputLook) -> str:
     return ""
 
 
-def fault(found: InputLook, max_tokens: int) -> str:
+def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
     """What keeps plain text from being a corpus of sentences; "" where nothing does.
 
     Args:
       max_tokens: of a row; longer sentences are cut.
+      pairs: whether rows are pairs of segments.
     """
     sentences = [line for line in found.lines if line]
     tokens = max(max_tokens, _SHORTEST_ROW)
@@ -101,6 +102,8 @@ def fault(found: InputLook, max_tokens: int) -> str:
             f"most of it is in lines of more than {tokens} words, and a line should be a sentence "
             "(data_prep.sentences splits text)"
         )
+    if not pairs:
+        return ""
     documents = found.documents
     if found.whole and len(documents) == 1:
         return "it is one document, and random next sentences come from others"
@@ -112,11 +115,12 @@ def fault(found: InputLook, max_tokens: int) -> str:
     return ""
 
 
-def check(paths: list[str], max_tokens: int = 0) -> None:
+def check(paths: list[str], max_tokens: int = 0, pairs: bool = True) -> None:
     """Looks at an input before it is read.
 
     Args:
       max_tokens: of a row; 0 where any plain text will do.
+      pairs: whether rows are pairs of segments, which one document cannot give.
 
     Raises:
       UserError: it is no plain text, or no corpus of sentences; with what it looks like.
@@ -125,7 +129,7 @@ def check(paths: list[str], max_tokens: int = 0) -> None:
     reason = other_format(found)
     if reason and not max_tokens:
         raise UserError(f"the input is no plain text: {reason}. It has {found}")
-    reason = reason or (max_tokens and fault(found, max_tokens))
+    reason = reason or (max_tokens and fault(found, max_tokens, pairs))
     if reason:
         raise UserError(
             f"the input is no corpus of one sentence a line and a blank line between documents: "

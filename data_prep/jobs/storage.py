@@ -213,7 +213,7 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
 
 
 def write_vocab(path: str, vocab: list[str]) -> None:
-    """Writes a vocabulary file.
+    """Writes a vocabulary file of WordPieces.
 
     Raises:
       UserError: it could not be read back as it is.
@@ -223,8 +223,20 @@ def write_vocab(path: str, vocab: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, "vocab.txt")
         tokenization.write_vocab(copy, vocab)
-        with writing(path) as file:
-            file.write(read_bytes(copy))
+        copy_file(copy, path)
+
+
+def write_tokenizer(path: str, tokenizer) -> None:
+    """Writes the vocabulary of any tokeniser under another name."""
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.write(folder)
+        copy_file(os.path.join(folder, tokenizer.file_name), path)
+
+
+def copy_file(path: str, target: str) -> None:
+    """Copies a small file; either may be remote."""
+    with writing(target) as file:
+        file.write(read_bytes(path))
 
 
 def write_json(path: str | os.PathLike, content: dict) -> None:

@@ -3,9 +3,11 @@
     python -m experiments.pretrain --config=albert:tiny --workdir=runs/albert \\
         --config.phases.0.records=records_64
 
-Configurations: albert, electra, spanbert, distil, tinybert. Scales: tiny, smoke (those of
-`pretrain`: 24,000 and 200 steps). Records are those of BERT; SpanBERT's are made with
---spans=geometric, ALBERT's papers' with --spans=ngrams.
+Configurations: albert, electra, roberta, spanbert, distil, tinybert. Scales: tiny, smoke (those of
+`pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's papers' are made with
+--spans=ngrams, SpanBERT's with --packing=single --spans=geometric, RoBERTa's with --packing=single
+--dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair
+--vocab_size=8192`.
 
 distil and tinybert learn from a model that `pretrain` made at the same scale, or another one that
 --config.teacher names:
@@ -40,6 +42,22 @@ def electra(scale: str = "tiny") -> PretrainConfig:
     base = _base(scale)
     bert = dataclasses.replace(base.bert, pooler_activation="none")
     return dataclasses.replace(base, bert=bert, objectives=("replaced_token",))
+
+
+def roberta(scale: str = "tiny") -> PretrainConfig:
+    """Masked LM alone, with byte pairs; Adam with bias correction, without clipping."""
+    base = _base(scale)
+    bert = dataclasses.replace(base.bert, type_vocab_size=1, layer_norm_eps=1e-5, gelu_form="erf")
+    return dataclasses.replace(
+        base,
+        bert=bert,
+        objectives=("masked_lm",),
+        bias_correction=True,
+        adam_beta_2=0.98,
+        adam_epsilon=1e-6,
+        weight_decay=0.01,
+        clip_norm=0.0,
+    )
 
 
 def spanbert(scale: str = "tiny") -> PretrainConfig:

@@ -22,7 +22,7 @@ def export(model_folder, output, **options) -> Path:
 
     loaded = official_bert.load(model_folder)
     if loaded.tokenizer is None:
-        raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
+        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
     if loaded.head == "classification" and not options.get("input_fields"):
         pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)

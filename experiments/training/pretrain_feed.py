@@ -12,6 +12,7 @@ from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
 from experiments.training.flops import pretraining_step_flops, teacher_step_flops
 from experiments.training.start_checks import check_fit
+from official_bert.errors import UserError
 from official_bert.objectives import objective
 
 
@@ -40,6 +41,8 @@ class Feed:
             batch_size = phase.train_batch_size or config.train_batch_size
             check_batch_size(batch_size, strategy, config.gradient_accumulation)
             check_fit(opened, phase.records, bert, start.tokenizer)
+            if phase.use_nsp:
+                _check_pairs(opened, phase.records, of_pairs)
             last = first + phase.num_train_steps
             self.phases.append(_Stretch(first, last, opened, batch_size, phase))
             first = last
@@ -138,3 +141,16 @@ class _Stretch:
     records: object
     batch_size: int
     phase: object
+
+
+def _check_pairs(records, source, objectives):
+    """Raises UserError where objectives on pairs would read rows that are none."""
+    made = records.manifest.get("options") or {}
+    for one in objectives:
+        if made.get("packing") == "single":
+            raise UserError(
+                f"{source}: rows of a single segment, and {one.name} needs two; leave it out of "
+                "the objectives, or make records with --packing=segments"
+            )
+        if made.get("separators", 1) > 1 and one.name == "sentence_order":
+            raise UserError(f"{source}: two separators in a pair; {one.name} swaps pairs with one")

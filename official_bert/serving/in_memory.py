@@ -1,7 +1,5 @@
 """A model as it is served, made of a loaded one: what an export saves and `predict` asks."""
 
-import functools
-
 
 def in_memory(loaded, head: str, settings):
     """A `ServedModel` with a copy of the weights as they are now.
@@ -30,13 +28,33 @@ def in_memory(loaded, head: str, settings):
         "embedding": feature_vectors.ServedEmbedding,
         "features": feature_vectors.ServedFeatures,
     }[head]
-    tokenizer = _in_graph(tuple(loaded.tokenizer.vocab), loaded.tokenizer.rules)
-    return kind(loaded, tokenizer, settings)
+    return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
 
 
-@functools.lru_cache(maxsize=1)
-def _in_graph(vocab, rules):
-    # Half of an export's time goes into the tokeniser: exports of the same vocabulary share it.
-    from official_bert.tokenization.in_graph import InGraphTokenizer
+def in_graph_tokenizer(tokenizer):
+    """The same tokeniser as TensorFlow operations."""
+    # Half of an export's time goes into it: exports of the same vocabulary share it.
+    key = tokenizer.digest()
+    if key not in _made:
+        _made.clear()
+        _made[key] = _in_graph(tokenizer)
+    return _made[key]
 
-    return InGraphTokenizer(list(vocab), *rules)
+
+def _in_graph(tokenizer):
+    match tokenizer.kind:
+        case "byte_pair":
+            from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+
+            return InGraphBytePairs(tokenizer)
+        case "sentence_piece":
+            from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
+
+            return InGraphSentencePiece(tokenizer)
+        case _:
+            from official_bert.tokenization.in_graph import InGraphTokenizer
+
+            return InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
+
+
+_made: dict = {}

@@ -7,14 +7,13 @@ from official_bert.serving.packed_encoder import Dense, Norm, activation, variab
 from official_bert.serving.packing import token_counts
 from official_bert.serving.served_model import ServedModel
 
-_MASK = "[MASK]"
-
 
 class ServedMaskedWords(ServedModel):
     """Outputs, M being the most masks of a text of the batch and k `top_k`:
 
     `words` string [B, M, k], best first; `probabilities` float32 [B, M, k]; `token_ids` int32
-    [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]". Rows
+    [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]" (or of
+    what the vocabulary has in its place). Rows
     with fewer masks are filled with "", 0, 0 and -1. A mask that is cut off with the end of a text
     too long is not answered. A word that starts with "##" continues the one before it.
     """
@@ -32,7 +31,8 @@ class ServedMaskedWords(ServedModel):
         self.transform = Dense(head.transform, self.encoder.dtype)
         self.activation = activation(loaded.config)
         self.norm = Norm(head.norm)
-        self.vocabulary = tf.constant(loaded.tokenizer.vocab, tf.string)
+        self.mask = loaded.tokenizer.special.mask
+        self.vocabulary = tf.constant(loaded.tokenizer.readable, tf.string)
         # A padded table has rows that belong to no word; they are never offered.
         self.entries = len(loaded.tokenizer.vocab)
         self.bias = variable(head.bias, tf.float32, "bias")
@@ -40,14 +40,16 @@ class ServedMaskedWords(ServedModel):
     def answer_texts(self, text):
         # The tokeniser takes "[MASK]" for a bracket and a word, as in training; so the text is
         # tokenised in pieces, and the masks are put between them.
-        pieces = tf.strings.split(text, _MASK)  # [B, (masks + 1)]
-        ids = self.tokenize(pieces.values)
+        pieces = tf.strings.split(text, self.mask)  # [B, (masks + 1)]
         is_mask = tf.repeat([[False, True]], tf.shape(pieces.values)[0], axis=0)
-        lengths = token_counts(ids)
         last = tf.cast(pieces.row_splits[1:] - 1, tf.int32)  # a row's last piece: no mask after it
         follows = tf.tensor_scatter_nd_update(
-            tf.ones_like(lengths), last[:, None], tf.zeros_like(last)
+            tf.ones_like(pieces.values, tf.int32), last[:, None], tf.zeros_like(last)
         )
+        # A blank before a mask belongs to the word that it hides.
+        stripped = tf.strings.regex_replace(pieces.values, r"\s+$", "")
+        ids = self.tokenize(tf.where(follows > 0, stripped, pieces.values))
+        lengths = token_counts(ids)
         both = tf.reshape(
             tf.stack([lengths, follows], axis=1), [-1]
         )  # piece, mask, piece, mask, ...
@@ -88,10 +90,10 @@ class ServedMaskedWords(ServedModel):
     def _offsets(self, pieces, words):
         """Characters of the masks that have an answer, int32 [B, M]."""
         characters = tf.strings.length(pieces.values, unit="UTF8_CHAR")
-        ends = tf.cumsum(pieces.with_values(characters + len(_MASK)).to_tensor(0), axis=1)
+        ends = tf.cumsum(pieces.with_values(characters + len(self.mask)).to_tensor(0), axis=1)
         ends = ends[:, : tf.shape(words)[1]]
         answered = words[:, :, 0] != ""
         return {
-            "start": tf.where(answered, ends - len(_MASK), -1),
+            "start": tf.where(answered, ends - len(self.mask), -1),
             "end": tf.where(answered, ends, -1),
         }

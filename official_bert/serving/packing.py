@@ -67,19 +67,27 @@ def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head
     return assemble([cut(text, tf.minimum(token_counts(text), room), truncation)], cls_id, sep_id)
 
 
-def pair(first, second, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
-    """[CLS] first [SEP] second [SEP].
+def pair(
+    first,
+    second,
+    cls_id: int,
+    sep_id: int,
+    max_seq_length: int,
+    truncation="head",
+    separators: int = 1,
+) -> Packed:
+    """[CLS] first [SEP] second [SEP], with so many `separators` between the texts.
 
     A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
     in the original code. Here all at once: the first may keep the larger half of the room, or
     whatever the second leaves.
     """
-    room = max_seq_length - 3
+    room = max_seq_length - 2 - separators
     a, b = token_counts(first), token_counts(second)
     a = tf.minimum(a, tf.maximum(room - room // 2, room - b))
     b = tf.minimum(b, room - a)
     texts = [cut(first, a, truncation), cut(second, b, truncation)]
-    return assemble(texts, cls_id, sep_id)
+    return assemble(texts, cls_id, sep_id, separators)
 
 
 def cut(text, kept, truncation: str = "head"):
@@ -103,20 +111,22 @@ def cut(text, kept, truncation: str = "head"):
     )
 
 
-def assemble(texts: list, cls_id: int, sep_id: int) -> Packed:
+def assemble(texts: list, cls_id: int, sep_id: int, separators: int = 1) -> Packed:
     """[CLS] text [SEP], and a second text and [SEP] where there is one; nothing is cut.
+    `separators`: how many [SEP] stand between two texts.
 
     Written as one scatter a part instead of ragged concatenation, which runs several times as many
     operations; for a single short text those would be a third of the time.
     """
-    part_lengths = [token_counts(text) + 1 for text in texts]
+    behind = [1] if len(texts) == 1 else [separators, 1]
+    part_lengths = [token_counts(text) + n for text, n in zip(texts, behind, strict=True)]
     lengths = 1 + tf.add_n(part_lengths)  # [B]
     starts = tf.cumsum(lengths, exclusive=True)
     ids = tf.fill([tf.reduce_sum(lengths)], sep_id)  # [N]; what is not written below is a [SEP]
     ids = _write(ids, starts, tf.fill(tf.shape(starts), cls_id))
     begin = starts + 1
     for text, part_length in zip(texts, part_lengths, strict=True):
-        text_lengths = part_length - 1
+        text_lengths = token_counts(text)
         places = tf.repeat(begin, text_lengths) + positions_in_rows(text_lengths)
         ids = _write(ids, places, text.values)
         begin += part_length

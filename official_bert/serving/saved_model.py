@@ -3,7 +3,7 @@
 The folder that `export` writes is what TensorFlow Serving expects:
 
     OUTPUT/1/saved_model.pb, variables/
-    OUTPUT/1/assets/vocab.txt, labels.txt
+    OUTPUT/1/assets/vocab.txt (or tokenizer.json, spiece.model), labels.txt
     OUTPUT/1/assets.extra/tf_serving_warmup_requests   sent to every signature when a server starts
     OUTPUT/1/assets.extra/serving.json                 what kind of model this is, for clients
 
@@ -76,7 +76,7 @@ def export(
         tf.device("CPU"),
     ):
         model = in_memory(loaded, head, settings)
-        model.assets = _assets(Path(assets), loaded.tokenizer.vocab, settings.labels)
+        model.assets = _assets(Path(assets), loaded.tokenizer, settings.labels)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(model, str(folder), signatures=_signatures(model), options=options)
         extra = folder / "assets.extra"
@@ -96,7 +96,7 @@ def _load(model_folder):
 
     loaded = folders.load(model_folder)
     if loaded.tokenizer is None:
-        raise UserError(f"{model_folder}: has no vocab.txt; a served model needs its vocabulary")
+        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
     return loaded, str(model_folder)
 
 
@@ -116,14 +116,14 @@ def _choose_head(loaded, head, source) -> str:
     return head
 
 
-def _assets(folder: Path, vocab, labels) -> list:
+def _assets(folder: Path, tokenizer, labels) -> list:
     import tensorflow as tf
 
-    files = {"vocab.txt": vocab} | ({"labels.txt": labels} if labels else {})
-    for name, lines in files.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / name).write_bytes(text.encode("utf-8"))
-    return [tf.saved_model.Asset(str(folder / name)) for name in files]
+    tokenizer.write(folder)
+    if labels:
+        text = "".join(f"{label}\n" for label in labels)
+        (folder / "labels.txt").write_bytes(text.encode("utf-8"))
+    return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir(), reverse=True)]
 
 
 def _signatures(model) -> dict:
@@ -186,5 +186,6 @@ def _describe(model, loaded) -> dict:
         "inputs": list(model.text_inputs),
         "settings": own,
         "bert_config": loaded.config.to_dict(),
-        **loaded.tokenizer.rules._asdict(),
+        "tokenizer": loaded.tokenizer.kind,
+        **loaded.tokenizer.options,
     }

@@ -15,7 +15,7 @@ class ServedModel(tf.Module):
 
     Args:
       loaded: `LoadedModel`, with the head that the subclass serves.
-      tokenizer: `InGraphTokenizer` of the model's vocabulary.
+      tokenizer: `InGraphTokenizer`, or that of another kind, of the model's vocabulary.
       settings: lengths, labels and so on.
     """
 
@@ -32,6 +32,7 @@ class ServedModel(tf.Module):
         known = loaded.tokenizer
         self.pad_id, self.unk_id = known.pad_id, known.unk_id
         self.cls_id, self.sep_id, self.mask_id = known.cls_id, known.sep_id, known.mask_id
+        self.separators = known.separators
         self._bilstm = None
         if getattr(loaded.model, "bilstm", None) is not None:
             layer = loaded.model.bilstm
@@ -76,7 +77,13 @@ class ServedModel(tf.Module):
     def pack_pair(self, first, second) -> packing.Packed:
         settings = self.settings
         return packing.pair(
-            first, second, self.cls_id, self.sep_id, settings.max_seq_length, settings.truncation
+            first,
+            second,
+            self.cls_id,
+            self.sep_id,
+            settings.max_seq_length,
+            settings.truncation,
+            self.separators,
         )
 
     def sequence_output(self, packed):

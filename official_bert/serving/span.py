@@ -30,7 +30,7 @@ class ServedSpan(ServedModel):
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
-        if settings.max_seq_length <= settings.max_query_length + 3:
+        if settings.max_seq_length <= settings.max_query_length + 2 + self.separators:
             raise UserError(
                 f"max_seq_length={settings.max_seq_length} leaves no room for the passage beside a "
                 f"question of {settings.max_query_length} tokens; lower max_query_length"
@@ -44,16 +44,15 @@ class ServedSpan(ServedModel):
         questions = packing.cut(questions, kept)
         contexts, starts, ends = self.tokenize_with_offsets(context)
 
-        room = settings.max_seq_length - 3 - kept
+        room = settings.max_seq_length - 2 - self.separators - kept
         stride = tf.fill(tf.shape(room), settings.doc_stride)
         plan = windows(packing.token_counts(contexts), room, stride)
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
-        packed = packing.assemble(
-            [tf.gather(questions, plan.text), passages], self.cls_id, self.sep_id
-        )
+        texts = [tf.gather(questions, plan.text), passages]
+        packed = packing.assemble(texts, self.cls_id, self.sep_id, self.separators)
         logits = self.head(self.sequence_output(packed))  # [N, 2]
         # The passage begins behind [CLS], question and [SEP].
-        first = packed.row_starts + 2 + tf.gather(kept, plan.text)  # [W]
+        first = packed.row_starts + 1 + self.separators + tf.gather(kept, plan.text)  # [W]
         spans, scores = self._spans(logits, packed, first, plan)
         # Where there is no span its token is 0, which passages without any token lack.
         starts, ends = (

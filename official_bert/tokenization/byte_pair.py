@@ -26,7 +26,7 @@ from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it
-_LAST_LETTER = 0x40000  # beyond, Unicode has marks and private characters only
+LAST_LETTER = 0x40000  # beyond, Unicode has marks and private characters only
 _MOST_CHUNKS = 1 << 20  # in the cache
 # Unicode's white space; to Python four separators of files are blanks as well.
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
@@ -59,8 +59,8 @@ class BytePairTokenizer(Tokenizer):
 
     Attributes:
       merges: the pairs of pieces that become one, the first learnt first.
-      add_prefix_space: whether a text that begins with no blank gets one, so that its first word
-        has the pieces that it has elsewhere. Not in RoBERTa.
+      add_prefix_space: whether a text that does not begin with a blank gets one, so that its first
+        word has the pieces that it has elsewhere. Not in RoBERTa.
     """
 
     kind = "byte_pair"
@@ -106,7 +106,7 @@ class BytePairTokenizer(Tokenizer):
     @property
     def continues(self) -> np.ndarray:
         """As in RoBERTa's own code: all that begins with no blank. So a mark behind a word belongs
-        to it, and the first word of a sentence to that before it where they were joined."""
+        to it."""
         special = {*SPECIAL}
         return np.array([p not in special and not p.startswith(BLANK) for p in self.vocab])
 
@@ -116,8 +116,14 @@ class BytePairTokenizer(Tokenizer):
     def encode(self, text: str) -> list[int]:
         return [*itertools.chain.from_iterable(map(self._ids.__getitem__, self._chunks(text)))]
 
+    def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """See `Tokenizer`; every line stands behind a blank, as in running text, so that the first
+        word of a sentence has the pieces that it has elsewhere."""
+        lines = (line.strip() for line in data.decode().split("\n")[:-1])
+        return self.encode_batch([line and f" {line}" for line in lines])
+
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """See `Tokenizer`; the blank that a piece begins with is not in its span. Pieces of one
+        """See `Tokenizer`; blanks at the ends of a piece are not in its span. Pieces of one
         character (parts of its bytes) have the same span."""
         begun = self._begun(text)
         ids: list[int] = []
@@ -130,8 +136,9 @@ class BytePairTokenizer(Tokenizer):
             for index in self._ids[word]:
                 last = first + len(self.vocab[index])
                 start, end = places[first], places[last - 1] + 1
-                while start < end and begun[start].isspace():
-                    start += 1
+                before, behind = blanks_around(self.vocab[index])
+                start = min(start + before, end)
+                end = max(end - behind, start)
                 ids.append(index)
                 spans.append((max(start - added, 0), max(end - added, 0)))
                 first = last
@@ -159,7 +166,7 @@ class BytePairTokenizer(Tokenizer):
         return [self.merges, self.add_prefix_space]
 
     def _begun(self, text: str) -> str:
-        return f" {text}" if self.add_prefix_space and not text[:1].isspace() and text else text
+        return f" {text}" if self.add_prefix_space and text[:1] not in ("", " ") else text
 
     def _chunks(self, text: str) -> list[str]:
         """The words of a text, or several together where that is found out faster."""
@@ -227,6 +234,11 @@ def words(text: str) -> list[str]:
     return _pattern().findall(text)
 
 
+def blanks_around(piece: str) -> tuple[int, int]:
+    """How many blanks a piece begins and ends with."""
+    return len(piece) - len(piece.lstrip(BLANK)), len(piece) - len(piece.rstrip(BLANK))
+
+
 def kind_of(char: str) -> str:
     """ "L" for letters, "N" for numbers, "Z" for blanks, "" for others."""
     category = unicodedata.category(char)[0]
@@ -248,7 +260,7 @@ def _ranges(category: str) -> str:
 
     Not `[^\\W\\d_]`, to which "½" is a letter.
     """
-    found = [code for code in range(_LAST_LETTER) if unicodedata.category(chr(code))[0] == category]
+    found = [code for code in range(LAST_LETTER) if unicodedata.category(chr(code))[0] == category]
     starts = [code for code, before in zip(found, [-2, *found], strict=False) if code != before + 1]
     ends = [code for code, after in zip(found, [*found[1:], 0], strict=True) if after != code + 1]
     return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))

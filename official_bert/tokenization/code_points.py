@@ -78,6 +78,15 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
     return CodePointTables(kind, case, order, is_ideograph, replacement, start, length, points)
 
 
+def case_table() -> np.ndarray:
+    """`CodePointTables.case` alone."""
+    case = np.zeros(CODE_POINTS, np.uint8)
+    for code_point in range(CODE_POINTS):
+        if unicodedata.category(chr(code_point)) not in ("Cn", "Co", "Cs"):
+            case[code_point] = _case(chr(code_point))
+    return case
+
+
 def _kind(char):
     if reference.is_removed(char):
         return REMOVED

@@ -83,11 +83,11 @@ class InGraphTokenizer(tf.Module):
         self._unk_id = vocab.index(vocabulary.UNK)
         self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
         tables = code_points.code_point_tables(self._rules)
-        self._kind = _PagedTable(tables.kind)
-        self._case = _PagedTable(tables.case)
-        self._order = _PagedTable(tables.order)
-        self._is_ideograph = _PagedTable(tables.is_ideograph)
-        self._replacement = _PagedTable(tables.replacement)
+        self._kind = PagedTable(tables.kind)
+        self._case = PagedTable(tables.case)
+        self._order = PagedTable(tables.order)
+        self._is_ideograph = PagedTable(tables.is_ideograph)
+        self._replacement = PagedTable(tables.replacement)
         self._replacement_start = tf.constant(tables.replacement_start)
         self._replacement_length = tf.constant(tables.replacement_length)
         self._replacement_points = tf.constant(tables.replacement_points)
@@ -137,7 +137,9 @@ class InGraphTokenizer(tf.Module):
         if self._rules.do_lower_case:
             points = tf.cond(
                 tf.reduce_any(characters.points == _SIGMA),
-                lambda: self._final_sigma(characters.points),
+                lambda: final_sigma(
+                    characters.points, self._case(characters.points), characters.rows
+                ),
                 lambda: characters.points,
             )
             characters = characters._replace(points=points)
@@ -150,19 +152,6 @@ class InGraphTokenizer(tf.Module):
             tf.reduce_any(order > 0),
             lambda: characters.take(_canonical_order(order)),
             lambda: characters,
-        )
-
-    def _final_sigma(self, points):
-        """Makes each Σ that ends a word ς: cased before, not cased after, ignorable left aside."""
-        case = self._case(points)
-        relevant = tf.where(case != code_points.CASE_IGNORABLE)[:, 0]
-        cased = tf.gather(case, relevant) == code_points.CASED
-        cased_before = tf.concat([[False], cased[:-1]], 0)
-        cased_after = tf.concat([cased[1:], [False]], 0)
-        final = (tf.gather(points, relevant) == _SIGMA) & cased_before & ~cased_after
-        at = tf.boolean_mask(relevant, final)
-        return tf.tensor_scatter_nd_update(
-            points, at[:, tf.newaxis], tf.fill([tf.size(at)], _FINAL_SIGMA)
         )
 
     def _replace(self, characters):
@@ -234,7 +223,32 @@ def _encode_words(words):
     return tf.where(too_long, noise, tf.strings.unicode_encode(words, "UTF-8"))
 
 
-class _PagedTable(tf.Module):
+def final_sigma(points, case, rows):
+    """Makes each Σ that ends a word ς: cased before, not cased after, ignorable left aside.
+
+    Args:
+      points, case, rows: of characters [C]; `case` as in `code_points`, `rows` their texts.
+    """
+    relevant = tf.where(case != code_points.CASE_IGNORABLE)[:, 0]
+    cased, row = tf.gather(case, relevant) == code_points.CASED, tf.gather(rows, relevant)
+    together = row[1:] == row[:-1]
+    cased_before = tf.concat([[False], cased[:-1] & together], 0)
+    cased_after = tf.concat([cased[1:] & together, [False]], 0)
+    count = tf.size(relevant)
+    final = tf.gather(points, relevant) == _SIGMA
+    final &= cased_before[:count] & ~cased_after[:count]
+    at = tf.boolean_mask(relevant, final)
+    return tf.tensor_scatter_nd_update(
+        points, at[:, tf.newaxis], tf.fill([tf.size(at)], _FINAL_SIGMA)
+    )
+
+
+def utf8_sizes(points):
+    """How many bytes characters [C] take, int32."""
+    return 1 + tf.add_n([tf.cast(points >= limit, tf.int32) for limit in (0x80, 0x800, 0x10000)])
+
+
+class PagedTable(tf.Module):
     """A value for each code point, in pages of 256 of which equal ones are stored once."""
 
     def __init__(self, values: np.ndarray):

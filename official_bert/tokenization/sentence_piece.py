@@ -28,6 +28,7 @@ class SentencePieceTokenizer(Tokenizer):
     Attributes:
       model: bytes, the contents of `spiece.model`.
       parts: {id: the ids that take its place}, of pieces that end in a digit and a comma.
+      part_lengths: {id: how many characters each part has}, without a blank before the first.
     """
 
     kind = "sentence_piece"
@@ -54,7 +55,9 @@ class SentencePieceTokenizer(Tokenizer):
                 f"{where}: lacks {', '.join(missing)}; ALBERT needs {', '.join(SPECIAL)}"
             )
         self._set_vocab(pieces, SPECIAL)
-        self.parts = self._parts()
+        self.parts: dict[int, tuple[int, ...]] = {}
+        self.part_lengths: dict[int, tuple[int, ...]] = {}
+        self._find_parts()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -80,13 +83,18 @@ class SentencePieceTokenizer(Tokenizer):
         """See `Tokenizer`; the blank that a piece begins with is not in its span."""
         placed = _normalized_with_places(text, self._lower)
         written = "".join(char.text for char in placed)
-        ids, spans, start = [], [], 0
+        # The library counts bytes.
+        places = [place for place, char in enumerate(written) for _ in char.encode()]
+        places.append(len(written))
+        ids, spans = [], []
         for piece in self._processor.encode_as_proto(written).pieces:
             parts = self.parts.get(piece.id, (piece.id,))
-            end = start + len(piece.surface)
+            start, end = places[piece.begin], places[piece.begin]
+            if piece.end > piece.begin:
+                end = places[piece.end - 1] + 1
             # Cut from the end: what stands before the first part is a blank.
-            lengths = [self.length_of(part) for part in parts[1:]]
-            ends = [end - sum(lengths[i:]) for i in range(len(parts))]
+            lengths = self.part_lengths.get(piece.id, (0,))
+            ends = [end - sum(lengths[i + 1 :]) for i in range(len(parts))]
             for part, end in zip(parts, ends, strict=True):
                 while start < end and written[start] == " ":
                     start += 1
@@ -94,10 +102,6 @@ class SentencePieceTokenizer(Tokenizer):
                 spans.append(_span(placed, start, end, len(text)))
                 start = end
         return ids, spans
-
-    def length_of(self, index: int) -> int:
-        """The characters that a piece writes, without the blank before it."""
-        return len(self.vocab[index].removeprefix(BLANK))
 
     def decode(self, ids: Iterable[int]) -> str:
         left_out = {self.pad_id, self.cls_id, self.sep_id}
@@ -112,15 +116,18 @@ class SentencePieceTokenizer(Tokenizer):
     def _more_content(self) -> list:
         return [self.model]
 
-    def _parts(self) -> dict[int, tuple[int, ...]]:
-        parts = {}
+    def _find_parts(self) -> None:
         for index, piece in enumerate(self.vocab):
             if len(piece) > 1 and piece[-1] == "," and piece[-2].isdigit():
-                number = self._processor.encode(piece[:-1].replace(BLANK, ""), out_type=str)
-                if not piece.startswith(BLANK) and number[0].startswith(BLANK):
-                    number = [*filter(None, [number[0][1:]]), *number[1:]]
-                parts[index] = tuple(self._processor.piece_to_id(p) for p in (*number, ","))
-        return parts
+                number = self._processor.encode_as_proto(piece[:-1].replace(BLANK, "")).pieces
+                names = [part.piece for part in number] + [","]
+                lengths = [len(part.surface) for part in number] + [1]
+                if not piece.startswith(BLANK) and names[0].startswith(BLANK):
+                    names[0] = names[0][1:]
+                    kept = slice(0 if names[0] else 1, None)
+                    names, lengths = names[kept], lengths[kept]
+                self.parts[index] = tuple(map(self._processor.piece_to_id, names))
+                self.part_lengths[index] = tuple(lengths)
 
     def __getstate__(self):
         return {"vocab": self.model, "do_lower_case": self._lower}

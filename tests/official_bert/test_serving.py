@@ -371,7 +371,9 @@ def test_tagging_labels_words(tmp_path):
 def test_a_tagger_trained_on_last_pieces_is_read_there():
     import tensorflow as tf
 
-    from official_bert.serving.in_memory import _in_graph  # made once for all of these tests
+    from official_bert.serving.in_memory import (
+        in_graph_tokenizer,  # made once for all of these tests
+    )
     from official_bert.serving.settings import ServingSettings
     from official_bert.serving.tagging import ServedTagger
 
@@ -382,7 +384,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
         task={"name": "conll2003", "options": {"label_piece": "last"}},
     )
     served = ServedTagger(
-        model, _in_graph(tuple(VOCAB), model.tokenizer.rules), ServingSettings.of_model(model)
+        model, in_graph_tokenizer(model.tokenizer), ServingSettings.of_model(model)
     )
     texts = ["good 19-year (here) the answering", "", "abc"]
     answer = {name: x.numpy().tolist() for name, x in served.answer_texts(text=texts).items()}

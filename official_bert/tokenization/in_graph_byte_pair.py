@@ -1,0 +1,170 @@
+"""Byte-pair encoding as TensorFlow operations, for SavedModels; equal to `BytePairTokenizer`.
+
+GPT-2's cut of a text needs to look ahead, which TensorFlow's regular expressions cannot, and
+TensorFlow may know another version of Unicode. So the characters of all texts stand in one flat
+vector, as in `in_graph.py`, and whether a word begins is asked of tables and neighbours. Then the
+best pair of every word is merged, all words at once, until none has a pair left.
+
+Dimensions in comments: B texts, C characters, W words, P pieces.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.tokenization import byte_pair
+from official_bert.tokenization.in_graph import PagedTable, Pieces, utf8_sizes
+
+_EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
+_KINDS = {"": _MARK, "L": _LETTER, "N": _NUMBER, "Z": _BLANK}
+_CODE_POINTS = 0x110000
+_NO_RANK = np.int32(2**31 - 1)
+
+
+class InGraphBytePairs(tf.Module):
+    """Texts to ids. Bytes that are not UTF-8 are ignored."""
+
+    def __init__(self, tokenizer: byte_pair.BytePairTokenizer):
+        super().__init__(name="in_graph_byte_pairs")
+        id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
+        kinds = np.zeros(_CODE_POINTS, np.uint8)
+        kinds[: byte_pair.LAST_LETTER] = [
+            _KINDS[byte_pair.kind_of(chr(code))] for code in range(byte_pair.LAST_LETTER)
+        ]
+        self._kind = PagedTable(kinds)
+        self._add_prefix_space = tokenizer.add_prefix_space
+        self._id_of_byte = tf.constant([id_of[char] for char in byte_pair.BYTE_CHARACTERS])
+        self._bytes_of_id = tf.constant([len(piece) for piece in tokenizer.vocab])
+        blanks = np.array([byte_pair.blanks_around(piece) for piece in tokenizer.vocab], np.int32)
+        self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T)
+        self._entries = len(tokenizer.vocab)
+        pairs = np.array(
+            [(id_of[a], id_of[b], id_of[a + b]) for a, b in tokenizer.merges], np.int64
+        ).reshape(-1, 3)
+        keys = pairs[:, 0] * self._entries + pairs[:, 1]
+        order = np.argsort(keys)
+        # One key more, that no pair has: there is always something to find.
+        self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
+        self._ranks = tf.constant(np.append(order, _NO_RANK).astype(np.int32))
+        self._merged = tf.constant(np.append(pairs[order, 2], 0).astype(np.int32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of string texts [B]: int32 [B, (pieces)]."""
+        return self._pieces(texts).ids
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """The ids of string texts [B] and the characters that each piece was made from."""
+        return self._pieces(texts)
+
+    def _pieces(self, texts):
+        added = tf.zeros(tf.shape(texts), tf.int32)
+        if self._add_prefix_space:
+            first = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")[:, :1]
+            begins = first.values != ord(" ")
+            added = tf.reduce_sum(tf.cast(first.with_values(begins), tf.int32), axis=1)
+            texts = tf.strings.join([tf.where(added > 0, " ", ""), texts])
+        points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        rows = tf.cast(points.value_rowids(), tf.int32)  # [C]
+        kind = self._kind(points.values)
+        begins = _begins(points.values, kind, rows)
+        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        content, character = _utf8(points.values)  # [bytes]
+        ids = tf.gather(self._id_of_byte, content)
+        ids = self._merge(ids, tf.gather(word, character))
+        ends = tf.cumsum(tf.gather(self._bytes_of_id, ids))  # [P], in bytes
+        starts = ends - tf.gather(self._bytes_of_id, ids)
+        start, end = tf.gather(character, starts), tf.gather(character, ends - 1) + 1
+        start = tf.minimum(start + tf.gather(self._blanks_before, ids), end)
+        end = tf.maximum(end - tf.gather(self._blanks_behind, ids), start)
+        row = tf.gather(rows, tf.gather(character, starts))
+        before = tf.cast(tf.gather(points.row_starts(), row), tf.int32) + tf.gather(added, row)
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(values, row, tf.size(texts), validate=False)
+                for values in (ids, tf.maximum(start - before, 0), tf.maximum(end - before, 0))
+            )
+        )
+
+    def _merge(self, ids, word):
+        """The pieces that the bytes of words become."""
+
+        def step(ids, word, going):
+            del going
+            # A pair is a piece and the one after it, in the same word.
+            key = tf.cast(ids[:-1], tf.int64) * self._entries + tf.cast(ids[1:], tf.int64)
+            place = tf.searchsorted(self._keys, key)
+            known = (tf.gather(self._keys, place) == key) & (word[:-1] == word[1:])
+            rank = tf.where(known, tf.gather(self._ranks, place), _NO_RANK)
+            best = tf.math.segment_min(rank, word[:-1])
+            joins = known & (rank == tf.gather(best, word[:-1]))
+            # Of "aaa" the first two join: of pairs that overlap every second one.
+            index = tf.range(tf.size(joins))
+            run = tf.cumsum(tf.cast(~joins, tf.int32))
+            first = tf.math.segment_min(tf.where(joins, index, _NO_RANK), run)
+            joins &= (index - tf.gather(first, run)) % 2 == 0
+            merged = tf.gather(self._merged, place)
+            ids = tf.where(tf.concat([joins, [False]], 0), tf.concat([merged, [0]], 0), ids)
+            stays = tf.concat([[True], ~joins], 0)
+            return tf.boolean_mask(ids, stays), tf.boolean_mask(word, stays), tf.reduce_any(joins)
+
+        any_size = tf.TensorShape([None])
+        ids, word, _ = tf.while_loop(
+            lambda ids, word, going: going,
+            step,
+            (ids, word, tf.size(ids) > 1),
+            shape_invariants=(any_size, any_size, tf.TensorShape([])),
+        )
+        return ids
+
+
+def _begins(points, kind, rows):
+    """Whether a word begins at each character, bool [C]: see `byte_pair.words`."""
+    count = tf.size(points)
+    new_row = tf.concat([[True], rows[1:] != rows[:-1]], 0)[:count]
+    before = tf.where(new_row, _EDGE, tf.concat([[_EDGE], kind[:-1]], 0)[:count])
+    last = tf.concat([new_row[1:], [True]], 0)[:count]
+    after = tf.where(last, _EDGE, tf.concat([kind[1:], [_EDGE]], 0)[:count])
+    after_space = ~new_row & (tf.concat([[0], points[:-1]], 0)[:count] == ord(" "))
+
+    blank = kind == _BLANK
+    # Of several blanks the last is apart where text follows; a space then belongs to that text.
+    begins = tf.where(
+        blank, (before != _BLANK) | ((after != _BLANK) & (after != _EDGE)), kind != before
+    )
+    begins &= blank | ~after_space
+
+    def next_points(steps):
+        """The character so many places on, 0 behind the end of the text."""
+        ahead = tf.concat([points[steps:], tf.zeros([steps], points.dtype)], 0)[:count]
+        same = tf.concat([rows[steps:], tf.fill([steps], -1)], 0)[:count] == rows
+        return tf.where(same, ahead, 0)
+
+    one, two = next_points(1), next_points(2)
+    quote = begins & (points == ord("'"))
+
+    def is_one_of(values, characters):
+        return tf.reduce_any([values == ord(char) for char in characters], axis=0)
+
+    short = quote & is_one_of(one, "stmd")
+    long = (is_one_of(one, "rv") & (two == ord("e"))) | ((one == ord("l")) & (two == ord("l")))
+    long &= quote
+
+    def later(flags, steps):
+        return tf.concat([tf.zeros([steps], tf.bool), flags], 0)[:count]
+
+    begins &= ~later(short | long, 1)
+    return begins | new_row | later(short, 2) | later(long, 3)
+
+
+def _utf8(points):
+    """The bytes of characters [C]: their values, and the character of each."""
+    sizes = utf8_sizes(points)
+    character = tf.repeat(tf.range(tf.size(points)), sizes)
+    place = tf.range(tf.size(character)) - tf.gather(tf.cumsum(sizes, exclusive=True), character)
+    size, point = tf.gather(sizes, character), tf.gather(points, character)
+    shifted = tf.bitwise.right_shift(point, 6 * (size - 1 - place))
+    # A first byte says by its high bits how many follow.
+    lead = tf.where(size == 1, 0, tf.bitwise.right_shift(0xF00, size) & 0xFF)
+    value = tf.where(place == 0, lead | shifted, 0x80 | (shifted & 0x3F))
+    return value, character

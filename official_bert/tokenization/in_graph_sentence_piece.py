@@ -1,0 +1,159 @@
+"""ALBERT's tokeniser as TensorFlow operations, for SavedModels; equal to `SentencePieceTokenizer`.
+
+tensorflow-text's SentencepieceTokenizer holds the model; what `sentence_piece.normalized` does to
+the text before it is done with tables, on the characters of all texts in one flat vector.
+
+Dimensions in comments: B texts, C characters, P pieces.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from official_bert.tokenization import code_points, sentence_piece
+from official_bert.tokenization.in_graph import PagedTable, Pieces, final_sigma, utf8_sizes
+
+_BLANK = ord(" ")
+
+
+class _Characters(NamedTuple):
+    """int32 [C] each: code points, the text of each, and the part [start, end) of it."""
+
+    points: tf.Tensor
+    rows: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+    def take(self, indices):
+        return _Characters(*(tf.gather(values, indices) for values in self))
+
+    def neighbours(self):
+        """Whether each character is the first, and whether it is the last, of its text."""
+        changes = self.rows[1:] != self.rows[:-1]
+        count = tf.size(self.rows)
+        return tf.concat([[True], changes], 0)[:count], tf.concat([changes, [True]], 0)[:count]
+
+
+class InGraphSentencePiece(tf.Module):
+    """Texts to ids. Bytes that are not UTF-8 are ignored."""
+
+    def __init__(self, tokenizer: sentence_piece.SentencePieceTokenizer):
+        super().__init__(name="in_graph_sentence_piece")
+        self._model = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
+        self._lower = tokenizer.do_lower_case
+        characters = [chr(code) for code in range(code_points.CODE_POINTS)]
+        self._is_blank = PagedTable(np.array([char.isspace() for char in characters]))
+        decomposed = [sentence_piece.without_accents.__wrapped__(char) for char in characters]
+        changed = [code for code, text in enumerate(decomposed) if text != characters[code]]
+        number = np.zeros(code_points.CODE_POINTS, np.int32)
+        number[changed] = np.arange(1, len(changed) + 1)
+        self._replacement = PagedTable(number)
+        texts = ["", *(decomposed[code] for code in changed)]
+        self._lengths = tf.constant([1, *map(len, texts[1:])])
+        self._starts = tf.cumsum(tf.constant([0, *map(len, texts[1:])]), exclusive=True)
+        self._points = tf.constant([*map(ord, "".join(texts)), 0])
+        lowered = [char.lower() for char in characters]
+        self._lowered = PagedTable(
+            np.array([ord(low) if len(low) == 1 else code for code, low in enumerate(lowered)])
+        )
+        self._case = PagedTable(code_points.case_table())
+        # What takes the place of each piece: itself, or the parts of a number and a comma.
+        entries = range(tokenizer.vocab_size)
+        parts = [tokenizer.parts.get(index, (index,)) for index in entries]
+        lengths = [tokenizer.part_lengths.get(index, (0,)) for index in entries]
+        behind = [[sum(row[place + 1 :]) for place in range(len(row))] for row in lengths]
+        self._parts, self._behind = tf.ragged.constant(parts), tf.ragged.constant(behind)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of string texts [B]: int32 [B, (pieces)]."""
+        return self._pieces(texts).ids
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """The ids of string texts [B] and the characters that each piece was made from."""
+        return self._pieces(texts)
+
+    def _pieces(self, texts):
+        batch = tf.size(texts)
+        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        written = self._normalized(decoded)
+        sizes = utf8_sizes(written.points)
+        character = tf.repeat(tf.range(tf.size(sizes)), sizes)  # [bytes]
+        points = tf.RaggedTensor.from_value_rowids(
+            written.points, written.rows, nrows=batch, validate=False
+        )
+        # [B, (pieces)], in bytes of their texts
+        ids, starts, ends = self._model.tokenize_with_offsets(
+            tf.strings.unicode_encode(points, "UTF-8")
+        )
+        rows = tf.cast(ids.value_rowids(), tf.int32)
+        first = tf.gather(
+            tf.cumsum(tf.math.unsorted_segment_sum(sizes, written.rows, batch), exclusive=True),
+            rows,
+        )
+        character = tf.concat([character, [tf.size(sizes)]], 0)
+        begin, end = (first + tf.cast(place.values, tf.int32) for place in (starts, ends))
+        starts = tf.gather(character, begin)  # [P]
+        # The blank that the library puts before a text is no byte of it.
+        ends = tf.where(end > begin, tf.gather(character, tf.maximum(end - 1, 0)) + 1, starts)
+
+        parts, behind = tf.gather(self._parts, ids.values), tf.gather(self._behind, ids.values)
+        of_piece = tf.cast(parts.value_rowids(), tf.int32)  # [new P]
+        ends = tf.gather(ends, of_piece) - behind.values
+        is_first = tf.concat([[True], of_piece[1:] != of_piece[:-1]], 0)[: tf.size(of_piece)]
+        ends_before = tf.concat([[0], ends[:-1]], 0)[: tf.size(ends)]
+        starts = tf.where(is_first, tf.gather(starts, of_piece), ends_before)
+        rows = tf.gather(rows, of_piece)
+        starts, ends = self._places(written, starts, ends, rows, decoded.row_lengths())
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
+                for values in (parts.values, starts, ends)
+            )
+        )
+
+    def _normalized(self, decoded) -> _Characters:
+        """`sentence_piece.normalized`, every character with its place."""
+        rows = tf.cast(decoded.value_rowids(), tf.int32)
+        starts = tf.range(tf.size(rows)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
+        characters = _Characters(decoded.values, rows, starts, starts + 1)
+        # Of several blanks one stays, and none at the ends.
+        blank = self._is_blank(characters.points) == 1
+        _, last = characters.neighbours()
+        blank_after = tf.concat([blank[1:], [True]], 0)[: tf.size(blank)] | last
+        characters = characters.take(tf.where(~(blank & blank_after))[:, 0])
+        blank = self._is_blank(characters.points) == 1
+        first, _ = characters.neighbours()
+        characters = characters._replace(points=tf.where(blank, _BLANK, characters.points))
+        characters = characters.take(tf.where(~(blank & first))[:, 0])
+
+        replacement = self._replacement(characters.points)
+        length = tf.gather(self._lengths, replacement)
+        source = tf.repeat(tf.range(tf.size(length)), length)
+        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+        characters, replacement = characters.take(source), tf.gather(replacement, source)
+        points = tf.gather(self._points, tf.gather(self._starts, replacement) + place)
+        points = tf.where(replacement == 0, characters.points, points)
+        if self._lower:
+            points = self._lowered(final_sigma(points, self._case(points), characters.rows))
+        return characters._replace(points=points)
+
+    def _places(self, written, starts, ends, rows, lengths):
+        """Characters [start, end) of what is written -> of the texts, without blanks before."""
+        count = tf.size(written.points)
+        filled = tf.cast(tf.where(written.points != _BLANK)[:, 0], tf.int32)
+        filled = tf.concat([filled, [count]], 0)
+        next_filled = tf.gather(filled, tf.searchsorted(filled, starts))
+        starts = tf.minimum(next_filled, ends)
+        # Pieces of nothing but a blank stand before what follows it, or at the end of the text.
+        padded_rows = tf.concat([written.rows, [-1]], 0)
+        follows = tf.gather(padded_rows, starts) == rows
+        padded = tf.concat([written.starts, [0]], 0)
+        begin = tf.where(
+            follows, tf.gather(padded, starts), tf.gather(tf.cast(lengths, tf.int32), rows)
+        )
+        stop = tf.where(ends > starts, tf.gather(written.ends, tf.maximum(ends - 1, 0)), begin)
+        return begin, stop

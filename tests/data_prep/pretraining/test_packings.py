@@ -1,0 +1,178 @@
+"""Rows of single segments and of sentence pairs, with WordPieces and with byte pairs."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpora import write_corpus, write_vocabulary
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep import show_records
+from data_prep.create_pretraining_data import create
+from data_prep.pretraining.masking_rules import MaskingRules
+from data_prep.pretraining.packings import PACKINGS
+from data_prep.pretraining.random_streams import RandomStream
+from data_prep.pretraining.record_files import parse_example, read_records
+from data_prep.records import open_records
+from official_bert.errors import UserError
+from official_bert.tokenization import load_tokenizer
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "official_bert"))
+from successor_tokenizers import byte_pairs
+
+corpora = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=12), min_size=2, max_size=8)
+
+
+def offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def draw(packing, corpus, max_tokens, short=0.0, duplications=1):
+    streams = [RandomStream(3, duplication=k) for k in range(duplications)]
+    sentences, documents = offsets(sum(corpus, [])), offsets([len(d) for d in corpus])
+    return PACKINGS[packing](sentences, documents, max_tokens, short, streams)
+
+
+def test_single_segments_by_hand():
+    # Sentences of 3, 4, 5 tokens and of 9, 1; room for 7 tokens.
+    rows = draw("single", [[3, 4, 5], [9, 1]], 7)
+    found = {(a, n, c) for a, n, c in zip(rows.a_start, rows.a_length, rows.cut, strict=True)}
+    assert found == {(0, 7, 0), (7, 5, 0), (12, 7, 2), (21, 1, 0)}
+    assert not rows.is_random.any() and not rows.b_length.any()
+
+
+@settings(max_examples=100, deadline=None)
+@given(corpora, st.integers(2, 40), st.floats(0, 1))
+def test_single_segments_are_whole_sentences_of_one_document(corpus, max_tokens, short):
+    rows = draw("single", corpus, max_tokens, short, duplications=2)
+    sentences = offsets(sum(corpus, []))
+    ends = sentences[offsets([len(document) for document in corpus])]
+    assert (rows.a_length <= max_tokens).all() and (np.diff(rows.duplication) >= 0).all()
+    last = rows.a_start + rows.a_length + rows.cut
+    assert np.isin(rows.a_start, sentences).all() and np.isin(last, sentences).all()
+    assert (rows.a_start >= ends[rows.document]).all()
+    assert (last <= ends[rows.document + 1]).all()
+    for duplication in range(2):  # every token once
+        mine = rows.duplication == duplication
+        assert (rows.a_length + rows.cut)[mine].sum() == sentences[-1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(corpora)
+def test_pairs_are_single_sentences(corpus):
+    pairs = draw("pairs", corpus, 100)
+    sentences = offsets(sum(corpus, [])).tolist()
+    for a, n, b, m, is_random in zip(
+        pairs.a_start, pairs.a_length, pairs.b_start, pairs.b_length, pairs.is_random, strict=True
+    ):
+        assert sentences.index(a + n) == sentences.index(a) + 1
+        assert sentences.index(b + m) == sentences.index(b) + 1
+        assert is_random or b == a + n
+    used = pairs.a_length.sum() + pairs.b_length[~pairs.is_random].sum()
+    assert used == sentences[-1]  # as A, or as the true B of an A
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    return write_corpus(tmp_path / "a.txt", documents=30)
+
+
+@pytest.fixture
+def vocabularies(tmp_path):
+    words = [f"Ġword{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    byte_pairs(["ing", "ed", *words]).write(tmp_path)
+    return {
+        "word_piece": write_vocabulary(tmp_path / "vocab.txt"),
+        "byte_pair": str(tmp_path / "tokenizer.json"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["word_piece", "byte_pair"])
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
+    options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
+    options |= {"packing": packing, "do_whole_word_mask": whole_words, "num_workers": 1}
+    vocab, folder = vocabularies[kind], tmp_path / "records"
+    manifest = create(corpus, vocab, str(folder), progress=False, **options)
+    tokenizer = load_tokenizer(vocab)
+    assert (folder / tokenizer.file_name).read_bytes() == Path(vocab).read_bytes()
+    batches = _examples(folder)
+    ids, mask, segments = batches["input_ids"].copy(), batches["input_mask"], batches["segment_ids"]
+    used = batches["masked_lm_weights"] == 1
+    row, places = np.nonzero(used)[0], batches["masked_lm_positions"][used]
+    ids[row, places] = batches["masked_lm_ids"][used]
+
+    lengths, column = mask.sum(axis=1), np.arange(64)
+    special = np.isin(ids, [tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id])
+    assert (ids[:, 0] == tokenizer.cls_id).all()
+    assert (ids[column >= lengths[:, None]] == tokenizer.pad_id).all()
+    assert not special[row, places].any()
+    between = 0 if packing == "single" else tokenizer.separators
+    assert ((ids == tokenizer.sep_id).sum(axis=1) == 1 + between).all()
+    assert (ids[np.arange(len(ids)), lengths - 1] == tokenizer.sep_id).all()
+    if between:
+        # The separators stand together, before the first token of the second segment.
+        b_start = np.argmax(segments, axis=1)
+        for place in range(1, 1 + between):
+            assert (ids[np.arange(len(ids)), b_start - place] == tokenizer.sep_id).all()
+        np.testing.assert_array_equal(
+            segments, (column >= b_start[:, None]) & (column < lengths[:, None])
+        )
+    else:
+        assert not segments.any() and not batches["next_sentence_labels"].any()
+    assert manifest["counts"]["tokens"] == lengths.sum() and len(ids) > 100
+    if whole_words:
+        chosen = np.zeros(ids.shape, bool)
+        chosen[row, places] = True
+        inside = tokenizer.continues[ids] & ~special & ~np.roll(special, 1, axis=1)
+        where = np.nonzero(inside)
+        np.testing.assert_array_equal(chosen[where], chosen[where[0], where[1] - 1])
+        assert inside.sum() > 100
+
+
+def _examples(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    parsed = [
+        parse_example(record)
+        for shard in manifest["shards"]
+        for record in read_records(str(folder / shard["file"]), "")
+    ]
+    return {name: np.stack([example[name] for example in parsed]) for name in parsed[0]}
+
+
+def test_what_reads_such_records(tmp_path, corpus, vocabularies):
+    options = {"packing": "single", "dynamic_masking": True, "do_whole_word_mask": True}
+    folder = str(tmp_path / "records")
+    create(corpus, vocabularies["byte_pair"], folder, progress=False, num_workers=1, **options)
+    rules = MaskingRules.of(open_records(folder))
+    assert (rules.cls, rules.sep) == (0, 2) and rules.mask == rules.vocab_size - 1
+    assert rules.continues.sum() > 200
+    shown = show_records.show(folder, examples=1)
+    assert "one segment" in shown and "B:" not in shown and " word" in shown
+
+
+def test_one_document_is_enough_for_single_segments(tmp_path, vocabularies):
+    (tmp_path / "a.txt").write_text("worda wordb .\nwordc .\n" * 40)
+    options = {"packing": "single", "progress": False, "num_workers": 1}
+    made = create(
+        str(tmp_path / "a.txt"), vocabularies["word_piece"], str(tmp_path / "one"), **options
+    )
+    assert made["counts"]["random_next"] == 0
+    assert made["options"]["packing"] == "single" and made["options"]["separators"] == 0
+
+
+def test_wrong_options(tmp_path, corpus, vocabularies):
+    with pytest.raises(UserError, match="packing='full': must be one of"):
+        create(corpus, vocabularies["word_piece"], str(tmp_path / "r"), packing="full")
+    with pytest.raises(UserError, match="segmented: only WordPiece"):
+        create(corpus, vocabularies["byte_pair"], str(tmp_path / "r"), segmented=True)
+    (tmp_path / "vocab.json").write_text(
+        json.dumps({p: i for i, p in enumerate(byte_pairs().vocab)}), encoding="utf-8"
+    )
+    (tmp_path / "merges.txt").write_text("")
+    with pytest.raises(UserError, match=r"makes one of both"):
+        create(corpus, str(tmp_path / "vocab.json"), str(tmp_path / "r"))

@@ -1,0 +1,57 @@
+"""Small tokenisers of RoBERTa's and ALBERT's kinds."""
+
+import functools
+import io
+
+from official_bert.tokenization import BytePairTokenizer
+from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL
+from official_bert.tokenization.sentence_piece import SPECIAL as SPECIAL_OF_ALBERT
+
+TEXTS = [
+    "The quick brown fox jumps over the lazy dog, and the dog doesn't care.",
+    "In 1990, the cat sat on the mat; it's said that they'll sit there in 2020, too.",
+    "Café naïve über straße — 1,234 people (about 5%) weren't there!",
+    "the the the dog dog cat cat sat sat on on in in it it and and that that",
+]
+
+
+def byte_pairs(words=(), **options) -> BytePairTokenizer:
+    """Byte pairs that know some words ("Ġ" is a blank) and all their beginnings."""
+    merges: dict[tuple[str, str], None] = {}
+    for word in words:
+        for end in range(1, len(word)):
+            merges[word[:end], word[end]] = None
+    cls, pad, sep, unk = SPECIAL.cls, SPECIAL.pad, SPECIAL.sep, SPECIAL.unk
+    pieces = [cls, pad, sep, unk, *BYTE_CHARACTERS, *map("".join, merges), SPECIAL.mask]
+    return BytePairTokenizer(pieces, list(merges), **options)
+
+
+@functools.cache
+def learnt_byte_pairs(path: str, vocab_size: int = 600) -> BytePairTokenizer:
+    from data_prep.corpus.byte_pair_learner import learn_byte_pairs
+
+    return learn_byte_pairs([path], vocab_size)
+
+
+@functools.cache
+def sentence_piece_model(user_defined: tuple[str, ...] = ("1990,", "▁9,")) -> bytes:
+    """A unigram model with ALBERT's special tokens, and pieces of a number and a comma."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text.lower() for text in TEXTS] * 20),
+        model_writer=model,
+        vocab_size=90,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        pad_piece=SPECIAL_OF_ALBERT.pad,
+        control_symbols=list(SPECIAL_OF_ALBERT[2:]),
+        user_defined_symbols=list(user_defined),
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()

@@ -1,0 +1,184 @@
+"""Byte pairs: GPT-2's rules by hand, and equality with `tokenizers` on real and random text."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from successor_tokenizers import TEXTS, byte_pairs, learnt_byte_pairs
+from tokenization_texts import NASTY
+
+from official_bert.errors import UserError
+from official_bert.tokenization import BytePairTokenizer, load_tokenizer
+from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL, words
+
+HARD = Path(__file__).parents[1] / "data_prep" / "hard_sentences.txt"
+BLANKS_AND_QUOTES = st.text(st.sampled_from(list("'strevlmd aA1 \t\n\u00a0é½彼\u3000\x1c.,-")))
+# Which unassigned characters are letters depends on the version of Unicode.
+ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("It's fine", ["It", "'s", " fine"]),
+        ("they'll'll I'd'x", ["they", "'ll", "'ll", " I", "'d", "'", "x"]),
+        ("a 's ''s", ["a", " '", "s", " ''", "s"]),
+        ("\n's", ["\n", "'s"]),
+        ("a  b   c", ["a", " ", " b", "  ", " c"]),
+        ("a \tb\t ", ["a", " ", "\t", "b", "\t "]),
+        ("x1,2½%", ["x", "1", ",", "2½", "%"]),
+        ("a_b\x1cc", ["a", "_", "b", "\x1c", "c"]),
+        ("日本 語\u3000x", ["日本", " 語", "\u3000", "x"]),
+    ],
+)
+def test_words_as_gpt2_cuts_them(text, expected):
+    assert words(text) == expected
+
+
+def test_the_first_merge_that_was_learnt_comes_first():
+    pieces = [*SPECIAL, *BYTE_CHARACTERS, "ab", "bc", "abc", "aa", "aaa"]
+    tokenizer = BytePairTokenizer(pieces, [("b", "c"), ("a", "b"), ("a", "a"), ("aa", "a")])
+    assert tokenizer.tokenize("abc") == ["a", "bc"]
+    assert tokenizer.tokenize("ab") == ["ab"]
+    assert tokenizer.tokenize("aaaaa") == ["aa", "aaa"]
+    assert tokenizer.tokenize("é") == ["Ã", "©"]
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_equal_to_tokenizers(tmp_path, add_prefix_space):
+    tokenizers = pytest.importorskip("tokenizers")
+    learnt = learnt_byte_pairs(str(HARD))
+    ours = BytePairTokenizer(learnt.vocab, learnt.merges, add_prefix_space)
+    ours.write(tmp_path)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+
+    @settings(max_examples=300, deadline=None)
+    @given(st.one_of(ASSIGNED, BLANKS_AND_QUOTES))
+    @example("aaaaaaa    ''s  \u3000")
+    def check(text):
+        expected = theirs.encode(text, add_special_tokens=False)
+        ids, spans = ours.encode_with_offsets(text)
+        assert ids == ours.encode(text) == expected.ids
+        if not add_prefix_space:  # theirs count the blank that they add
+            assert spans == expected.offsets
+
+    check()
+    lines = HARD.read_text(encoding="utf-8").split("\n") + NASTY[:-3] + TEXTS
+    for line in (line.replace("<unk>", "<x>") for line in lines):  # to them it is the token
+        check.hypothesis.inner_test(line)
+    pair = theirs.encode(TEXTS[0], TEXTS[1])
+    assert ours(TEXTS[:1], TEXTS[1:2])["input_ids"][0].tolist() == pair.ids
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=40))
+def test_decoding_gives_the_text_back(text):
+    tokenizer = byte_pairs(["Ġthe", "the"])
+    text = text.encode("utf-8", "replace").decode()
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_what_a_model_reads():
+    tokenizer = byte_pairs(["the", "Ġcat"])
+    batch = tokenizer(["the cat", "the"], ["the cat", " cat"])
+    the, cat = map(tokenizer.vocab.index, ("the", "Ġcat"))
+    assert batch["input_ids"].tolist() == [
+        [0, the, cat, 2, 2, the, cat, 2],
+        [0, the, 2, 2, cat, 2, 1, 1],
+    ]
+    assert batch["segment_ids"].tolist() == [[0] * 5 + [1] * 3, [0] * 4 + [1] * 2 + [0] * 2]
+    with pytest.raises(UserError, match="max_length=6"):
+        tokenizer(["the cat"], ["the cat"], max_length=6)
+
+
+def test_masks_and_decoding_of_special_tokens():
+    tokenizer = byte_pairs(["the", "Ġcat"])
+    the, cat = map(tokenizer.vocab.index, ("the", "Ġcat"))
+    assert tokenizer.encode_masked("the <mask> cat") == [the, tokenizer.mask_id, cat]
+    assert tokenizer.mask_id not in tokenizer.encode("the <mask> cat")
+    assert tokenizer.decode([0, the, tokenizer.mask_id, cat, 2, 1]) == "the<mask> cat"
+
+
+def test_what_continues_a_word():
+    tokenizer = byte_pairs(["Ġcat", "cat"])
+    index = tokenizer.vocab.index
+    continues = dict(zip(tokenizer.vocab, tokenizer.continues.tolist(), strict=True))
+    assert not continues["Ġcat"] and not continues["Ġ"] and not continues["<mask>"]
+    assert continues["cat"] and continues[","]
+    readable = tokenizer.readable
+    assert [readable[index(p)] for p in ("Ġcat", "cat", "<s>")] == ["cat", "##cat", "<s>"]
+
+
+def test_lines_are_sentences_of_running_text():
+    tokenizer = byte_pairs(["Ġcat", "cat"])
+    ids, offsets = tokenizer.encode_lines(b"cat\n\n  cat \n")
+    cat = tokenizer.vocab.index("Ġcat")
+    assert ids.tolist() == [cat, cat] and offsets.tolist() == [0, 1, 1, 2]
+    with pytest.raises(UnicodeDecodeError):
+        tokenizer.encode_lines(b"\xff\n")
+
+
+def test_offsets_leave_the_blank_out_and_share_characters():
+    tokenizer = byte_pairs(["Ġcat"])
+    ids, spans = tokenizer.encode_with_offsets("é cat")
+    assert tokenizer.tokenize("é cat") == ["Ã", "©", "Ġcat"] and len(ids) == 3
+    assert spans == [(0, 1), (0, 1), (2, 5)]
+
+
+def test_a_worker_gets_the_same_tokenizer():
+    tokenizer = byte_pairs(["Ġcat", "dog"])
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    text = "dog cat doggie"
+    assert copy.encode(text) == tokenizer.encode(text) and copy.digest() == tokenizer.digest()
+    assert byte_pairs(["Ġcat"]).digest() != tokenizer.digest()
+    ids, offsets = copy.encode_batch([text, "", "dog"])
+    np.testing.assert_array_equal(offsets, [0, len(copy.encode(text)), len(ids) - 1, len(ids)])
+
+
+def test_vocab_json_and_merges(tmp_path):
+    tokenizer = byte_pairs(["Ġcat"])
+    ids = {piece: index for index, piece in enumerate(tokenizer.vocab)}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+    with pytest.raises(UserError, match=r"merges\.txt: missing"):
+        BytePairTokenizer(tmp_path / "vocab.json")
+    lines = ["#version: 0.2", *map(" ".join, tokenizer.merges), ""]
+    (tmp_path / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
+    assert load_tokenizer(tmp_path / "vocab.json").digest() == tokenizer.digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["model"].update(type="WordPiece"), "not one of byte pairs"),
+        (lambda c: c["model"].update(end_of_word_suffix="</w>"), "end_of_word_suffix"),
+        (lambda c: c.update(normalizer={"type": "Lowercase"}), "normalizer"),
+        (lambda c: c.update(pre_tokenizer={"type": "Metaspace"}), "pre_tokenizer"),
+        (lambda c: c["model"]["merges"].append(["a"]), "no pair of pieces"),
+        (lambda c: c["model"]["merges"].append(["a", "zz"]), "no piece of the vocabulary"),
+        (lambda c: c["model"]["vocab"].update(new=5), "each once"),
+        (lambda c: c["model"]["vocab"].update({"a": "b"}), "whole number"),
+        (lambda c: c.update(added_tokens=[{"content": "<s>"}]), "id"),
+        (lambda c: c.pop("model"), "version must be a whole number"),
+    ],
+)
+def test_damaged_files(tmp_path, change, message):
+    byte_pairs(["Ġcat"]).write(tmp_path)
+    contents = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    change(contents)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(contents), encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        BytePairTokenizer(tmp_path / "tokenizer.json")
+
+
+def test_vocabularies_that_lack_something():
+    with pytest.raises(UserError, match="lacks <mask>"):
+        BytePairTokenizer([*SPECIAL[:4], *BYTE_CHARACTERS])
+    with pytest.raises(UserError, match="lacks the byte 255"):
+        BytePairTokenizer([*SPECIAL, *BYTE_CHARACTERS[:-1]])
+    with pytest.raises(UserError, match="twice"):
+        BytePairTokenizer([*SPECIAL, *BYTE_CHARACTERS, "a"])

@@ -1,0 +1,57 @@
+"""The tokenisers of RoBERTa and ALBERT as TensorFlow operations: equal to those in Python."""
+
+import random
+
+import pytest
+from successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model
+from tokenization_texts import NASTY
+
+from official_bert.tokenization import SentencePieceTokenizer
+
+tf = pytest.importorskip("tensorflow")
+
+_LETTERS = [*"'strevlmd aA1 9,,\t\n\u00a0é½彼\U0001f469.-\u3000\x1cΣΑ΅ﬁ", "1990,", " 9,"]
+_WORDS = ["the", "Ġthe", "Ġdog", "Ġ1", "aaa", "'s", "ĠĠĠ", "ll"]
+
+
+def _texts():
+    draw = random.Random(0)
+    texts = ["".join(draw.choices(_LETTERS, k=draw.randint(0, 25))) for _ in range(500)]
+    return [text for text in [*TEXTS, *NASTY, *texts] if "\ud800" not in text]
+
+
+def _check(graph, tokenizer, texts):
+    found = graph.tokenize_with_offsets(tf.constant([text.encode() for text in texts]))
+    columns = (found.ids.to_list(), found.starts.to_list(), found.ends.to_list())
+    for text, ids, starts, ends in zip(texts, *columns, strict=True):
+        expected, spans = tokenizer.encode_with_offsets(text)
+        assert (ids, list(zip(starts, ends, strict=True))) == (expected, spans), text
+    assert graph(tf.constant([text.encode() for text in texts])).to_list() == columns[0]
+    assert graph(tf.constant([], tf.string)).shape[0] == 0
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_byte_pairs(add_prefix_space):
+    from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+
+    tokenizer = byte_pairs(_WORDS, add_prefix_space=add_prefix_space)
+    _check(InGraphBytePairs(tokenizer), tokenizer, _texts())
+
+
+def test_bytes_that_are_no_text_are_ignored():
+    from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+
+    tokenizer = byte_pairs(_WORDS)
+    found = InGraphBytePairs(tokenizer)(tf.constant([b"the\xff dog", b"\xff"])).to_list()
+    assert found == [tokenizer.encode("the dog"), []]
+
+
+@pytest.mark.parametrize("do_lower_case", [True, False])
+def test_sentence_piece(do_lower_case):
+    pytest.importorskip("sentencepiece")
+    from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
+
+    tokenizer = SentencePieceTokenizer(sentence_piece_model(), do_lower_case)
+    # A run of one letter has several cuts of the same score; which is taken is the library's.
+    texts = [text for text in _texts() if "xxx" not in text and "ééé" not in text]
+    _check(InGraphSentencePiece(tokenizer), tokenizer, texts)
