@@ -4,7 +4,8 @@
 
 Every row is BERT's recipe with what its system changed, on the same text, for as many matrix
 operations: a row whose step is cheaper takes more of them. Optimiser, vocabulary and batch stay
-BERT's, so that a row differs by its idea alone. (Left-to-right is Table 5's row: equal steps.)
+BERT's, so that a row differs by its idea alone. (Left-to-right is Table 5's row: equal steps. The
+student's compute is equal too; what its teacher, the BERT row, computes is shown apart.)
 
 Scales: night (three pre-trainings a row at Table 5's `cpu` scale, whose cells are those of BERT, No
 NSP and left-to-right; planned for six hours of two cores; needs BERT_DATA_DIR), smoke (a sixth of
@@ -23,7 +24,8 @@ from experiments.training.config import PretrainConfig, choose_scale
 from experiments.training.flops import pretrain_flops
 
 TASKS = ("QNLI", "MNLI-m", "SQuAD", "entities", "names")
-SPANS = ", spans"  # added to the names of records with SpanBERT's masks
+# Added to the names of records: RoBERTa's rows of one segment, SpanBERT's masks on such rows.
+SINGLE, SPANS = ", single", ", spans"
 
 
 def get_config(scale: str = "smoke") -> Ablation:
@@ -37,7 +39,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         chosen.columns["cloze"],
         dataclasses.replace(
             cloze(records + SPANS, examples, "cloze, spans"),
-            note="held-out words in spans of up to ten, shown as [MASK]",
+            note="held-out spans of up to ten words in rows of one segment, shown as [MASK]",
         ),
         _pairs("next sentence?", "next_sentence", records, examples, "is B a random text?"),
         _pairs("which first?", "sentence_order", records, examples, "were A and B swapped?"),
@@ -55,7 +57,7 @@ def get_config(scale: str = "smoke") -> Ablation:
             Row("random initialisation", "random", reference=True),
         ),
         claims=_claims([c.label for c in columns if c.finetune]),
-        **chosen.fields() | {"records": (*chosen.records, *_span_records(chosen))},
+        **chosen.fields() | {"records": (*chosen.records, *_single_records(chosen))},
     )
 
 
@@ -86,17 +88,24 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
         return _of_equal_compute(like, base)
 
     narrow, shared = {"embedding_size": bert.hidden_size // 4}, {"num_hidden_groups": 1}
-    order = ("masked_lm", "sentence_order")
+    masked, order = ("masked_lm",), ("masked_lm", "sentence_order")
+    half = {"num_hidden_layers": bert.num_hidden_layers // 2}
+    distilled = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
     return {
         "BERT": base,
         "No NSP": dataclasses.replace(base, use_nsp=False),
         "left-to-right": scale.left_to_right,
+        "RoBERTa": changed(masked, like=_on(SINGLE, base)),
         "factorised tables": changed(**narrow),
         "shared layers": changed(**shared),
         "sentence order": changed(order),
         "ALBERT": changed(order, **narrow, **shared),
-        "SpanBERT": changed(("masked_lm", "span_boundary"), like=_on_spans(base)),
+        "SpanBERT": changed(("masked_lm", "span_boundary"), like=_on(SPANS, base)),
         "ELECTRA": changed(("replaced_token",), pooler_activation="none"),
+        "half the layers": changed(masked, **half),
+        "DistilBERT": dataclasses.replace(
+            changed(distilled, **half), teacher="@BERT", teacher_layers="even"
+        ),
     }
 
 
@@ -116,15 +125,16 @@ def _of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainC
     )
 
 
-def _on_spans(config: PretrainConfig) -> PretrainConfig:
-    phases = (dataclasses.replace(p, records=p.records + SPANS) for p in config.phases)
+def _on(kind: str, config: PretrainConfig) -> PretrainConfig:
+    """The same training on other records."""
+    phases = (dataclasses.replace(p, records=p.records + kind) for p in config.phases)
     return dataclasses.replace(config, phases=tuple(phases))
 
 
-def _span_records(scale: Scale):
-    return (
-        dataclasses.replace(one, name=one.name + SPANS, spans="geometric") for one in scale.records
-    )
+def _single_records(scale: Scale):
+    for kind, spans in ((SINGLE, ""), (SPANS, "geometric")):
+        for one in scale.records:
+            yield dataclasses.replace(one, name=one.name + kind, packing="single", spans=spans)
 
 
 def _pairs(label: str, question: str, records: str, examples: int, note: str) -> Column:
@@ -141,9 +151,9 @@ def _claims(tasks: list[str]) -> tuple[Claim, ...]:
     return (
         Claim(
             "NSP",
-            "RoBERTa: dropping next sentence prediction does not hurt, by more than a point",
+            "RoBERTa: rows of one segment without next sentence prediction lose at most a point",
             "4.2",
-            each(tasks, "BERT", "No NSP", kind=AT_MOST, margin=1.0),
+            each(tasks, "BERT", "RoBERTa", kind=AT_MOST, margin=1.0),
         ),
         Claim(
             "sharing",
@@ -179,12 +189,19 @@ def _claims(tasks: list[str]) -> tuple[Claim, ...]:
             "3.3",
             each(tasks, "ELECTRA", "No NSP"),
         ),
+        Claim(
+            "soft targets",
+            "DistilBERT: a teacher's probabilities beat masked words alone for a model of half the "
+            "layers",
+            "4",
+            each(tasks, "DistilBERT", "half the layers"),
+        ),
         *(
             Claim(
                 "spans",
                 "SpanBERT: masked spans and their boundaries help reading",
                 "5",
-                each(reading, "SpanBERT", "No NSP"),
+                each(reading, "SpanBERT", "RoBERTa"),
             )
             for _ in reading[:1]
         ),

@@ -73,6 +73,7 @@ class Records:
     random_rate: float = 0.1
     random_seed: int = 12345
     spans: str = ""
+    packing: str = "segments"
 
 
 @dataclasses.dataclass(frozen=True)
