@@ -7,11 +7,11 @@ from official_bert.errors import UserError
 def check(objective: str, student: BertConfig, teacher: BertConfig) -> None:
     """Raises UserError where an objective of distillation cannot compare two models."""
     same = {
-        "soft_targets": ("vocab_size",),
-        "cosine_states": ("hidden_size",),
-        "transformer_layers": ("num_attention_heads", "attention_direction"),
+        "soft_targets": "vocab_size",
+        "cosine_states": "hidden_size",
+        "transformer_layers": "num_attention_heads",
     }
-    for name in same.get(objective, ()):
+    for name in (same[objective], "attention_direction"):
         values = getattr(student, name), getattr(teacher, name)
         if values[0] != values[1]:
             raise UserError(

@@ -156,8 +156,9 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     if settings["head"] == "classification":
         problem = settings.setdefault("problem", "single_label")
         _check(path, settings, "problem", problem in PROBLEMS, f"one of {', '.join(PROBLEMS)}")
-        windows = ("", *POOLINGS)
-        _check(path, settings, "windows", settings.get("windows", "") in windows, "a pooling")
+        windows = settings.get("windows", "")
+        valid = windows in ("", *POOLINGS)
+        _check(path, settings, "windows", valid, f"one of {', '.join(POOLINGS)}")
     if settings["head"] in ("classification", "tagging"):
         count = settings.get("num_labels")
         valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
