@@ -68,7 +68,7 @@ class SequenceClassification(Task):
             "num_labels": 1 if regression else len(labels),
             "labels": labels,
             "problem": self.problem,
-            "windows": self.windows.pooling if self.windows else "",
+            **({"windows": self.windows.pooling} if self.windows else {}),
         }
 
     def examples(self, split: str) -> list[TextExample]:
