@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+from official_bert.checkpoints import huggingface_unigram
 from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
 from official_bert.json_files import field, read_json, shorten
@@ -54,13 +55,18 @@ def read(
 
 
 def _successors(folder, vocab, do_lower_case, kind):
-    names = {"byte_pair": ("tokenizer.json", "vocab.json"), "sentence_piece": ("spiece.model",)}
+    names = {
+        "byte_pair": ("tokenizer.json", "vocab.json"),
+        "sentence_piece": ("spiece.model", "tokenizer.json"),
+    }
     paths = [Path(vocab)] if vocab else [folder / name for name in names[kind]]
     path = next((path for path in paths if vocab or path.is_file()), None)
     if path is None:
         return None
     if do_lower_case is None:
         do_lower_case = _rules_of(folder).get("do_lower_case", True)
+    if kind == "sentence_piece" and path.suffix == ".json":
+        return huggingface_unigram.read(path, do_lower_case)
     tokenizer = load_tokenizer(path, do_lower_case)
     if tokenizer.kind != kind:
         raise UserError(f"{path}: a {tokenizer.kind} vocabulary; this model has {kind}")
