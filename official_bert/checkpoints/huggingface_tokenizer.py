@@ -11,6 +11,7 @@ from official_bert.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
+    Tokenizer,
     load_tokenizer,
     write_vocab,
 )
@@ -95,6 +96,21 @@ def write(
         },
     )
     _write_json(folder / "tokenizer.json", _fast_tokenizer(tokenizer))
+
+
+def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
+    """Writes the vocabulary and `tokenizer_config.json` of RoBERTa's or ALBERT's tokeniser."""
+    tokenizer.write(folder)
+    classes = {"byte_pair": "RobertaTokenizer", "sentence_piece": "AlbertTokenizer"}
+    _write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": classes[tokenizer.kind],
+            **tokenizer.options,
+            "model_max_length": max_length,
+            **{f"{role}_token": token for role, token in tokenizer.special._asdict().items()},
+        },
+    )
 
 
 def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:

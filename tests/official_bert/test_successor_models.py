@@ -79,10 +79,17 @@ def test_files_of_transformers(tmp_path, tokenizer):
         huggingface_tokenizer.read(tmp_path, vocab=path, kind=other)
 
 
-@pytest.mark.parametrize("target", ["google", "huggingface"])
-def test_exports_write_word_pieces_only(tmp_path, encoder, tokenizer, target):
+def test_exports(tmp_path, encoder, tokenizer):
     with pytest.raises(UserError, match=f"this model's tokeniser is {tokenizer.kind}"):
-        EXPORTERS[target](tmp_path / "out", encoder, tokenizer)
+        EXPORTERS["google"](tmp_path / "google", encoder, tokenizer)
+    notes = EXPORTERS["huggingface"](tmp_path / "out", encoder, tokenizer)
+    if tokenizer.kind == "byte_pair":  # the encoder is RoBERTa's
+        assert notes == [] and ob.load(tmp_path / "out").tokenizer.digest() == tokenizer.digest()
+    else:
+        assert notes[0].startswith("no tokenizer files: byte_pair is what roberta has")
+        huggingface_tokenizer.write_of_successor(tmp_path, tokenizer, 64)
+        found = huggingface_tokenizer.read(tmp_path, kind="sentence_piece")
+        assert found.digest() == tokenizer.digest()
 
 
 def _served(loaded, head, **settings):
@@ -114,6 +121,8 @@ def test_texts_are_packed_and_answered_as_in_training(tmp_path, encoder, tokeniz
     shares = np.array([list(answer["probabilities"].values()) for answer in answers])
     wanted = np.exp(expected) / np.exp(expected).sum(-1, keepdims=True)
     np.testing.assert_allclose(shares, wanted, atol=1e-5)
+    served = served.answer_padded_ids(**tokenizer.pad(rows, 20))["probabilities"]
+    np.testing.assert_allclose(served, wanted, atol=1e-5)
 
 
 def test_tagging_reads_every_word_behind_a_blank(tmp_path, encoder, tokenizer):
