@@ -90,7 +90,7 @@ class BytePairTokenizer(Tokenizer):
             where = str(vocab)
             vocab, merges, written = byte_pair_files.read(Path(vocab))
             add_prefix_space = written if add_prefix_space is None else add_prefix_space
-        self.merges = [tuple(pair) for pair in merges or ()]
+        self.merges = [(left, right) for left, right in merges or ()]
         self.add_prefix_space = bool(add_prefix_space)
         vocab = list(vocab)
         _check(vocab, self.merges, where)
@@ -196,9 +196,9 @@ class BytePairTokenizer(Tokenizer):
                 before[after[left]] = left
             for first, second in ((before[left], left), (left, after[left])):
                 if first >= 0 and second < end:
-                    rank = rank_of.get((pieces[first], pieces[second]))
-                    if rank is not None:
-                        heapq.heappush(queue, (rank, first))
+                    new = rank_of.get((pieces[first], pieces[second]))
+                    if new is not None:
+                        heapq.heappush(queue, (new, first))
         return tuple(self._id_of[piece] for piece in pieces if piece)
 
     def __getstate__(self):
@@ -291,7 +291,7 @@ def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     if absent := [byte for byte, char in enumerate(BYTE_CHARACTERS) if char not in known]:
         raise UserError(f"{where}: lacks the byte {absent[0]} ({BYTE_CHARACTERS[absent[0]]!r})")
     for number, pair in enumerate(merges):
-        if len(pair) != 2 or not known.issuperset((*pair, "".join(pair))):
+        if not known.issuperset((*pair, "".join(pair))):
             raise UserError(
                 f"{where}: merge {number}, {' '.join(pair)!r}, has a part or a result "
                 "that is no piece of the vocabulary"
