@@ -17,6 +17,7 @@ MODULES = [
     "official_bert.encoder",
     "official_bert.heads",
     "official_bert.optimization",
+    "official_bert.tokenization.byte_pair",
     "official_bert.tokenization.tokenizer",
 ]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.!?"]

@@ -212,7 +212,7 @@ def _task(config):
 
 
 def _shape(config):
-    """(BertConfig, BertTokenizer) of a FinetuneConfig, or two None where it is a preset's."""
+    """(BertConfig, Tokenizer) of a FinetuneConfig, or two None where it is a preset's."""
     if config.model:
         return _peek(config.model, "model")
     tokenizer = _tokenizer(config.vocab, config)

@@ -13,7 +13,7 @@ def pretraining(config, bert, tokenizer, theirs):
     Args:
       config: PretrainConfig.
       bert, tokenizer: the student's; None where they are not known yet.
-      theirs: (BertConfig, BertTokenizer) of the teacher, each None where it is not known yet.
+      theirs: (BertConfig, Tokenizer) of the teacher, each None where it is not known yet.
 
     Raises:
       UserError: a teacher is missing, is not asked for, or does not fit the student.
@@ -90,10 +90,11 @@ def same_vocabulary(path, ours, theirs):
             f"--config.teacher={path}: its vocabulary ({len(theirs.vocab)} entries) is not the "
             f"student's ({len(ours.vocab)} entries); a student reads what its teacher reads"
         )
-    if ours.rules != theirs.rules:
+    if ours.digest() != theirs.digest():
+        told = [f"{one.kind} {one.options}" for one in (theirs, ours)]
         raise UserError(
-            f"--config.teacher={path}: its tokeniser is {dict(theirs.rules._asdict())}, the "
-            f"student's {dict(ours.rules._asdict())}"
+            f"--config.teacher={path}: its tokeniser is {told[0]}, the student's {told[1]}, or "
+            "their merges or scores differ"
         )
 
 

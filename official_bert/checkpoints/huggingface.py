@@ -137,7 +137,7 @@ def export_huggingface(
     Args:
       folder: where to.
       model: an encoder, a pre-trainer or a model of `official_bert.heads`.
-      tokenizer: its `BertTokenizer`; None, or another one, to write no tokenizer files.
+      tokenizer: its tokeniser; None, or one that such a model has not, to write no tokenizer files.
       settings: fields of `model.json` that the format has a place for: labels, max_seq_length.
       overwrite: replace a folder that exists.
 
@@ -154,6 +154,7 @@ def export_huggingface(
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
     kind = huggingface_family_export.kind_of(config, word_pieces)
+    own_pieces = not word_pieces and tokenizer and tokenizer.kind == _tokenizer_kind(kind)
     architecture = _architecture(kind, head, settings, config)
     tensors = transfer.extract(model, head, "huggingface")
     fields = _their_config(config, head, settings, architecture)
@@ -174,15 +175,18 @@ def export_huggingface(
         checksums = json.dumps({name: checksum(array) for name, array in tensors.items()})
         metadata = {"format": "pt", CHECKSUMS: checksums}
         save_file(tensors, temporary / "model.safetensors", metadata=metadata)
+        length = settings.get("max_seq_length") or config.max_position_embeddings
+        if own_pieces:
+            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length)
         if word_pieces:
-            length = settings.get("max_seq_length") or config.max_position_embeddings
             has_segments = config.type_vocab_size > 1
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
-    if not word_pieces and (tokenizer is not None or kind in ("roberta", "albert")):
+    if not (word_pieces or own_pieces) and (tokenizer or kind in ("roberta", "albert")):
         notes.append(
-            "no tokenizer files: only WordPiece's are written; put the original's beside the model"
+            f"no tokenizer files: {_tokenizer_kind(kind)} is what {kind} has; put the original's "
+            "beside the model"
         )
     return notes
 
@@ -208,9 +212,13 @@ def _read_config(path: Path) -> dict:
 
 
 def _tokenizer(fields: dict, folder: Path, vocab, do_lower_case: bool | None):
-    member = huggingface_family.MEMBERS.get(fields.get("model_type"))
-    kind = member.tokenizer if member else "word_piece"
+    kind = _tokenizer_kind(fields.get("model_type"))
     return huggingface_tokenizer.read(folder, vocab, do_lower_case, kind)
+
+
+def _tokenizer_kind(model_type: str | None) -> str:
+    member = huggingface_family.MEMBERS.get(model_type)
+    return member.tokenizer if member else "word_piece"
 
 
 def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:

@@ -4,12 +4,14 @@ import json
 import os
 from pathlib import Path
 
+from official_bert.checkpoints import huggingface_unigram
 from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
 from official_bert.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
+    Tokenizer,
     load_tokenizer,
     write_vocab,
 )
@@ -54,13 +56,18 @@ def read(
 
 
 def _successors(folder, vocab, do_lower_case, kind):
-    names = {"byte_pair": ("tokenizer.json", "vocab.json"), "sentence_piece": ("spiece.model",)}
+    names = {
+        "byte_pair": ("tokenizer.json", "vocab.json"),
+        "sentence_piece": ("spiece.model", "tokenizer.json"),
+    }
     paths = [Path(vocab)] if vocab else [folder / name for name in names[kind]]
     path = next((path for path in paths if vocab or path.is_file()), None)
     if path is None:
         return None
     if do_lower_case is None:
         do_lower_case = _rules_of(folder).get("do_lower_case", True)
+    if kind == "sentence_piece" and path.suffix == ".json":
+        return huggingface_unigram.read(path, do_lower_case)
     tokenizer = load_tokenizer(path, do_lower_case)
     if tokenizer.kind != kind:
         raise UserError(f"{path}: a {tokenizer.kind} vocabulary; this model has {kind}")
@@ -89,6 +96,21 @@ def write(
         },
     )
     _write_json(folder / "tokenizer.json", _fast_tokenizer(tokenizer))
+
+
+def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
+    """Writes the vocabulary and `tokenizer_config.json` of RoBERTa's or ALBERT's tokeniser."""
+    tokenizer.write(folder)
+    classes = {"byte_pair": "RobertaTokenizer", "sentence_piece": "AlbertTokenizer"}
+    _write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": classes[tokenizer.kind],
+            **tokenizer.options,
+            "model_max_length": max_length,
+            **{f"{role}_token": token for role, token in tokenizer.special._asdict().items()},
+        },
+    )
 
 
 def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:

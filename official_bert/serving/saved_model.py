@@ -187,5 +187,6 @@ def _describe(model, loaded) -> dict:
         "settings": own,
         "bert_config": loaded.config.to_dict(),
         "tokenizer": loaded.tokenizer.kind,
+        "mask": loaded.tokenizer.special.mask,
         **loaded.tokenizer.options,
     }

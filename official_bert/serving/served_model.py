@@ -107,7 +107,8 @@ class ServedModel(tf.Module):
         config = self.encoder.config
         for name, values, limit in (
             ("input_ids", packed.ids, config.vocab_size),
-            ("segment_ids", packed.segments, config.type_vocab_size),
+            # A successor with one row for all segments, or none, is asked about pairs as well.
+            ("segment_ids", packed.segments, max(config.type_vocab_size, 2)),
             ("length", packed.positions, config.max_position_embeddings),
         ):
             fits = tf.reduce_all((values >= 0) & (values < limit))

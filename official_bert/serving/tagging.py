@@ -13,6 +13,10 @@ from official_bert.serving.packed_encoder import Dense
 from official_bert.serving.served_model import ServedModel
 from official_bert.serving.windows import windows
 from official_bert.serving.words import WordFinder
+from official_bert.tokenization.in_graph import BasicWords
+from official_bert.tokenization.reference import Rules
+
+_LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
 
 
 class ServedTagger(ServedModel):
@@ -37,10 +41,21 @@ class ServedTagger(ServedModel):
             )
         self.labels = tf.constant(settings.labels, tf.string)
         self.head = Dense(loaded.model.head, tf.float32)
-        self.word_finder = WordFinder(loaded.tokenizer.vocab)
+        # WordPieces end where words do. Other pieces may not, and depend on the blank before a
+        # word, which in training every word has: words are cut first there.
+        self.basic_words = None
+        if loaded.tokenizer.kind == "word_piece":
+            self.word_finder = WordFinder(loaded.tokenizer.vocab)
+        else:
+            self.basic_words = BasicWords(Rules(do_lower_case=False))
+            self.word_finder = WordFinder([chr(code) for code in range(_LAST_CODE)])
 
     def answer_texts(self, text):
-        ids, starts, ends = self.tokenize_with_offsets(text)
+        if self.basic_words is None:
+            ids, starts, ends = self.tokenize_with_offsets(text)
+        else:
+            ids, starts, ends = self.basic_words.words(text)
+            ids = ids.with_values(tf.minimum(ids.values, _LAST_CODE - 1))
         begins = self.word_finder.begins_word(ids, starts, ends)
         labelled = begins
         if self.settings.label_piece == "last":  # what follows begins a word, or nothing follows
@@ -48,15 +63,20 @@ class ServedTagger(ServedModel):
         row = tf.boolean_mask(tf.cast(ids.value_rowids(), tf.int32), begins)
         word_of_piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         word_ends = tf.math.segment_max(ends.values, word_of_piece)
-        labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), labelled))
+        start = tf.boolean_mask(starts.values, begins)
+        words = _cut_out(text, row, start, word_ends)
+        if self.basic_words is None:
+            labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), labelled))
+        else:
+            counts = tf.math.bincount(row, minlength=tf.size(text), maxlength=tf.size(text))
+            labels, probabilities = self._labels_of_words(words, counts)
 
         def rows(values, filling):
             ragged = tf.RaggedTensor.from_value_rowids(values, row, tf.size(text), validate=False)
             return ragged.to_tensor(filling)
 
-        start = tf.boolean_mask(starts.values, begins)
         return {
-            "words": rows(_cut_out(text, row, start, word_ends), ""),
+            "words": rows(words, ""),
             "labels": rows(labels, ""),
             "start": rows(start, -1),
             "end": rows(word_ends, -1),
@@ -66,10 +86,22 @@ class ServedTagger(ServedModel):
     def answer_words(self, words):
         """string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
         shape = tf.shape(words)
-        flat = tf.reshape(words, [-1])
-        pieces = self.tokenize(flat)  # [B * M, (pieces)]
+        counts = tf.fill(shape[:1], shape[1])
+        labels, probabilities = self._labels_of_words(tf.reshape(words, [-1]), counts)
+        return {
+            "labels": tf.reshape(labels, shape),
+            "probabilities": tf.reshape(probabilities, shape),
+        }
+
+    def _labels_of_words(self, words, counts):
+        """Words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and their
+        probabilities, [W]."""
+        # As in training every word stands behind a blank.
+        behind_blanks = tf.where(words == "", "", tf.strings.join([" ", words]))
+        pieces = self.tokenize(behind_blanks)  # [W, (pieces)]
         lengths = packing.token_counts(pieces)
-        per_text = tf.reduce_sum(tf.reshape(lengths, shape), axis=1)
+        texts = tf.repeat(tf.range(tf.size(counts)), counts)
+        per_text = tf.math.unsorted_segment_sum(lengths, texts, tf.size(counts))
         ids = tf.RaggedTensor.from_row_lengths(pieces.values, per_text, validate=False)
         answered = tf.where(lengths > 0)[:, 0]  # words that have a piece
         if self.settings.label_piece == "last":
@@ -78,14 +110,11 @@ class ServedTagger(ServedModel):
             labelled = tf.cumsum(lengths, exclusive=True)
         labelled = tf.gather(labelled, answered)
         labels, probabilities = self._labels(tf.gather(self._logits(ids), labelled))
-        places = answered[:, None]
-        filling = tf.fill(tf.shape(flat), "")
-        return {
-            "labels": tf.reshape(tf.tensor_scatter_nd_update(filling, places, labels), shape),
-            "probabilities": tf.reshape(
-                tf.tensor_scatter_nd_update(tf.zeros(tf.shape(flat)), places, probabilities), shape
-            ),
-        }
+        places, shape = answered[:, None], tf.shape(words)
+        return (
+            tf.tensor_scatter_nd_update(tf.fill(shape, ""), places, labels),
+            tf.tensor_scatter_nd_update(tf.zeros(shape), places, probabilities),
+        )
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
         """`labels` string [B, L], `logits` float32 [B, L, labels]."""

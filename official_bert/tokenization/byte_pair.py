@@ -27,7 +27,7 @@ from official_bert.tokenization.base import SpecialTokens, Tokenizer
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it
 LAST_LETTER = 0x40000  # beyond, Unicode has marks and private characters only
-_MOST_CHUNKS = 1 << 20  # in the cache
+_MOST_CHUNKS, _LONGEST_CHUNK = 1 << 20, 64  # in the cache
 # Unicode's white space; to Python four separators of files are blanks as well.
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
 
@@ -90,7 +90,7 @@ class BytePairTokenizer(Tokenizer):
             where = str(vocab)
             vocab, merges, written = byte_pair_files.read(Path(vocab))
             add_prefix_space = written if add_prefix_space is None else add_prefix_space
-        self.merges = [tuple(pair) for pair in merges or ()]
+        self.merges = [(left, right) for left, right in merges or ()]
         self.add_prefix_space = bool(add_prefix_space)
         vocab = list(vocab)
         _check(vocab, self.merges, where)
@@ -130,7 +130,7 @@ class BytePairTokenizer(Tokenizer):
         spans: list[tuple[int, int]] = []
         added, at = len(begun) - len(text), 0
         for word in words(begun):
-            # The character of each byte, and one more behind the last.
+            # The character of each byte.
             places = [at + i for i, char in enumerate(word) for _ in _encoded(char)]
             first = 0
             for index in self._ids[word]:
@@ -176,7 +176,10 @@ class BytePairTokenizer(Tokenizer):
         return text.replace(" ", "\n ").split("\n")  # a blank alone always begins a word
 
     def _ids_of_chunk(self, chunk: str) -> tuple[int, ...]:
-        return tuple(index for word in words(chunk) for index in self._ids_of_word(word))
+        parts = words(chunk)
+        if len(parts) == 1:
+            return self._ids_of_word(chunk)
+        return tuple(index for part in parts for index in self._ids[part])
 
     def _ids_of_word(self, word: str) -> tuple[int, ...]:
         pieces = [BYTE_CHARACTERS[byte] for byte in _encoded(word)]
@@ -196,9 +199,9 @@ class BytePairTokenizer(Tokenizer):
                 before[after[left]] = left
             for first, second in ((before[left], left), (left, after[left])):
                 if first >= 0 and second < end:
-                    rank = rank_of.get((pieces[first], pieces[second]))
-                    if rank is not None:
-                        heapq.heappush(queue, (rank, first))
+                    new = rank_of.get((pieces[first], pieces[second]))
+                    if new is not None:
+                        heapq.heappush(queue, (new, first))
         return tuple(self._id_of[piece] for piece in pieces if piece)
 
     def __getstate__(self):
@@ -217,9 +220,11 @@ class _Cache(dict):
         self._encode = encode
 
     def __missing__(self, chunk: str) -> tuple[int, ...]:
-        if len(self) >= _MOST_CHUNKS:
-            self.clear()
-        self[chunk] = ids = self._encode(chunk)
+        ids = self._encode(chunk)
+        if len(chunk) <= _LONGEST_CHUNK:  # a line of a script without blanks comes once
+            if len(self) >= _MOST_CHUNKS:
+                self.clear()
+            self[chunk] = ids
         return ids
 
 
@@ -271,11 +276,13 @@ def _encoded(text: str) -> bytes:
 
 
 def _bytes_of(piece: str) -> bytes:
-    return bytes(_BYTE_OF[character] for character in piece)
+    if set(piece) <= _BYTE_OF.keys():
+        return bytes(_BYTE_OF[character] for character in piece)
+    return piece.encode()  # a token that was added as it is written
 
 
 def _readable(piece: str) -> str:
-    text = _bytes_of(piece).decode("utf-8", "replace") if set(piece) <= _BYTE_OF.keys() else piece
+    text = _bytes_of(piece).decode("utf-8", "replace")
     return text[1:] or text if text.startswith(" ") else f"##{text}"
 
 
@@ -291,7 +298,7 @@ def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     if absent := [byte for byte, char in enumerate(BYTE_CHARACTERS) if char not in known]:
         raise UserError(f"{where}: lacks the byte {absent[0]} ({BYTE_CHARACTERS[absent[0]]!r})")
     for number, pair in enumerate(merges):
-        if len(pair) != 2 or not known.issuperset((*pair, "".join(pair))):
+        if not known.issuperset((*pair, "".join(pair))):
             raise UserError(
                 f"{where}: merge {number}, {' '.join(pair)!r}, has a part or a result "
                 "that is no piece of the vocabulary"

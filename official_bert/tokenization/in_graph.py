@@ -73,7 +73,7 @@ class InGraphTokenizer(tf.Module):
         """
         super().__init__(name="in_graph_tokenizer")
         vocab = vocabulary.check_vocab(list(vocab))
-        self._rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
+        rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
         self._wordpiece = tf_text.FastWordpieceTokenizer(
             vocab,
             token_out_type=tf.int32,
@@ -82,15 +82,7 @@ class InGraphTokenizer(tf.Module):
         )
         self._unk_id = vocab.index(vocabulary.UNK)
         self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
-        tables = code_points.code_point_tables(self._rules)
-        self._kind = PagedTable(tables.kind)
-        self._case = PagedTable(tables.case)
-        self._order = PagedTable(tables.order)
-        self._is_ideograph = PagedTable(tables.is_ideograph)
-        self._replacement = PagedTable(tables.replacement)
-        self._replacement_start = tf.constant(tables.replacement_start)
-        self._replacement_length = tf.constant(tables.replacement_length)
-        self._replacement_points = tf.constant(tables.replacement_points)
+        self._basic = BasicWords(rules)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
@@ -103,7 +95,7 @@ class InGraphTokenizer(tf.Module):
         return self._pieces(texts)
 
     def _pieces(self, texts):
-        characters, word_of_character, word_rows = self._split(self._normalize(texts))
+        characters, word_of_character, word_rows = self._basic.split(texts)
         words = tf.RaggedTensor.from_value_rowids(
             characters.points, word_of_character, nrows=tf.size(word_rows), validate=False
         )  # [W, (characters)]
@@ -126,6 +118,51 @@ class InGraphTokenizer(tf.Module):
             *(
                 tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
                 for values in (ids, starts, ends)
+            )
+        )
+
+
+class BasicWords(tf.Module):
+    """`reference.basic_tokenize` of texts."""
+
+    def __init__(self, rules: reference.Rules):
+        super().__init__(name="basic_words")
+        self._rules = rules
+        tables = code_points.code_point_tables(rules)
+        self._kind = PagedTable(tables.kind)
+        self._case = PagedTable(tables.case)
+        self._order = PagedTable(tables.order)
+        self._is_ideograph = PagedTable(tables.is_ideograph)
+        self._replacement = PagedTable(tables.replacement)
+        self._replacement_start = tf.constant(tables.replacement_start)
+        self._replacement_length = tf.constant(tables.replacement_length)
+        self._replacement_points = tf.constant(tables.replacement_points)
+
+    def split(self, texts):
+        """Cuts cleaned texts at blanks and around punctuation and ideographs.
+
+        Returns:
+          characters: those that belong to words, [C].
+          word_of_character: int32 [C].
+          word_rows: the text of each word, int32 [W].
+        """
+        return self._split(self._normalize(texts))
+
+    def words(self, texts) -> Pieces:
+        """The words in place of pieces; the id of a word is the code point that it is, or that of
+        "a" where it has several."""
+        characters, word, rows = self.split(texts)
+        single = tf.math.bincount(word, minlength=tf.size(rows), maxlength=tf.size(rows)) == 1
+        ids = tf.where(single, tf.math.segment_max(characters.points, word), ord("a"))
+        columns = (
+            ids,
+            tf.math.segment_min(characters.starts, word),
+            tf.math.segment_max(characters.ends, word),
+        )
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(values, rows, tf.size(texts), validate=False)
+                for values in columns
             )
         )
 
@@ -180,13 +217,6 @@ class InGraphTokenizer(tf.Module):
         return tf.tensor_scatter_nd_update(characters.ends, stays[:, tf.newaxis], ends)
 
     def _split(self, characters):
-        """Cuts at blanks and around punctuation and ideographs.
-
-        Returns:
-          characters: those that belong to words, [C].
-          word_of_character: int32 [C].
-          word_rows: the text of each word, int32 [W].
-        """
         kind = self._kind(characters.points)
         letter = kind == LETTER
         filled = kind != BLANK

@@ -6,6 +6,8 @@ the text before it is done with tables, on the characters of all texts in one fl
 Dimensions in comments: B texts, C characters, P pieces.
 """
 
+import functools
+import unicodedata
 from typing import NamedTuple
 
 import numpy as np
@@ -43,22 +45,13 @@ class InGraphSentencePiece(tf.Module):
         super().__init__(name="in_graph_sentence_piece")
         self._model = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._lower = tokenizer.do_lower_case
-        characters = [chr(code) for code in range(code_points.CODE_POINTS)]
-        self._is_blank = PagedTable(np.array([char.isspace() for char in characters]))
-        decomposed = [sentence_piece.without_accents.__wrapped__(char) for char in characters]
-        changed = [code for code, text in enumerate(decomposed) if text != characters[code]]
-        number = np.zeros(code_points.CODE_POINTS, np.int32)
-        number[changed] = np.arange(1, len(changed) + 1)
-        self._replacement = PagedTable(number)
-        texts = ["", *(decomposed[code] for code in changed)]
-        self._lengths = tf.constant([1, *map(len, texts[1:])])
-        self._starts = tf.cumsum(tf.constant([0, *map(len, texts[1:])]), exclusive=True)
-        self._points = tf.constant([*map(ord, "".join(texts)), 0])
-        lowered = [char.lower() for char in characters]
-        self._lowered = PagedTable(
-            np.array([ord(low) if len(low) == 1 else code for code, low in enumerate(lowered)])
-        )
-        self._case = PagedTable(code_points.case_table())
+        tables = _tables()
+        self._is_blank = PagedTable(tables.is_blank)
+        self._replacement = PagedTable(tables.replacement)
+        self._lengths, self._starts = tf.constant(tables.lengths), tf.constant(tables.starts)
+        self._points = tf.constant(tables.points)
+        if self._lower:
+            self._lowered, self._case = map(PagedTable, _lower_case_tables())
         # What takes the place of each piece: itself, or the parts of a number and a comma.
         entries = range(tokenizer.vocab_size)
         parts = [tokenizer.parts.get(index, (index,)) for index in entries]
@@ -157,3 +150,39 @@ class InGraphSentencePiece(tf.Module):
         )
         stop = tf.where(ends > starts, tf.gather(written.ends, tf.maximum(ends - 1, 0)), begin)
         return begin, stop
+
+
+class _Tables(NamedTuple):
+    """What a character becomes: `replacement` [0x110000] is 0 where it stays, else which stretch of
+    `points` takes its place."""
+
+    is_blank: np.ndarray
+    replacement: np.ndarray
+    lengths: np.ndarray
+    starts: np.ndarray
+    points: np.ndarray
+
+
+@functools.cache
+def _tables() -> _Tables:
+    is_blank, replacement = np.zeros((2, code_points.CODE_POINTS), np.int32)
+    texts = ["\0"]
+    for code in range(code_points.CODE_POINTS):
+        char = chr(code)
+        is_blank[code] = char.isspace()
+        hangul = 0xAC00 <= code <= 0xD7A3
+        if hangul or unicodedata.decomposition(char) or unicodedata.combining(char):
+            replacement[code] = len(texts)
+            texts.append(sentence_piece.without_accents(char))
+    lengths = np.array([len(text) for text in texts], np.int32)
+    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
+    points = np.array([*map(ord, "".join(texts))], np.int32)
+    return _Tables(is_blank, replacement, lengths, starts, points)
+
+
+@functools.cache
+def _lower_case_tables() -> tuple[np.ndarray, np.ndarray]:
+    """Lower case, and what `final_sigma` asks, of each code point."""
+    # Only U+0130 becomes two characters, and it is decomposed before.
+    lowered = [chr(code).lower()[0] for code in range(code_points.CODE_POINTS)]
+    return np.array([*map(ord, lowered)]), code_points.case_table()

@@ -406,7 +406,7 @@ def test_word_pieces_go_with_a_distilbert_without_segments(tmp_path):
     assert huggingface.import_huggingface(tmp_path / "d").tokenizer.vocab == VOCAB
     roberta = ob.BertEncoder(dataclasses.replace(CONFIG, **ROBERTA), seed=0)
     [note] = huggingface.export_huggingface(tmp_path / "r", roberta, None)
-    assert note.startswith("no tokenizer files: only WordPiece's")
+    assert note.startswith("no tokenizer files: byte_pair is what roberta has")
     # With BERT's tokeniser it is a BERT of one segment.
     huggingface.export_huggingface(tmp_path / "b", roberta, ob.BertTokenizer(VOCAB))
     assert json.loads((tmp_path / "b" / "config.json").read_text())["model_type"] == "bert"

@@ -4,6 +4,7 @@ from tests.parity import (  # noqa: F401 (imported for what they register)
     backend_checks,
     family_checks,
     other_checks,
+    tokenizer_checks,
     training_checks,
     transformers_checks,
 )

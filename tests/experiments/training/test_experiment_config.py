@@ -278,6 +278,7 @@ def test_objectives_are_bert_s_unless_they_are_named():
         ("albert", ("masked_lm", "sentence_order"), {"embedding_size", "num_hidden_groups"}),
         ("electra", ("replaced_token",), {"pooler_activation"}),
         ("spanbert", ("masked_lm", "span_boundary"), set()),
+        ("roberta", ("masked_lm",), set()),
     ],
 )
 def test_successors_are_differences_from_bert(name, objectives, fields):
@@ -285,6 +286,7 @@ def test_successors_are_differences_from_bert(name, objectives, fields):
     assert config.objectives == objectives
     assert set(config.bert.to_dict()) - set(base.bert.to_dict()) == fields
     same = {"objectives": (), "bert": base.bert, "optimizer": "adamw"}
+    same |= {"bias_correction": False, "clip_norm": base.clip_norm}
     assert dataclasses.replace(config, **same) == base
     with pytest.raises(UserError, match="smoke"):
         load_config(f"{name}:base")
