@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
 from official_bert.errors import UserError
+from official_bert.json_files import parse_json
 from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL, BytePairTokenizer
 
 _LEAST = 2  # how often a pair must occur
@@ -64,8 +65,6 @@ def _batches(paths, invalid_utf8) -> Iterator[list[str]]:
 
 
 def _merges(learner) -> list[tuple[str, str]]:
-    import json
-
-    written = json.loads(learner.to_str())["model"]["merges"]
+    written = parse_json(learner.to_str(), "tokenizers")["model"]["merges"]
     # Before version 0.20 a pair was written as one text.
     return [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in written]

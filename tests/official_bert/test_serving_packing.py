@@ -15,7 +15,7 @@ CLS, SEP = 101, 102
 
 
 class Specials:
-    cls_id, sep_id = CLS, SEP
+    cls_id, sep_id, separators = CLS, SEP, 1
 
 
 def ragged(rows):

@@ -115,7 +115,7 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
     assert next(documents(paths))[0] == "The town lies in the north."
     pieces = vocab.learn_vocab(paths, 40, character_coverage=1.0)
     storage.write_vocab(f"{remote}/vocab.txt", pieces)
-    assert storage.load_vocab(f"{remote}/vocab.txt") == pieces
+    assert storage.load_tokenizer(f"{remote}/vocab.txt").vocab == pieces
     page = f"<page><title>T</title><id>1</id><revision><text>{ARTICLE}</text></revision></page>"
     put(f"{remote}/dump.xml", f"<mediawiki>{page}</mediawiki>".encode())
     report = wikipedia.extract(f"{remote}/dump.xml", f"{remote}/wiki")
