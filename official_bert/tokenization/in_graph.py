@@ -46,7 +46,25 @@ class _Characters(NamedTuple):
         return _Characters(*(tf.gather(values, indices) for values in self))
 
 
-class InGraphTokenizer(tf.Module):
+class TextsToPieces(tf.Module):
+    """What every tokeniser inside the graph is called by; a subclass gives `_pieces`, of string
+    texts [B]."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of string texts [B]: int32 [B, (pieces)]."""
+        return self._pieces(texts).ids
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
+        """The ids of string texts [B] and the characters that each piece was made from."""
+        return self._pieces(texts)
+
+    def _pieces(self, texts: tf.Tensor) -> Pieces:
+        raise NotImplementedError
+
+
+class InGraphTokenizer(TextsToPieces):
     """Texts to WordPiece ids, equal to those of `BertTokenizer`.
 
         tokenizer = InGraphTokenizer(vocab, do_lower_case=True)
@@ -83,16 +101,6 @@ class InGraphTokenizer(tf.Module):
         self._unk_id = vocab.index(vocabulary.UNK)
         self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
         self._basic = BasicWords(rules)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of string texts [B]: int32 [B, (pieces)]."""
-        return self._pieces(texts).ids
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """The ids of string texts [B] and the characters that each piece was made from."""
-        return self._pieces(texts)
 
     def _pieces(self, texts):
         characters, word_of_character, word_rows = self._basic.split(texts)

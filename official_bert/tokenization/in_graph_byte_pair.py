@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.tokenization import byte_pair
-from official_bert.tokenization.in_graph import PagedTable, Pieces, utf8_sizes
+from official_bert.tokenization.in_graph import PagedTable, Pieces, TextsToPieces, utf8_sizes
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
 _KINDS = {"": _MARK, "L": _LETTER, "N": _NUMBER, "Z": _BLANK}
@@ -20,7 +20,7 @@ _CODE_POINTS = 0x110000
 _NO_RANK = np.int32(2**31 - 1)
 
 
-class InGraphBytePairs(tf.Module):
+class InGraphBytePairs(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
     def __init__(self, tokenizer: byte_pair.BytePairTokenizer):
@@ -46,16 +46,6 @@ class InGraphBytePairs(tf.Module):
         self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
         self._ranks = tf.constant(np.append(order, _NO_RANK).astype(np.int32))
         self._merged = tf.constant(np.append(pairs[order, 2], 0).astype(np.int32))
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of string texts [B]: int32 [B, (pieces)]."""
-        return self._pieces(texts).ids
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """The ids of string texts [B] and the characters that each piece was made from."""
-        return self._pieces(texts)
 
     def _pieces(self, texts):
         added = tf.zeros(tf.shape(texts), tf.int32)

@@ -15,7 +15,13 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from official_bert.tokenization import code_points, sentence_piece
-from official_bert.tokenization.in_graph import PagedTable, Pieces, final_sigma, utf8_sizes
+from official_bert.tokenization.in_graph import (
+    PagedTable,
+    Pieces,
+    TextsToPieces,
+    final_sigma,
+    utf8_sizes,
+)
 
 _BLANK = ord(" ")
 
@@ -38,7 +44,7 @@ class _Characters(NamedTuple):
         return tf.concat([[True], changes], 0)[:count], tf.concat([changes, [True]], 0)[:count]
 
 
-class InGraphSentencePiece(tf.Module):
+class InGraphSentencePiece(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
     def __init__(self, tokenizer: sentence_piece.SentencePieceTokenizer):
@@ -58,16 +64,6 @@ class InGraphSentencePiece(tf.Module):
         lengths = [tokenizer.part_lengths.get(index, (0,)) for index in entries]
         behind = [[sum(row[place + 1 :]) for place in range(len(row))] for row in lengths]
         self._parts, self._behind = tf.ragged.constant(parts), tf.ragged.constant(behind)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of string texts [B]: int32 [B, (pieces)]."""
-        return self._pieces(texts).ids
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def tokenize_with_offsets(self, texts: tf.Tensor) -> Pieces:
-        """The ids of string texts [B] and the characters that each piece was made from."""
-        return self._pieces(texts)
 
     def _pieces(self, texts):
         batch = tf.size(texts)
