@@ -227,12 +227,13 @@ def arrays(data):
 
 
 def vocabulary(data):
-    from official_bert.tokenization import BertTokenizer
+    from official_bert.tokenization import load_tokenizer
 
-    path = tiny_inputs.folder() / "changed.txt"
-    path.write_bytes(mutated(data, "\n".join(tiny_inputs.VOCAB).encode(), is_json=False))
-    with _refusing():
-        BertTokenizer(path).encode(data.draw(st.text(max_size=20)))
+    with _damaged_copy(data, tiny_inputs.vocabularies()) as (copy, name), _refusing():
+        path = copy / ("vocab.json" if name == "merges.txt" else name)
+        tokenizer = load_tokenizer(path)
+        text = data.draw(st.text(max_size=20))
+        assert all(0 <= index < len(tokenizer.vocab) for index in tokenizer.encode(text))
 
 
 def configuration(data):

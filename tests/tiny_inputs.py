@@ -36,6 +36,23 @@ def model(kind: str) -> Path:
 
 
 @functools.cache
+def vocabularies() -> Path:
+    """A folder with the vocabulary file of every kind of tokeniser."""
+    from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
+
+    path = folder() / "vocabularies"
+    path.mkdir()
+    (path / "vocab.txt").write_text("\n".join(VOCAB))
+    tokenizer = byte_pairs(["Ġthe", "dog"])
+    tokenizer.write(path)
+    (path / "vocab.json").write_text(json.dumps({p: i for i, p in enumerate(tokenizer.vocab)}))
+    merges = "".join(f"{left} {right}\n" for left, right in tokenizer.merges)
+    (path / "merges.txt").write_text(f"#version: 0.2\n{merges}")
+    (path / "spiece.model").write_bytes(sentence_piece_model())
+    return path
+
+
+@functools.cache
 def checkpoints() -> Path:
     """Checkpoints of steps 1 and 2 with the arrays of `checkpoint_arrays`, noted as "note"."""
     from experiments.training.checkpointing import Checkpoints

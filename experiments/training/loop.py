@@ -151,8 +151,8 @@ def restore(trainer, checkpoints, inputs):
     state = State(**values)
     if state.inputs != inputs:
         raise UserError(
-            f"the training data changed since {checkpoints.folder} was written, or a teacher did; "
-            "put the old one back, or start again with --overwrite"
+            f"{checkpoints.folder} belongs to other training data, another teacher, or a version "
+            "that read the data in another way; put them back, or start again with --overwrite"
         )
     trainer.load_arrays(arrays)
     return state

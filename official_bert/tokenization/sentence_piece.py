@@ -48,8 +48,7 @@ class SentencePieceTokenizer(Tokenizer):
         where = "SentencePiece model" if isinstance(vocab, bytes) else str(vocab)
         self.model = vocab if isinstance(vocab, bytes) else _read(Path(vocab))
         self._lower = do_lower_case
-        self._processor = _processor(self.model, where)
-        pieces = [self._processor.id_to_piece(i) for i in range(self._processor.get_piece_size())]
+        self._processor, pieces = _processor_and_pieces(self.model, where)
         if missing := [token for token in SPECIAL if token not in pieces]:
             raise UserError(
                 f"{where}: lacks {', '.join(missing)}; ALBERT needs {', '.join(SPECIAL)}"
@@ -197,7 +196,7 @@ def _read(path: Path) -> bytes:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _processor(model: bytes, where: str):
+def _processor_and_pieces(model: bytes, where: str):
     try:
         import sentencepiece
     except ImportError:
@@ -206,6 +205,8 @@ def _processor(model: bytes, where: str):
             "pip install sentencepiece"
         ) from None
     try:
-        return sentencepiece.SentencePieceProcessor(model_proto=model)
-    except RuntimeError as error:
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.load_from_serialized_proto(model)
+        return processor, [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise UserError(f"{where}: no SentencePiece model, or damaged ({error})") from None

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import tiny
+from tiny_served import Unsaved
 
 from experiments import serve
 from official_bert import (
@@ -17,7 +18,6 @@ from official_bert import (
     BertTokenizer,
 )
 from official_bert.checkpoints.model_folder import LoadedModel, describe
-from official_bert.serving import export, load
 
 VOCAB = [*tiny.SPECIAL, *"<>/.!?", "the", "cat", "sat", "on", "a", "mat", "who", "b", "i"]
 HEADS = {
@@ -58,19 +58,19 @@ def browser(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(head, folder):
-    """The address of a server of a small model with that head."""
+def serving(head):
+    """(the address of a server of a small model with that head, the model that it serves)"""
     encoder = tiny.encoder(VOCAB)
     model = HEADS[head](encoder)
     kind, own = describe(model)
     settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
     loaded = LoadedModel(encoder.config, encoder, model, kind, BertTokenizer(VOCAB), settings)
-    path = export(loaded, folder / head, head=head, max_query_length=8)
-    server = serve.make_server(load(path), head, loaded=loaded)
+    served = Unsaved(loaded, max_query_length=8)
+    server = serve.make_server(served, head, loaded=loaded)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.effective_port}/"
+        yield f"http://127.0.0.1:{server.effective_port}/", served
     finally:
         serve.stop(server)
         thread.join(30)
@@ -111,7 +111,7 @@ def bars(browser):
 
 
 @pytest.mark.parametrize("head", list(HEADS))
-def test_the_page_shows_the_answer(browser, tmp_path, head):
+def test_the_page_shows_the_answer(browser, head):
     texts = {"text": "the cat sat on a <b>mat</b>"}
     if head == "span":
         texts = {"question": "who sat?", "context": "😀 the cat sat on a mat"}
@@ -119,10 +119,9 @@ def test_the_page_shows_the_answer(browser, tmp_path, head):
         texts = {"context": "the cat", "choices": "sat on a mat\nwho?\n"}
     elif head == "masked_words":
         texts = {"text": "the [MASK] sat on a [MASK]."}
-    with serving(head, tmp_path) as address:
+    with serving(head) as (address, served):
         answer = ask(browser, address, **texts)
         assert browser.title == head
-        served = load(tmp_path / head)
         lists = {name: [text] for name, text in texts.items()}
         if head == "multiple_choice":
             lists["choices"] = [["sat on a mat", "who?"]]
@@ -150,7 +149,7 @@ def test_the_page_shows_the_answer(browser, tmp_path, head):
         assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 
 
-def test_looking_inside(browser, tmp_path):
+def test_looking_inside(browser):
     """Tokens, lines between them, and what stands in the place of a token that is clicked."""
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -159,7 +158,7 @@ def test_looking_inside(browser, tmp_path):
             "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector
         )
 
-    with serving("masked_words", tmp_path) as address:
+    with serving("masked_words") as (address, _):
         ask(browser, address, text="the cat sat")
         wait = WebDriverWait(browser, 60)
         browser.find_element("css selector", "#inside summary").click()
@@ -175,8 +174,8 @@ def test_looking_inside(browser, tmp_path):
         assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 
 
-def test_the_page_shows_what_was_wrong(browser, tmp_path):
-    with serving("classification", tmp_path) as address:
+def test_the_page_shows_what_was_wrong(browser):
+    with serving("classification") as (address, _):
         browser.get(address)
         from selenium.webdriver.support.ui import WebDriverWait
 

@@ -1,9 +1,7 @@
 """Tiny pre-training runs: a vocabulary of a few words, records of made-up sentences, two layers."""
 
 import json
-import os
 import random
-from pathlib import Path
 
 from data_prep.create_pretraining_data import create
 from experiments.training.config import BertConfig, Phase, PretrainConfig
@@ -89,17 +87,6 @@ def logged(workdir, name):
     """The values of a metric in the order of the steps that have it."""
     lines = (json.loads(line) for line in (workdir / "metrics.jsonl").open())
     return [line[name] for line in lines if name in line]
-
-
-def environment():
-    """Of a process that runs one of these tests' files as a command."""
-    here = Path(__file__).parent
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(here.parents[1]), str(here)]),
-        "CUDA_VISIBLE_DEVICES": "",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-    }
 
 
 def pretrain_config(data, **fields):

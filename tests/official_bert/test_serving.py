@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from tiny_served import Unsaved
 
 import official_bert
 from data_prep.tasks import squad
@@ -86,28 +87,6 @@ def loaded(model, vocab=VOCAB, **settings):
     encoder = model if head == "none" else model.encoder
     tokenizer = BertTokenizer(vocab)
     return LoadedModel(encoder.config, encoder, model, head, tokenizer, {**settings, **own})
-
-
-def in_this_process(model, **settings):
-    """Answers like `load(export(...))`, without the time that an export takes."""
-    import tensorflow as tf
-
-    from official_bert.serving.client import _readable
-    from official_bert.serving.in_memory import in_memory
-    from official_bert.serving.saved_model import HEADS
-    from official_bert.serving.settings import ServingSettings
-
-    settings = ServingSettings.of_model(model, **settings)
-    served = in_memory(model, HEADS[model.head][0], settings)
-    specs = {name: tf.TensorSpec(shape, tf.string) for name, shape in served.text_inputs.items()}
-    run = tf.function(served.answer_texts, autograph=False).get_concrete_function(**specs)
-
-    def ask(**texts):
-        given = {name: tf.constant(texts[name], tf.string) for name in served.text_inputs}
-        outputs = run(**given)
-        return {name: _readable(value.numpy()) for name, value in outputs.items()}
-
-    return ask
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +239,7 @@ def test_the_warm_up_file_is_what_tensorflow_serving_reads(choices):
 
 def test_multi_label_regression_and_bfloat16(tmp_path):
     multi = loaded(BertClassifier(make_encoder(), 3, problem="multi_label"), labels=LABELS)
-    answer = in_this_process(multi)(text=TEXTS)
+    answer = Unsaved(multi)(text=TEXTS)
     expected = numpy_logits(multi.model, features(multi.tokenizer, [(t,) for t in TEXTS], 64))
     np.testing.assert_allclose(answer["logits"], expected, atol=1e-4)
     for labels, row in zip(answer["labels"], expected, strict=True):
@@ -270,7 +249,7 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
     regression = loaded(BertClassifier(make_encoder(), 1, problem="regression"))
     batch = features(regression.tokenizer, [(text,) for text in TEXTS], 64)
     expected = numpy_logits(regression.model, batch)[:, 0]
-    exact = in_this_process(regression)(text=TEXTS)["values"]
+    exact = Unsaved(regression)(text=TEXTS)["values"]
     path = export(regression, tmp_path / "rough", precision="bfloat16")
     rough = load(path)(text=TEXTS)["values"]
     np.testing.assert_allclose(exact, expected, atol=1e-4)
@@ -306,7 +285,7 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
     expected = task.predictions(examples, rows, outputs)
 
     # One version of the two through the whole export.
-    served = load(export(model, tmp_path / "span")) if version == "2.0" else in_this_process(model)
+    served = load(export(model, tmp_path / "span")) if version == "2.0" else Unsaved(model)
     answer = served(question=questions, context=contexts)
     for i, wanted in enumerate(expected):
         assert (answer["start"][i], answer["end"][i]) == (wanted["start"], wanted["end"]), i
@@ -438,12 +417,12 @@ def test_embeddings_and_features(tmp_path):
     states = [np.asarray(state) for state in encoder.model(batch)["hidden_states"]]
     mask = batch["input_mask"][..., None]
 
-    answer = load(export(encoder, tmp_path / "mean", normalize=True))(text=TEXTS)["embedding"]
+    answer = Unsaved(encoder, normalize=True)(text=TEXTS)["embedding"]
     mean = (states[-1] * mask).sum(axis=1) / mask.sum(axis=1)
     mean /= np.linalg.norm(mean, axis=1, keepdims=True)
     np.testing.assert_allclose(answer, mean, atol=1e-4)
 
-    ask = in_this_process(encoder, pooling="cls", layers="concat_last_four")
+    ask = Unsaved(encoder, pooling="cls", layers="concat_last_four")
     answer = ask(text=TEXTS)["embedding"]
     expected = np.concatenate([state[:, 0] for state in states[1:]], axis=1)
     np.testing.assert_allclose(answer, expected, atol=1e-4)
@@ -498,7 +477,7 @@ def test_ids_that_the_model_does_not_have_are_an_error(classifier):
             served("token_ids", **inputs)
 
 
-def test_a_thousand_real_texts_in_a_fresh_process(tmp_path, data_dir):
+def test_a_thousand_real_texts(tmp_path, data_dir):
     """Real vocabulary, real texts: the ids of the graph are those of training."""
     vocab = (data_dir / "vocab" / "bert-base-uncased-vocab.txt").read_text("utf-8").splitlines()
     sms = (data_dir / "sms_spam" / "sms_spam.tsv").read_text("utf-8").splitlines()[1:501]
@@ -509,11 +488,9 @@ def test_a_thousand_real_texts_in_a_fresh_process(tmp_path, data_dir):
     official_bert.save(
         folder, classifier, BertTokenizer(vocab), {"labels": LABELS, "max_seq_length": 48}
     )
-    path = export(folder, tmp_path / "exported")
+    served = load(export(folder, tmp_path / "exported"))
     batches = [texts[i : i + 250] for i in range(0, len(texts), 250)]
-    answers = ask_in_fresh_process(
-        tmp_path, [(path, "serving_default", {"text": batch}) for batch in batches]
-    )
+    answers = [served(text=batch) for batch in batches]
     tokenizer = BertTokenizer(vocab)
     expected = np.concatenate(
         [

@@ -6,11 +6,10 @@ in one process of its own, whose results the tests compare.
 
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import tiny_runs
@@ -25,13 +24,8 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("distribution")
     # A process for each number of devices: TensorFlow's collective groups are made once a process.
     paths = [folder / f"{devices}.pickle" for devices in (2, 4)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, __file__, path.stem, str(path)], env=tiny_runs.environment()
-        )
-        for path in paths
-    ]
-    assert [process.wait(580) for process in processes] == [0, 0]
+    processes = [forked.start(_write_runs, int(path.stem), path) for path in paths]
+    assert [forked.exit_code(process) for process in processes] == [0, 0]
     parts = [pickle.loads(path.read_bytes()) for path in paths]
     return parts[0] | parts[1]
 
@@ -90,6 +84,10 @@ def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
 
 
 _CLIP = 0.8
+
+
+def _write_runs(devices, path):
+    path.write_bytes(pickle.dumps(_all_runs(devices)))
 
 
 def _all_runs(devices):
@@ -245,7 +243,3 @@ def _batches(rows=16, length=16, predictions=6):
             }
         )
     return batches
-
-
-if __name__ == "__main__":
-    Path(sys.argv[2]).write_bytes(pickle.dumps(_all_runs(int(sys.argv[1]))))

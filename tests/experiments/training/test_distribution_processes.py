@@ -3,10 +3,8 @@
 import json
 import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import tiny_runs
@@ -20,26 +18,13 @@ pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
 
 def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
     ports = [_free_port() for _ in range(3)]
-    cluster = {"worker": [f"localhost:{port}" for port in ports]}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, __file__, str(data), str(tmp_path / "three")],
-            env={
-                **tiny_runs.environment(),
-                "TF_CONFIG": json.dumps(
-                    {"cluster": cluster, "task": {"type": "worker", "index": index}}
-                ),
-                "DISTRIBUTE": "multi_worker",
-            },
-        )
-        for index in range(3)
-    ]
+    processes = [forked.start(_worker, data, tmp_path / "three", ports, i) for i in range(3)]
     from experiments import pretrain
     from official_bert.checkpoints import model_folder
 
     one = pretrain.run(_config(data), tmp_path / "one", progress=False)
     for process in processes:
-        assert process.wait(580) == 0
+        assert forked.exit_code(process) == 0
     three = json.loads((tmp_path / "three" / "results.json").read_text())
     for name, value in one["heldout"].items():
         assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
@@ -58,18 +43,20 @@ def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
         assert found == {"19000": True, "21000": True, "999000": True, "index": False}
 
 
-def _worker(data, workdir):
+def _worker(data, workdir, ports, index):
+    cluster = {"worker": [f"localhost:{port}" for port in ports]}
+    task = {"type": "worker", "index": index}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
     from experiments import pretrain
 
-    config = _config(Path(data), distribute=os.environ["DISTRIBUTE"], gradient_accumulation=2)
+    config = _config(data, distribute="multi_worker", gradient_accumulation=2)
     pretrain.run(config, workdir, progress=False)
     from experiments.training import distribution
 
     strategy = distribution.get_strategy("multi_worker")
     found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
-    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
     found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
-    (Path(workdir).parent / f"agreement-{index}.json").write_text(json.dumps(found))
+    (workdir.parent / f"agreement-{index}.json").write_text(json.dumps(found))
 
 
 def _config(data, **fields):
@@ -90,7 +77,3 @@ def _free_port():
     with socket.socket() as listening:
         listening.bind(("localhost", 0))
         return listening.getsockname()[1]
-
-
-if __name__ == "__main__":
-    _worker(*sys.argv[1:])

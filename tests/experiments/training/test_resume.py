@@ -1,12 +1,11 @@
 """A run that is killed, stopped or out of disk goes on to the same bits."""
 
 import json
-import multiprocessing
 import os
 import random
 import signal
-from pathlib import Path
 
+import forked
 import numpy as np
 import pytest
 import tiny_runs
@@ -14,13 +13,6 @@ import tiny_runs
 from experiments.training import checkpointing, loop
 from experiments.training.checkpointing import Checkpoints
 from official_bert.errors import UserError
-
-# Child processes are forked from a server that has imported TensorFlow and run nothing with it.
-# (Python 3.11's server does not take over sys.path, so modules to preload are found like this.)
-_FOLDERS = [str(Path(__file__).parents[3]), str(Path(__file__).parents[1])]
-os.environ["PYTHONPATH"] = os.pathsep.join([*_FOLDERS, os.environ.get("PYTHONPATH", "")])
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.training.pretrain_run", "experiments.pretrain"])
 
 
 @pytest.fixture(scope="module")
@@ -102,16 +94,12 @@ def test_data_that_changed_is_refused(data, tmp_path):
     checkpoints = Checkpoints(tmp_path)
     state = loop.State(step=3, inputs="old")
     checkpoints.save(3, {}, vars(state))
-    with pytest.raises(UserError, match="data changed"):
+    with pytest.raises(UserError, match="other training data"):
         loop.restore(None, checkpoints, "new")
 
 
 def _in_a_process(data, workdir, **interruption):
-    process = _processes.Process(target=_run, args=(data, workdir, interruption))
-    process.start()
-    process.join(120)
-    assert process.exitcode is not None, "the run hangs"
-    return process.exitcode
+    return forked.exit_code(forked.start(_run, data, workdir, interruption), 240)
 
 
 def _run(data, workdir, interruption):
