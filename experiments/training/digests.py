@@ -4,6 +4,7 @@ import functools
 import hashlib
 from pathlib import Path
 
+from official_bert.checkpoints import embedded
 from official_bert.files import sha256_file
 
 
@@ -19,7 +20,7 @@ def files_digest(paths: tuple[str, ...]) -> str:
 
 def checkpoint_digest(checkpoint: str) -> str:
     """Of a folder's files; of a preset its name."""
-    folder = Path(checkpoint)
+    folder = embedded.find(checkpoint)
     if not folder.is_dir():
         return checkpoint
     return files_digest(tuple(sorted(str(p) for p in folder.iterdir() if p.is_file())))

@@ -18,7 +18,7 @@ from typing import Any
 
 from official_bert import objectives
 from official_bert.answers import Answers
-from official_bert.checkpoints import integrity
+from official_bert.checkpoints import embedded, integrity
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, recover_folder
@@ -60,7 +60,8 @@ class LoadedModel(Answers):
 
 def is_model_folder(folder: str | os.PathLike) -> bool:
     """Whether `folder` holds the files of a model folder (they may still be faulty)."""
-    return (Path(folder) / MODEL_FILE).is_file() and (Path(folder) / CONFIG_FILE).is_file()
+    folder = embedded.find(folder)
+    return (folder / MODEL_FILE).is_file() and (folder / CONFIG_FILE).is_file()
 
 
 def save(
@@ -107,14 +108,14 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     """Reads a model folder; the head is rebuilt from `model.json`.
 
     Args:
-      folder: a model folder.
+      folder: a model folder, or the name of an embedded model.
       **encoder_options: passed to `BertEncoder`, for example `remat=True`.
 
     Raises:
       UserError: a file is missing or damaged, or the files do not belong together. The message
         names the file and the field.
     """
-    folder = Path(folder)
+    folder = embedded.find(folder)
     recover_folder(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
@@ -134,12 +135,13 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
 
 
-def peek(folder: Path, settings: dict[str, Any] | None = None):
+def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
     """(BertConfig, BertTokenizer or None): what a folder says before its weights are read.
 
     Raises:
       UserError: a file is missing or damaged, or the vocabulary has more entries than the model.
     """
+    folder = embedded.find(folder)
     config = BertConfig.from_json_file(folder / CONFIG_FILE)
     return config, _load_tokenizer(folder, config, settings or read_settings(folder))
 
@@ -150,7 +152,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     Raises:
       UserError: the file is missing, is not JSON, or a field is wrong.
     """
-    path = Path(folder) / MODEL_FILE
+    path = embedded.find(folder) / MODEL_FILE
     settings = read_json(path, missing=f"is {folder} a model folder?")
     _check(path, settings, "head", settings.get("head") in HEADS, f"one of {', '.join(HEADS)}")
     if settings["head"] == "classification":

@@ -1,23 +1,25 @@
-"""Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's."""
+"""Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's, or a
+model by its name."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from official_bert.checkpoints import google, huggingface, keras_hub, model_folder
+from official_bert.checkpoints import embedded, google, huggingface, keras_hub, model_folder
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.errors import UserError
 
 
 def load(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
-    """Loads a model from a folder of any known kind or from a KerasHub preset's name.
+    """Loads a model from a folder of any known kind, or by its name.
 
     The GELU form is what the format implies (see the importers); to choose another, import with
     `experiments.convert` first.
 
     Args:
       path_or_preset: a model folder, the folder (or prefix) of a Google checkpoint, a Hugging Face
-        folder, a KerasHub preset's folder, or a preset's name such as "bert_tiny_en_uncased".
+        folder, a KerasHub preset's folder, the name of a model of this package ("tiny-wikipedia"),
+        or a preset's name such as "bert_tiny_en_uncased".
       **encoder_options: passed to `BertEncoder`, for example `remat=True`.
 
     Raises:
@@ -39,7 +41,7 @@ def peek(path_or_preset: str | os.PathLike):
     Raises:
       UserError: no model is there, or its small files are damaged.
     """
-    path = Path(path_or_preset)
+    path = embedded.find(path_or_preset)
     is_name = len(path.parts) == 1 and not path.exists() and not google.is_google_checkpoint(path)
     if is_name or "://" in str(path_or_preset):
         return None
@@ -76,7 +78,8 @@ def kind_of(path_or_preset: str | os.PathLike) -> str:
         return "keras_hub"
     presets = ", ".join(keras_hub.preset_names())
     raise UserError(
-        f"{name}: no such folder, and no BERT preset of KerasHub's; those there are: {presets}"
+        f"{name}: no such folder, no embedded model ({', '.join(embedded.names())}), and no BERT "
+        f"preset of KerasHub's; those there are: {presets}"
     )
 
 

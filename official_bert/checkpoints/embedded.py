@@ -1,0 +1,23 @@
+"""Models that come with the package: `official_bert.load("tiny-wikipedia")` needs no network.
+
+Each is a model folder in `official_bert/embedded`; its README.md says what it learnt from and what
+it can do.
+"""
+
+import os
+from pathlib import Path
+
+_FOLDER = Path(__file__).parents[1] / "embedded"
+
+
+def names() -> list[str]:
+    """The models there are."""
+    return sorted(path.name for path in _FOLDER.iterdir())
+
+
+def find(model: str | os.PathLike) -> Path:
+    """The folder of an embedded model, or the path as it is; what lies here under the name wins."""
+    path = Path(model)
+    if len(path.parts) == 1 and not path.exists() and path.name in names():
+        return _FOLDER / path
+    return path

@@ -1,0 +1,59 @@
+"""The model that comes with the package."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import official_bert
+from experiments.training.digests import checkpoint_digest
+from official_bert.checkpoints import embedded, resolve
+from official_bert.errors import UserError
+
+NAME = "tiny-wikipedia"
+RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "table5" / "cpu"
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return official_bert.load(NAME)
+
+
+def test_it_fills_masks(loaded):
+    by, of = loaded.fill_mask(
+        ["the film was directed [MASK] john smith.", "the city has a population [MASK] 5,000."]
+    )
+    assert by["text"] == "the film was directed by john smith."
+    assert of["text"] == "the city has a population of 5,000."
+
+
+def test_it_is_small_and_has_a_card(loaded):
+    folder = embedded.find(NAME)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 8e6
+    assert "Licence" in (folder / "README.md").read_text("utf-8")
+    assert loaded.config.hidden_size == 128 and loaded.head == "pretraining"
+
+
+def test_it_is_a_model_wherever_one_is_named():
+    assert resolve.kind_of(NAME) == "model_folder"
+    config, tokenizer = resolve.peek(NAME)
+    assert config.vocab_size == len(tokenizer.vocab) == 8192
+    assert checkpoint_digest(NAME) != NAME
+
+
+def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / NAME).mkdir()
+    assert embedded.find(NAME) == Path(NAME)
+    assert embedded.find("a/tiny-wikipedia") == Path("a/tiny-wikipedia")
+    with pytest.raises(UserError, match="no model in this folder"):
+        resolve.kind_of(NAME)
+
+
+def test_it_is_a_row_of_the_committed_table(loaded):
+    """The card's scores are those of the report."""
+    card = (embedded.find(NAME) / "README.md").read_text("utf-8")
+    rows = {row["label"]: row for row in json.loads((RESULTS / "results.json").read_text())["rows"]}
+    for row in ("BERT", "random initialisation"):
+        for column in ("QNLI", "SQuAD", "entities"):
+            assert f"{rows[row]['cells'][column]['mean']:.1f}" in card
