@@ -1,5 +1,6 @@
 """What all tests share: quiet TensorFlow, a fixed CPU device, the folder of real data."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 # What XLA compiles here runs a few times: compiling costs more than running.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
+gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture(scope="session")
