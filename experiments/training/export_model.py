@@ -21,6 +21,7 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     from official_bert.checkpoints.model_folder import is_model_folder
     from official_bert.serving import exports, id_export, saved_model
 
+    exports.check_precision(format, settings.get("precision", "float32"))
     if format != "saved_model":
         id_export.check_packages(format)
     if not is_model_folder(model_folder):

@@ -18,6 +18,13 @@ HEADS = {
     "none": ("embedding", "features"),
 }
 
+# Format -> the precisions that it has.
+PRECISIONS = {
+    "saved_model": ("float32", "bfloat16"),
+    "onnx": ("float32", "int8"),
+    "litert": ("float32", "int8"),
+}
+
 
 def load(model: str | os.PathLike):
     """(`LoadedModel`, its name in messages) of a model folder, or of a model loaded already.
@@ -42,6 +49,13 @@ def peek(folder: str | os.PathLike):
     config, tokenizer = model_folder.peek(Path(folder), settings)
     described = model_folder.LoadedModel(config, None, None, settings["head"], tokenizer, settings)
     return _with_vocabulary(described, folder), str(folder)
+
+
+def check_precision(format: str, precision: str) -> None:
+    """Raises UserError where a format has not that precision."""
+    if precision not in PRECISIONS[format]:
+        known = ", ".join(PRECISIONS[format])
+        raise UserError(f"precision {precision!r}: {format} has {known}")
 
 
 def choose_head(loaded, head: str | None, source: str) -> str:

@@ -108,8 +108,7 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     """
     head = exports.choose_head(loaded, head, source)
     settings = ServingSettings.of_model(loaded, **settings)
-    if settings.precision not in FARTHEST:
-        raise UserError(f"precision {settings.precision} is for SavedModels; {format} has int8")
+    exports.check_precision(format, settings.precision)
     settings.check_for(head, loaded)
     reads_it = head not in ("embedding", "features", "masked_words")
     if format == "litert" and reads_it and loaded.settings.get("bilstm"):

@@ -83,8 +83,7 @@ def plan(loaded, source, output, head=None, version=1, **settings):
     """
     head = exports.choose_head(loaded, head, source)
     settings = ServingSettings.of_model(loaded, **settings)
-    if settings.precision == "int8":
-        raise UserError("precision int8 is for --format=onnx and litert; a SavedModel has bfloat16")
+    exports.check_precision("saved_model", settings.precision)
     settings.check_for(head, loaded)
     if version < 1:
         raise UserError(f"version must be a positive number, not {version}")
