@@ -21,7 +21,8 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])  # the repository; child processes inherit it
 
-SHAPES = {"minilm": (6, 384, 12), "base": (12, 768, 12)}  # layers, width, heads
+# Layers, width, heads; "tiny" to try it out.
+SHAPES = {"tiny": (2, 128, 2), "minilm": (6, 384, 12), "base": (12, 768, 12)}
 CONTESTANTS = (
     "official_bert",
     "official_bert bfloat16",

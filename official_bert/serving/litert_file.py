@@ -10,8 +10,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import keras
 import tensorflow as tf
 
+from official_bert.errors import UserError
 from official_bert.serving.id_model import IdModel
 from official_bert.serving.packed_encoder import Dense, Norm, PackedEncoder, activation, variable
 from official_bert.serving.packing import Packed
@@ -20,7 +22,13 @@ FILE = "model.tflite"
 
 
 def write(path: Path, id_model: IdModel) -> None:
-    """Writes an `IdModel` as `path`, with one signature, `serving_default`."""
+    """Writes an `IdModel` as `path`, with one signature, `serving_default`.
+
+    Raises:
+      UserError: Keras computes with another backend than TensorFlow.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise UserError("LiteRT exports need KERAS_BACKEND=tensorflow")
     model = _LiteRTModel(id_model)
     specs = {
         name: tf.TensorSpec([None] * dimensions, tf.int32, name)

@@ -162,7 +162,9 @@ def test_onnx_of_vectors(onnx_file, tmp_path):
 
 
 def test_int8_is_smaller_and_near(onnx_file, tmp_path):
-    model = loaded(BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"]))
+    model = loaded(
+        BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"])
+    )
     exact = export_ids(model, tmp_path / "exact")
     rough = export_ids(model, tmp_path / "rough", precision="int8")
     assert rough.path.stat().st_size < 0.5 * exact.path.stat().st_size
