@@ -91,11 +91,9 @@ def write_tokenizer(folder: Path, tokenizer, labels) -> None:
         (folder / "labels.txt").write_bytes(text.encode("utf-8"))
 
 
-def write_description(
-    path: Path, loaded, head: str, inputs: list[str], settings: ServingSettings, **more
-) -> None:
-    """`serving.json`: what kind of model this is, for clients."""
-    described = {
+def description(loaded, head: str, inputs: list[str], settings: ServingSettings, **more) -> dict:
+    """The contents of `serving.json`: what kind of model this is, for clients."""
+    return {
         "head": head,
         "problem": loaded.settings.get("problem", "") if head == "classification" else "",
         "labels": list(settings.labels),
@@ -107,8 +105,12 @@ def write_description(
         **loaded.tokenizer.options,
         **more,
     }
-    text = json.dumps(described, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_description(folder: Path, *described, **more) -> None:
+    """Writes `serving.json`; the arguments are those of `description`."""
+    text = json.dumps(description(*described, **more), indent=2, ensure_ascii=False)
+    (folder / "serving.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _with_vocabulary(loaded, folder):

@@ -80,11 +80,8 @@ def export_ids(
         differences = _compare(id_model, file, folder / file.FILE)
         exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)
         notes = tokenizer_json.write(folder, loaded.tokenizer, head, settings)
-        described = {"format": format, "outputs": list(differences)}
-        inputs = list(id_model.inputs)
-        exports.write_description(
-            folder / "serving.json", loaded, head, inputs, settings, **described
-        )
+        more = {"format": format, "outputs": list(differences)}
+        exports.write_description(folder, loaded, head, list(id_model.inputs), settings, **more)
     return IdExport(Path(output) / file.FILE, differences, notes)
 
 

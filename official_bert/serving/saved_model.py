@@ -69,9 +69,7 @@ def export(
         extra = folder / "assets.extra"
         extra.mkdir()
         warmup.write(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
-        exports.write_description(
-            extra / "serving.json", loaded, head, list(model.text_inputs), settings
-        )
+        exports.write_description(extra, loaded, head, list(model.text_inputs), settings)
     return target
 
 
