@@ -175,6 +175,28 @@ def test_int8_is_smaller_and_near(onnx_file, tmp_path):
     assert far < 1e-5 * most < further < 0.1 * most
 
 
+def test_onnx_runtime_joins_the_operators_of_a_rounded_product(onnx_file, tmp_path):
+    import onnx
+    import onnxruntime
+
+    from official_bert.serving.onnx_graph import Dense, Graph
+
+    graph, rng = Graph(int8=True), np.random.default_rng(0)
+    kernel, table = rng.normal(size=(8, 4)), rng.normal(size=(6, 4))
+    x = Dense(graph, kernel, np.ones(4))(graph.op("Cast", "x", to=onnx.TensorProto.FLOAT))
+    graph.name(Dense(graph, table, np.ones(6), transposed=True)(x), "y")
+    model = graph.model({"x": ["rows", 8]}, {"y": (onnx.TensorProto.FLOAT, ["rows", 6])})
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "run.onnx")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    run = [node.op_type for node in onnx.load(tmp_path / "run.onnx").graph.node]
+    assert run == ["Cast", "DynamicQuantizeMatMul", "DynamicQuantizeMatMul"]
+    given = rng.integers(-9, 9, (3, 8), np.int32)
+    expected = (given @ kernel + 1) @ table.T + 1
+    (found,) = session.run(None, {"x": given})
+    close(found, expected, atol=0.03 * np.abs(expected).max())
+
+
 INT8 = {"precision": "int8"}
 
 
