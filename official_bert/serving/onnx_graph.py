@@ -7,7 +7,7 @@ N real tokens of all rows together; only attention sees rows and padding.
 
 With int8, tables and matrices are stored as bytes with a scale a row of a table and a column of a
 matrix, and the other side of a product is rounded to 8 bits when it is computed ("dynamic
-quantisation"), in the four operators that ONNX Runtime joins to one.
+quantisation"), in operators that ONNX Runtime joins to one.
 """
 
 import hashlib
