@@ -21,7 +21,8 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])  # the repository; child processes inherit it
 
-SHAPES = {"minilm": (6, 384, 12), "base": (12, 768, 12)}  # layers, width, heads
+# Layers, width, heads; "tiny" to try it out.
+SHAPES = {"tiny": (2, 128, 2), "minilm": (6, 384, 12), "base": (12, 768, 12)}
 CONTESTANTS = (
     "official_bert",
     "official_bert bfloat16",
@@ -53,11 +54,15 @@ def main():
         results[shape] = rows
         tables.append(markdown(shape, rows, failed))
         print(tables[-1] + "\n", flush=True)
-    if options.output:
-        folder = Path(options.output)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "serving.json").write_text(json.dumps(results, indent=1) + "\n")
-        (folder / "serving.md").write_text("\n\n".join(tables) + "\n")
+    write_results(options.output, "serving", results, tables)
+
+
+def write_results(folder, name, results, tables):
+    """The results as NAME.json and NAME.md, where a folder is given."""
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        Path(folder, f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+        Path(folder, f"{name}.md").write_text("\n\n".join(tables) + "\n")
 
 
 def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
@@ -72,14 +77,22 @@ def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
     }
 
 
-def measure(shape, names, kinds, rounds, data_dir):
-    """Rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it failed}."""
+def measure(shape, names, kinds, rounds, data_dir, make=None, contestant=None):
+    """Rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it failed}.
+
+    Args:
+      make: `make_models`, or another that writes models into a folder; with their sizes in
+        `sizes.json` rows have "megabytes" too.
+      contestant: as `_contestant`.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        _in_a_process(make_models, shape, data_dir, scratch)
+        _in_a_process(make or make_models, shape, data_dir, scratch)
+        sizes_file = Path(scratch, "sizes.json")
+        sizes = json.loads(sizes_file.read_text()) if sizes_file.exists() else {}
         workers, failed, logits = {}, {}, {}
         for name in names:
             try:
-                workers[name] = Worker(name, scratch)
+                workers[name] = Worker(name, scratch, contestant or _contestant)
                 answers = [workers[name].ask(texts[:16])[0] for texts in kinds.values()]
                 logits[name] = [value for answer in answers for row in answer for value in row]
             except RuntimeError as error:
@@ -98,7 +111,7 @@ def measure(shape, names, kinds, rounds, data_dir):
             worker.close()
     rows = []
     for name, of_kind in times.items():
-        row = {"contestant": name}
+        row = {"contestant": name} | ({"megabytes": sizes[name]} if sizes else {})
         for kind, (one, many) in of_kind.items():
             row[kind] = {
                 "p50_ms": 1e3 * statistics.median(one),
@@ -111,18 +124,23 @@ def measure(shape, names, kinds, rounds, data_dir):
 
 def markdown(shape, rows, failed) -> str:
     layers, width, _ = SHAPES[shape]
-    kinds = list(rows[0])[1:]
+    kinds = [name for name, of_kind in rows[0].items() if isinstance(of_kind, dict)]
+    sizes = any("megabytes" in row for row in rows)
     lines = [
         f"### {shape}: {layers} layers, {width} wide, from text",
         "",
-        "| | " + " | ".join(f"{k}: p50 ms | p99 ms | texts/s, batch 32" for k in kinds) + " |",
-        "|---|" + "---|" * (3 * len(kinds)),
+        "| | "
+        + "MB | " * sizes
+        + " | ".join(f"{k}: p50 ms | p99 ms | texts/s, batch 32" for k in kinds)
+        + " |",
+        "|---|" + "---|" * (3 * len(kinds) + sizes),
     ]
     for row in rows:
         cells = [
             f"{row[k]['p50_ms']:.1f} | {row[k]['p99_ms']:.1f} | {row[k]['texts_per_s']:.0f}"
             for k in kinds
         ]
+        cells = [f"{row['megabytes']:.0f}"] * sizes + cells
         lines.append(f"| {row['contestant']} | " + " | ".join(cells) + " |")
     lines += [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
     return "\n".join(lines)
@@ -131,10 +149,12 @@ def markdown(shape, rows, failed) -> str:
 class Worker:
     """A contestant in its own process."""
 
-    def __init__(self, name, folder):
+    def __init__(self, name, folder, contestant):
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
-        self._process = context.Process(target=_work, args=(name, folder, other), daemon=True)
+        self._process = context.Process(
+            target=_work, args=(name, folder, other, contestant), daemon=True
+        )
         self._process.start()
         self._receive()
 
@@ -157,10 +177,10 @@ class Worker:
         return answer
 
 
-def _work(name, folder, connection):
+def _work(name, folder, connection, contestant):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     try:
-        predict = _contestant(name, folder)
+        predict = contestant(name, folder)
         connection.send(0)
         while (texts := connection.recv()) is not None:
             start = time.perf_counter()
@@ -176,9 +196,19 @@ def _work(name, folder, connection):
 def make_models(shape, data_dir, folder):
     """Random weights as two exports, a model folder and a folder of transformers."""
     import official_bert
-    from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
     from official_bert.checkpoints.huggingface import export_huggingface
     from official_bert.serving import export
+
+    model, tokenizer, settings = random_model(shape, data_dir)
+    official_bert.save(f"{folder}/model", model, tokenizer, settings)
+    export(f"{folder}/model", f"{folder}/float32")
+    export(f"{folder}/model", f"{folder}/bfloat16", precision="bfloat16")
+    export_huggingface(f"{folder}/transformers", model, tokenizer, settings)
+
+
+def random_model(shape, data_dir):
+    """(a classifier with random weights, its tokeniser, its settings)."""
+    from official_bert import BertClassifier, BertConfig, BertEncoder, BertTokenizer
 
     layers, width, heads = SHAPES[shape]
     config = BertConfig(
@@ -189,11 +219,7 @@ def make_models(shape, data_dir, folder):
     )
     model = BertClassifier(BertEncoder(config, seed=0), 2, seed=0)
     tokenizer = BertTokenizer(Path(data_dir) / "vocab" / "bert-base-uncased-vocab.txt")
-    settings = {"labels": ["0", "1"], "max_seq_length": 384}
-    official_bert.save(f"{folder}/model", model, tokenizer, settings)
-    export(f"{folder}/model", f"{folder}/float32")
-    export(f"{folder}/model", f"{folder}/bfloat16", precision="bfloat16")
-    export_huggingface(f"{folder}/transformers", model, tokenizer, settings)
+    return model, tokenizer, {"labels": ["0", "1"], "max_seq_length": 384}
 
 
 def _contestant(name, folder):
@@ -201,7 +227,7 @@ def _contestant(name, folder):
     if name == "official_bert Keras model":
         return _keras_model(folder)
     if name.startswith("official_bert"):
-        return _saved_model(f"{folder}/{'bfloat16' if 'bfloat16' in name else 'float32'}")
+        return saved_model(f"{folder}/{'bfloat16' if 'bfloat16' in name else 'float32'}")
     if name.startswith("PyTorch"):
         return _pytorch(folder, "compiled" in name, "bfloat16" in name)
     if name == "ONNX Runtime":
@@ -209,7 +235,7 @@ def _contestant(name, folder):
     raise ValueError(f"no contestant {name}; there are {', '.join(CONTESTANTS)}")
 
 
-def _saved_model(folder):
+def saved_model(folder):
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 
@@ -307,7 +333,9 @@ def _onnx_runtime(folder):
 
 
 def _check_equal(logits):
-    exact = {name: values for name, values in logits.items() if "bfloat16" not in name}
+    exact = {
+        name: values for name, values in logits.items() if not name.endswith(("bfloat16", "int8"))
+    }
     if not exact:
         return
     first, *others = exact

@@ -1,21 +1,26 @@
-"""Exports a model folder as a SavedModel that takes text.
+"""Exports a model folder: as a SavedModel that takes text, or as ONNX or LiteRT that take ids.
 
     python -m experiments.export --model=runs/spam/model --output=exported/spam
+    python -m experiments.export --model=runs/spam/model --output=spam_onnx --format=onnx
 
-writes exported/spam/1/, which needs tensorflow and tensorflow-text and nothing of this project.
-What it takes and gives is listed at the end, and by
+The first writes exported/spam/1/, which needs tensorflow and tensorflow-text and nothing of this
+project. What it takes and gives is listed at the end, and by
 
     saved_model_cli show --dir=exported/spam/1 --all
+
+The second writes spam_onnx/model.onnx (with --format=litert model.tflite) with the tokeniser beside
+it, asks it, and prints how far its answers are from the model folder's.
 """
 
 from pathlib import Path
 
 from absl import flags, logging
 
-from experiments.training.export_model import export
+from experiments.training import export_model
 from official_bert import commands
 from official_bert.errors import UserError
 
+_OF_SAVED_MODELS = ("version", "input_fields", "null_score_diff_threshold")
 _SETTINGS = (
     "precision",
     "input_fields",
@@ -52,26 +57,42 @@ def main(argv) -> None:
     for name in ("model", "output"):
         if not options[name].value:
             raise UserError(f"--{name} is missing; see --help")
+    if options.format != "saved_model":
+        for name in _OF_SAVED_MODELS:
+            if options[name].present:
+                raise UserError(f"--{name} is for --format=saved_model; ONNX and LiteRT take ids")
+    settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
+    settings |= {"head": options.head, "overwrite": options.overwrite}
+    export_model.check(
+        options.model, options.output, options.format, version=options.version, **settings
+    )
     commands.import_tensorflow()
     logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
-    settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
-    path = export(
-        options.model,
-        options.output,
-        head=options.head,
-        version=options.version,
-        overwrite=options.overwrite,
-        **settings,
-    )
-    print(describe(path))
-    print(f"SavedModel: {path}")
+    if options.format == "saved_model":
+        path = export_model.export(
+            options.model, options.output, version=options.version, **settings
+        )
+        print(describe(path))
+        print(f"SavedModel: {path}")
+    else:
+        made = export_model.export_ids(
+            options.model, options.output, format=options.format, **settings
+        )
+        for name, (far, most) in made.differences.items():
+            print(f"{name}: at most {far:.1e} from the model folder's, the largest {most:.2g}")
+        for note in made.notes:
+            print(f"note: {note}")
+        print(f"{options.format}: {made.path}, {made.path.stat().st_size / 1e6:.1f} MB")
 
 
 def _define_flags():
     flags.DEFINE_string(
         "model", "", "Model folder, such as the `model` folder of a fine-tuning run."
     )
-    flags.DEFINE_string("output", "", "Folder to write; the SavedModel goes in its sub-folder 1/.")
+    flags.DEFINE_string("output", "", "Folder to write; a SavedModel goes in its sub-folder 1/.")
+    flags.DEFINE_enum(
+        "format", "saved_model", export_model.FORMATS, "saved_model takes text, the others ids."
+    )
     flags.DEFINE_enum(
         "head",
         None,
@@ -86,7 +107,12 @@ def _define_flags():
         ],
         "What to serve; by default the head that the model has.",
     )
-    flags.DEFINE_enum("precision", "float32", ["float32", "bfloat16"], "Of weights and products.")
+    flags.DEFINE_enum(
+        "precision",
+        "float32",
+        ["float32", "bfloat16", "int8"],
+        "Of weights and products: bfloat16 in SavedModels, int8 in the other formats.",
+    )
     flags.DEFINE_list(
         "input_fields",
         None,
@@ -106,7 +132,7 @@ def _define_flags():
         "null_score_diff_threshold", None, "SQuAD 2.0: how far the empty answer has to be ahead."
     )
     flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "Replace the version if it exists.")
+    flags.DEFINE_bool("overwrite", False, "Replace what is there.")
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ def atomic_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[
       UserError: `path` is remote, exists and `overwrite` is false, or cannot be written.
     """
     path = local_path(path)
-    recover_folder(path)
-    if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{path} exists already; choose another folder or pass --overwrite")
+    check_free(path, overwrite)
     with _readable_os_errors(path):
         _make_folders(path.parent)
         temporary = Path(tempfile.mkdtemp(_TEMPORARY, f".{path.name}.", path.parent))
@@ -77,6 +75,14 @@ def atomic_folder(path: str | os.PathLike, overwrite: bool = False) -> Iterator[
             _put_in_place(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
+    """Raises UserError where `atomic_folder` would not write: something is there."""
+    path = local_path(path)
+    recover_folder(path)
+    if path.exists() and not overwrite and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path} exists already; choose another folder or pass --overwrite")
 
 
 def recover_folder(path: str | os.PathLike) -> None:

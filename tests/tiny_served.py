@@ -4,9 +4,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from official_bert.serving import exports
 from official_bert.serving.client import ExportedModel
 from official_bert.serving.in_memory import in_memory
-from official_bert.serving.saved_model import HEADS, _describe
 from official_bert.serving.settings import ServingSettings
 
 
@@ -16,8 +16,9 @@ class Unsaved(ExportedModel):
     def __init__(self, loaded, **settings):
         self.path = Path("1")
         settings = ServingSettings.of_model(loaded, **settings)
-        served = in_memory(loaded, HEADS[loaded.head][0], settings)
-        self.description = _describe(served, loaded)
+        head = exports.choose_head(loaded, None, "the model")
+        served = in_memory(loaded, head, settings)
+        self.description = exports.description(loaded, head, list(served.text_inputs), settings)
         specs = {
             name: tf.TensorSpec(shape, tf.string, name=name)
             for name, shape in served.text_inputs.items()

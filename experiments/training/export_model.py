@@ -1,13 +1,43 @@
-"""SavedModels of model folders: made, and asked about a few texts."""
+"""Exports of model folders: checked, made, and asked about a few texts."""
 
 from pathlib import Path
 
 from experiments.training.predictor import described_task
 from official_bert.errors import UserError
+from official_bert.files import check_free
+
+FORMATS = ("saved_model", "onnx", "litert")
+
+
+def check(model_folder, output, format, head=None, version=1, overwrite=False, **settings) -> None:
+    """Finds what is wrong with an export before Keras is imported, where that can be known.
+
+    Args:
+      format: of `FORMATS`; the others as for `export` and `export_ids`.
+
+    Raises:
+      UserError: the model cannot be exported so, a package is missing, or the output exists.
+    """
+    from official_bert.checkpoints.model_folder import is_model_folder
+    from official_bert.serving import exports, id_export, saved_model
+
+    exports.check_precision(format, settings.get("precision", "float32"))
+    if format != "saved_model":
+        id_export.check_packages(format)
+    if not is_model_folder(model_folder):
+        return  # a checkpoint of another kind, whose import will say what is wrong
+    loaded, source = exports.peek(model_folder)
+    if format == "saved_model":
+        *_, output = saved_model.plan(loaded, source, output, head, version, **settings)
+    else:
+        id_export.plan(loaded, source, format, head, **settings)
+    check_free(output, overwrite)
 
 
 def export(model_folder, output, **options) -> Path:
-    """Exports a model folder; a classifier takes `text`, or `text_a` and `text_b` for pairs.
+    """Exports a model folder as a SavedModel.
+
+    A classifier takes `text`, or `text_a` and `text_b` for pairs.
 
     Args:
       model_folder: the folder.
@@ -17,16 +47,20 @@ def export(model_folder, output, **options) -> Path:
     Returns:
       The path of the SavedModel.
     """
-    import official_bert
     from official_bert import serving
 
-    loaded = official_bert.load(model_folder)
-    if loaded.tokenizer is None:
-        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
+    loaded = _load(model_folder)
     if loaded.head == "classification" and not options.get("input_fields"):
         pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
     return serving.export(loaded, output, **options)
+
+
+def export_ids(model_folder, output, **options):
+    """Exports a model folder to take token ids; see `official_bert.serving.export_ids`."""
+    from official_bert import serving
+
+    return serving.export_ids(_load(model_folder), output, **options)
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:
@@ -40,6 +74,15 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
     first = model.description["inputs"][0]
     outputs = model(**{first: texts}, **more_inputs)
     return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
+
+
+def _load(model_folder):
+    import official_bert
+
+    loaded = official_bert.load(model_folder)
+    if loaded.tokenizer is None:
+        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
+    return loaded
 
 
 def _reads_pairs(settings) -> bool:

@@ -95,7 +95,7 @@ def write(
             **special,
         },
     )
-    _write_json(folder / "tokenizer.json", _fast_tokenizer(tokenizer))
+    _write_json(folder / "tokenizer.json", fast_tokenizer(tokenizer))
 
 
 def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
@@ -113,7 +113,7 @@ def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> N
     )
 
 
-def _fast_tokenizer(tokenizer: BertTokenizer) -> dict:
+def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
     """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
     id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}

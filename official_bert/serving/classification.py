@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.serving.packed_encoder import Dense
 from official_bert.serving.served_model import ServedModel
 
@@ -24,11 +23,6 @@ class ServedClassifier(ServedModel):
         self.text_inputs = {name: [None] for name in settings.input_fields or ("text",)}
         self.head = Dense(loaded.model.head, tf.float32)
         if self.problem != "regression":
-            if len(settings.labels) != loaded.model.num_labels:
-                raise UserError(
-                    f"{len(settings.labels)} labels for a model of {loaded.model.num_labels} "
-                    'outputs; "labels" in model.json names them in order'
-                )
             self.labels = tf.constant(settings.labels, tf.string)
 
     def answer_texts(self, **texts):

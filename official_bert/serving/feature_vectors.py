@@ -3,35 +3,13 @@
 
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.serving import packing
 from official_bert.serving.served_model import ServedModel
-
-# Name -> (hidden states it reads, how it joins them). The names are those of
-# official_bert.features; its two weighted sums have weights to learn and start as the plain mean,
-# which is what is here.
-LAYERS = {
-    "embeddings": (slice(0, 1), "single"),
-    "second_to_last": (slice(-2, -1), "single"),
-    "last": (slice(-1, None), "single"),
-    "mean_last_four": (slice(-4, None), "mean"),
-    "concat_last_four": (slice(-4, None), "concat"),
-    "mean_all": (slice(1, None), "mean"),
-}
+from official_bert.serving.settings import LAYERS
 
 
 class _ServedVectors(ServedModel):
     text_inputs = {"text": [None]}
-
-    def __init__(self, loaded, tokenizer, settings):
-        super().__init__(loaded, tokenizer, settings)
-        if settings.layers not in LAYERS:
-            raise UserError(f"layers must be one of {', '.join(LAYERS)}, not {settings.layers!r}")
-        if settings.layers.endswith("last_four") and loaded.config.num_hidden_layers < 4:
-            raise UserError(
-                f"layers={settings.layers!r} reads four layers; the encoder has "
-                f"{loaded.config.num_hidden_layers}"
-            )
 
     def token_vectors(self, packed):
         """float32 [N, D], D = H, or 4H for "concat_last_four"; and the last layer [N, H]."""

@@ -9,6 +9,9 @@ def in_memory(loaded, head: str, settings):
       head: what to serve: "classification", "span", "multiple_choice", "tagging", "masked_words",
         "embedding" or "features".
       settings: `ServingSettings`.
+
+    Raises:
+      UserError: the model cannot be served so.
     """
     from official_bert.serving import (
         classification,
@@ -19,6 +22,7 @@ def in_memory(loaded, head: str, settings):
         tagging,
     )
 
+    settings.check_for(head, loaded)
     kind = {
         "classification": classification.ServedClassifier,
         "span": span.ServedSpan,

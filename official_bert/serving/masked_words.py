@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.serving.packed_encoder import Dense, Norm, activation, variable
 from official_bert.serving.packing import token_counts
 from official_bert.serving.served_model import ServedModel
@@ -23,10 +22,6 @@ class ServedMaskedWords(ServedModel):
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
-        if loaded.config.attention_direction != "bidirectional":
-            raise UserError(
-                "a left-to-right model cannot fill [MASK]: it sees no word to the right"
-            )
         head = loaded.model.masked_lm
         self.transform = Dense(head.transform, self.encoder.dtype)
         self.activation = activation(loaded.config)

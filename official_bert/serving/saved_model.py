@@ -14,23 +14,14 @@ size and lengths are free. Read it with `tf.saved_model.load` after `import tens
 `official_bert.serving.load`, or with TensorFlow Serving.
 """
 
-import json
 import os
 import tempfile
 from pathlib import Path
 
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
-
-# What can be exported of a model folder's head: the first is the default.
-HEADS = {
-    "classification": ("classification", "embedding", "features"),
-    "span": ("span", "embedding", "features"),
-    "multiple_choice": ("multiple_choice", "embedding", "features"),
-    "tagging": ("tagging", "embedding", "features"),
-    "pretraining": ("masked_words", "embedding", "features"),
-    "none": ("embedding", "features"),
-}
+from official_bert.serving import exports
+from official_bert.serving.settings import ServingSettings
 
 
 def export(
@@ -47,7 +38,8 @@ def export(
       model_folder: a model folder, or a loaded model (`official_bert.load`).
       output: the folder that holds the versions; its name is the model's name for TensorFlow
         Serving.
-      head: what to serve, of `HEADS`; None is the head the model has, or else sentence embeddings.
+      head: what to serve, of `exports.HEADS`; None is the head the model has, or else sentence
+        embeddings.
       version: name of the sub-folder.
       overwrite: replace that version if it exists.
       **settings: fields of `ServingSettings`, instead of those of the model folder.
@@ -62,14 +54,9 @@ def export(
 
     from official_bert.serving import warmup
     from official_bert.serving.in_memory import in_memory
-    from official_bert.serving.settings import ServingSettings
 
-    loaded, source = _load(model_folder)
-    head = _choose_head(loaded, head, source)
-    settings = ServingSettings.of_model(loaded, **settings)
-    if version < 1:
-        raise UserError(f"version must be a positive number, not {version}")
-    target = Path(output) / str(version)
+    loaded, source = exports.load(model_folder)
+    head, settings, target = plan(loaded, source, output, head, version, **settings)
     with (
         atomic_folder(target, overwrite) as folder,
         tempfile.TemporaryDirectory() as assets,
@@ -82,47 +69,29 @@ def export(
         extra = folder / "assets.extra"
         extra.mkdir()
         warmup.write(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
-        description = _describe(model, loaded)
-        (extra / "serving.json").write_text(
-            json.dumps(description, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        exports.write_description(extra, loaded, head, list(model.text_inputs), settings)
     return target
 
 
-def _load(model_folder):
-    if not isinstance(model_folder, str | os.PathLike):
-        return model_folder, "the model"
-    from official_bert.checkpoints import model_folder as folders
+def plan(loaded, source, output, head=None, version=1, **settings):
+    """(head, `ServingSettings`, path) of an export; no weights are looked at.
 
-    loaded = folders.load(model_folder)
-    if loaded.tokenizer is None:
-        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
-    return loaded, str(model_folder)
-
-
-def _choose_head(loaded, head, source) -> str:
-    possible = HEADS[loaded.head]
-    head = head or possible[0]
-    if head == "classification" and getattr(loaded.model, "windows", ""):
-        raise UserError(
-            f"{source} reads long texts in windows, which a SavedModel does not; use "
-            "experiments.predict, or export its embedding"
-        )
-    if head not in possible:
-        raise UserError(
-            f"{source} has the head {loaded.head!r}: it can be exported as {', '.join(possible)}, "
-            f"not as {head!r}"
-        )
-    return head
+    Raises:
+      UserError: as for `export`.
+    """
+    head = exports.choose_head(loaded, head, source)
+    settings = ServingSettings.of_model(loaded, **settings)
+    exports.check_precision("saved_model", settings.precision)
+    settings.check_for(head, loaded)
+    if version < 1:
+        raise UserError(f"version must be a positive number, not {version}")
+    return head, settings, Path(output) / str(version)
 
 
 def _assets(folder: Path, tokenizer, labels) -> list:
     import tensorflow as tf
 
-    tokenizer.write(folder)
-    if labels:
-        text = "".join(f"{label}\n" for label in labels)
-        (folder / "labels.txt").write_bytes(text.encode("utf-8"))
+    exports.write_tokenizer(folder, tokenizer, labels)
     return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir(), reverse=True)]
 
 
@@ -172,21 +141,4 @@ def _parse_examples(examples, text_inputs):
     return {
         name: value.to_tensor("") if isinstance(value, tf.RaggedTensor) else value
         for name, value in parsed.items()
-    }
-
-
-def _describe(model, loaded) -> dict:
-    import dataclasses
-
-    own = dataclasses.asdict(model.settings)
-    return {
-        "head": model.kind,
-        "problem": getattr(model, "problem", ""),
-        "labels": list(model.settings.labels),
-        "inputs": list(model.text_inputs),
-        "settings": own,
-        "bert_config": loaded.config.to_dict(),
-        "tokenizer": loaded.tokenizer.kind,
-        "mask": loaded.tokenizer.special.mask,
-        **loaded.tokenizer.options,
     }

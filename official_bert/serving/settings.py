@@ -1,4 +1,7 @@
-"""What an export needs to know beside weights and vocabulary: how texts were cut in training."""
+"""What an export needs to know beside weights and vocabulary: how texts were cut in training.
+
+Needs neither Keras nor TensorFlow, so that what cannot be exported is an error at once.
+"""
 
 import dataclasses
 from typing import Any
@@ -7,9 +10,20 @@ from official_bert.errors import UserError
 from official_bert.json_files import shorten
 from official_bert.tokenization.sequences import TRUNCATIONS
 
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "int8")
 POOLINGS = ("cls", "mean")
 LABEL_PIECES = ("first", "last")
+# Name -> (hidden states it reads, how it joins them). The names are those of
+# official_bert.features; its two weighted sums have weights to learn and start as the plain mean,
+# which is what is here.
+LAYERS = {
+    "embeddings": (slice(0, 1), "single"),
+    "second_to_last": (slice(-2, -1), "single"),
+    "last": (slice(-1, None), "single"),
+    "mean_last_four": (slice(-4, None), "mean"),
+    "concat_last_four": (slice(-4, None), "concat"),
+    "mean_all": (slice(1, None), "mean"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +45,10 @@ class ServingSettings:
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
       label_piece: of a tagger: which piece of a word says its label, "first" or "last".
       top_k: words offered for each [MASK].
-      layers: of embeddings and features: a name of `feature_vectors.LAYERS`.
+      layers: of embeddings and features: a name of `LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
       normalize: embeddings have length 1.
-      precision: "float32" or "bfloat16".
+      precision: "float32", "bfloat16" (SavedModels) or "int8" (ONNX and LiteRT).
     """
 
     input_fields: tuple[str, ...] = ()
@@ -61,6 +75,7 @@ class ServingSettings:
             "pooling": POOLINGS,
             "label_piece": LABEL_PIECES,
             "truncation": TRUNCATIONS,
+            "layers": tuple(LAYERS),
         }
         for name, choices in choices_of.items():
             if getattr(self, name) not in choices:
@@ -113,6 +128,38 @@ class ServingSettings:
             if name in found:
                 found[name] = tuple(str(value) for value in found[name])
         return cls(**found)
+
+    def check_for(self, head: str, loaded) -> None:
+        """Raises UserError where a head of `exports.HEADS` cannot be served with these settings.
+
+        Args:
+          loaded: `LoadedModel`; its weights are not looked at.
+        """
+        config, count = loaded.config, loaded.settings.get("num_labels")
+        names_labels = head == "tagging" or (
+            head == "classification" and loaded.settings.get("problem") != "regression"
+        )
+        if names_labels and len(self.labels) != count:
+            raise UserError(
+                f"{len(self.labels)} labels for a model of {count} "
+                'outputs; "labels" in model.json names them in order'
+            )
+        if head == "masked_words" and config.attention_direction != "bidirectional":
+            raise UserError(
+                "a left-to-right model cannot fill [MASK]: it sees no word to the right"
+            )
+        reads_four = head in ("embedding", "features") and self.layers.endswith("last_four")
+        if reads_four and config.num_hidden_layers < 4:
+            raise UserError(
+                f"layers={self.layers!r} reads four layers; the encoder has "
+                f"{config.num_hidden_layers}"
+            )
+        separators = loaded.tokenizer.separators
+        if head == "span" and self.max_seq_length <= self.max_query_length + 2 + separators:
+            raise UserError(
+                f"max_seq_length={self.max_seq_length} leaves no room for the passage beside a "
+                f"question of {self.max_query_length} tokens; lower max_query_length"
+            )
 
     @classmethod
     def _check_kinds(cls, found: dict[str, Any]) -> None:

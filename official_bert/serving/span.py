@@ -8,7 +8,6 @@ the empty answer scores start + end at [CLS], the lowest over the windows.
 
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.serving import packing
 from official_bert.serving.packed_encoder import Dense
 from official_bert.serving.served_model import ServedModel
@@ -30,11 +29,6 @@ class ServedSpan(ServedModel):
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
-        if settings.max_seq_length <= settings.max_query_length + 2 + self.separators:
-            raise UserError(
-                f"max_seq_length={settings.max_seq_length} leaves no room for the passage beside a "
-                f"question of {settings.max_query_length} tokens; lower max_query_length"
-            )
         self.head = Dense(loaded.model.head, tf.float32)
 
     def answer_texts(self, question, context):

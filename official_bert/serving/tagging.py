@@ -7,7 +7,6 @@ are read in overlapping windows, so every word is answered.
 
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.serving import packing
 from official_bert.serving.packed_encoder import Dense
 from official_bert.serving.served_model import ServedModel
@@ -34,11 +33,6 @@ class ServedTagger(ServedModel):
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
-        if len(settings.labels) != loaded.model.num_labels:
-            raise UserError(
-                f"{len(settings.labels)} labels for a model of {loaded.model.num_labels} "
-                'outputs; "labels" in model.json names them in order'
-            )
         self.labels = tf.constant(settings.labels, tf.string)
         self.head = Dense(loaded.model.head, tf.float32)
         # WordPieces end where words do. Other pieces may not, and depend on the blank before a

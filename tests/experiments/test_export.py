@@ -54,12 +54,29 @@ def test_the_command_lists_the_signatures(model_folder, tmp_path, capsys):
     assert (tmp_path / "out" / "1" / "assets" / "labels.txt").read_text() == "no\nyes\n"
 
 
+def test_the_command_says_how_near_onnx_is(model_folder, tmp_path, capsys):
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    pytest.importorskip("onnx", reason="needs the extra onnx")
+    flags = f"--model={model_folder}", f"--output={tmp_path / 'out'}", "--format=onnx"
+    assert call(export, *flags, "--precision=int8") == 0
+    logits, probabilities, made = capsys.readouterr().out.splitlines()
+    assert logits.startswith("logits: at most ") and probabilities.startswith("probabilities: ")
+    assert made.startswith(f"onnx: {tmp_path / 'out' / 'model.onnx'}, ")
+    (tmp_path / "out" / "model.onnx").write_bytes(b"old")
+    assert call(export, *flags) == 2
+    assert "exists already; choose another folder or pass --overwrite" in capsys.readouterr().err
+    assert (tmp_path / "out" / "model.onnx").read_bytes() == b"old"
+    assert call(export, *flags, "--overwrite") == 0
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         ([], "--model is missing"),
         (["--model=/nowhere", "--output=x"], "/nowhere: no such folder"),
-        (["--model=x", "--output=y", "--precision=int8"], "precision"),
+        (["--model=x", "--output=y", "--precision=int4"], "precision"),
+        (["--model=x", "--output=y", "--precision=int8"], "saved_model has float32, bfloat16"),
+        (["--model=x", "--output=y", "--format=onnx", "--version=2"], "--version is for"),
     ],
 )
 def test_wrong_usage_is_one_clear_line(capsys, flags, message):

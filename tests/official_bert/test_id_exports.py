@@ -1,0 +1,287 @@
+"""ONNX and LiteRT files answer ids as the models do that they were made from."""
+
+import json
+
+import numpy as np
+import pytest
+
+from official_bert import (
+    BertClassifier,
+    BertConfig,
+    BertEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+    BertTokenizer,
+    UserError,
+)
+from official_bert.checkpoints.model_folder import LoadedModel, describe
+from official_bert.serving import export_ids, id_export
+from official_bert.serving.exports import choose_head
+from official_bert.serving.id_model import IdModel
+from official_bert.serving.settings import ServingSettings
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]
+FAMILY = {  # as its members differ from BERT
+    "albert": {"embedding_size": 8, "num_hidden_groups": 1, "hidden_act": "relu"},
+    "roberta": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
+    "distilbert": {"type_vocab_size": 0, "pooler_activation": "none"},
+    "electra": {"embedding_size": 8, "pooler_activation": "gelu"},
+    "left to right": {"attention_direction": "left_to_right", "gelu_form": "tanh"},
+}
+
+
+@pytest.fixture
+def onnx_file():
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    pytest.importorskip("onnx", reason="needs the extra onnx")
+    from official_bert.serving import onnx_file
+
+    return onnx_file
+
+
+@pytest.fixture
+def litert_file():
+    pytest.importorskip("ai_edge_litert", reason="needs the extra litert")
+    pytest.importorskip("tensorflow")
+    from official_bert.serving import litert_file
+
+    return litert_file
+
+
+def make_encoder(**fields):
+    sizes = {
+        "vocab_size": len(VOCAB),
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 64,
+        "initializer_range": 0.3,
+    }
+    return BertEncoder(BertConfig(**{**sizes, **fields}), seed=7)
+
+
+def loaded(model, **settings):
+    """The model as `official_bert.load` would give it."""
+    head, own = describe(model)
+    encoder = model if head == "none" else model.encoder
+    settings = {"max_seq_length": 24, "labels": ["x", "y", "z"], **settings, **own}
+    return LoadedModel(encoder.config, encoder, model, head, BertTokenizer(VOCAB), settings)
+
+
+def ask(file, path, model, **settings):
+    """(a batch, what the file of a model answers to it)."""
+    model = loaded(model)
+    settings = ServingSettings.of_model(model, max_query_length=8, **settings)
+    id_model = IdModel(model, choose_head(model, None, "the model"), settings)
+    batch = id_model.example(np.random.default_rng(1))
+    file.write(path / file.FILE, id_model)
+    return batch, file.run(path / file.FILE, batch)
+
+
+def close(found, expected, atol=2e-5):
+    np.testing.assert_allclose(found, np.asarray(expected), atol=atol)
+
+
+def softmax(logits):
+    shares = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def masked_words_of(model, batch):
+    """Probabilities [B, P, V] by the model as it is trained."""
+    positions = batch["masked_lm_positions"]
+    nothing = {"masked_lm_ids": positions * 0, "masked_lm_weights": positions * 0.0}
+    return softmax(np.asarray(model(batch | nothing)["masked_lm_logits"])[..., : len(VOCAB)])
+
+
+@pytest.mark.parametrize("member", FAMILY)
+def test_onnx_of_every_member_of_the_family(onnx_file, tmp_path, member):
+    model = BertClassifier(make_encoder(**FAMILY[member]), 3, seed=1)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    close(answer["logits"], model(batch)["logits"])
+    close(answer["probabilities"], softmax(model(batch)["logits"]))
+
+
+def test_onnx_of_every_head(onnx_file, tmp_path):
+    encoder = make_encoder()
+    model = BertClassifier(encoder, 3, problem="multi_label", bilstm=True, seed=1)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    logits = np.asarray(model(batch)["logits"])
+    close(answer["probabilities"], 1 / (1 + np.exp(-logits)))
+
+    model = BertClassifier(encoder, 1, problem="regression", seed=1)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    close(answer["values"], model(batch)["logits"][:, 0])
+
+    real = batch["input_mask"]
+    model = BertSpan(encoder, seed=1, bilstm=True)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    for name, expected in model(batch).items():
+        close(answer[name], expected * real)
+
+    model = BertTagger(encoder, 3, seed=1)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    close(answer["logits"], model(batch)["logits"] * real[..., None])
+
+    model = BertMultipleChoice(encoder, seed=1)
+    batch, answer = ask(onnx_file, tmp_path, model)
+    assert batch["input_ids"].ndim == 3
+    close(answer["probabilities"], softmax(model(batch)["logits"]))
+
+
+def test_onnx_of_masked_words_offers_no_row_beyond_the_vocabulary(onnx_file, tmp_path):
+    model = BertPretrainer(make_encoder(vocab_size=len(VOCAB) + 5), ["masked_lm"])
+    model.masked_lm.bias.assign(np.r_[np.zeros(len(VOCAB)), np.full(5, 9.0)])
+    batch, answer = ask(onnx_file, tmp_path, model, top_k=4)
+    expected = masked_words_of(model, batch)
+    assert answer["token_ids"].shape == (4, 2, 4) and answer["token_ids"].dtype == np.int32
+    close(answer["probabilities"], -np.sort(-expected)[..., :4])
+    chosen = np.take_along_axis(expected, answer["token_ids"].astype(np.int64), axis=-1)
+    close(chosen, answer["probabilities"])
+
+
+def test_onnx_of_vectors(onnx_file, tmp_path):
+    encoder = make_encoder(num_hidden_layers=4)
+    options = {"layers": "concat_last_four", "normalize": True}
+    batch, answer = ask(onnx_file, tmp_path, encoder, **options)
+    states = [np.asarray(state) for state in encoder(batch)["hidden_states"]]
+    real = batch["input_mask"][..., None]
+    mean = (np.concatenate(states[1:], axis=-1) * real).sum(1) / real.sum(1)
+    close(answer["embedding"], mean / np.linalg.norm(mean, axis=1, keepdims=True))
+
+    batch, answer = ask(onnx_file, tmp_path, encoder, pooling="cls", layers="mean_all")
+    close(answer["embedding"], (sum(states[1:]) / 4)[:, 0])
+
+    path = export_ids(loaded(encoder), tmp_path / "out", head="features").path
+    answer = onnx_file.run(path, batch)
+    close(answer["features"], states[-1] * real)
+    close(answer["pooled_output"], encoder(batch)["pooled_output"])
+
+
+def test_int8_is_smaller_and_near(onnx_file, tmp_path):
+    model = loaded(
+        BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"])
+    )
+    exact = export_ids(model, tmp_path / "exact")
+    rough = export_ids(model, tmp_path / "rough", precision="int8")
+    assert rough.path.stat().st_size < 0.5 * exact.path.stat().st_size
+    (far, most), (further, _) = (
+        exact.differences["probabilities"],
+        rough.differences["probabilities"],
+    )
+    assert far < 1e-5 * most < further < 0.1 * most
+
+
+def test_onnx_runtime_joins_the_operators_of_a_rounded_product(onnx_file, tmp_path):
+    import onnx
+    import onnxruntime
+
+    from official_bert.serving.onnx_graph import Dense, Graph
+
+    graph, rng = Graph(int8=True), np.random.default_rng(0)
+    kernel, table = rng.normal(size=(8, 4)), rng.normal(size=(6, 4))
+    x = Dense(graph, kernel, np.ones(4))(graph.op("Cast", "x", to=onnx.TensorProto.FLOAT))
+    graph.name(Dense(graph, table, np.ones(6), transposed=True)(x), "y")
+    model = graph.model({"x": ["rows", 8]}, {"y": (onnx.TensorProto.FLOAT, ["rows", 6])})
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "run.onnx")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    run = [node.op_type for node in onnx.load(tmp_path / "run.onnx").graph.node]
+    assert run == ["Cast", "DynamicQuantizeMatMul", "DynamicQuantizeMatMul"]
+    given = rng.integers(-9, 9, (3, 8), np.int32)
+    expected = (given @ kernel + 1) @ table.T + 1
+    (found,) = session.run(None, {"x": given})
+    close(found, expected, atol=0.03 * np.abs(expected).max())
+
+
+INT8 = {"precision": "int8"}
+
+
+def one_layer(**fields):
+    return make_encoder(num_hidden_layers=1, **fields)
+
+
+# Conversions take seconds: each shows several things at once.
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        (lambda: BertClassifier(one_layer(**FAMILY["left to right"]), 3, seed=1), {}),
+        (lambda: BertMultipleChoice(one_layer(**FAMILY["roberta"]), seed=1), {}),
+        (lambda: BertSpan(make_encoder(**FAMILY["albert"]), seed=1), INT8),
+        (lambda: BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3}),
+    ],
+)
+def test_litert(litert_file, tmp_path, model, options):
+    model = model()
+    batch, answer = ask(litert_file, tmp_path, model, **options)
+    if isinstance(model, BertPretrainer):
+        expected = {"probabilities": -np.sort(-masked_words_of(model, batch))[..., :3]}
+    else:
+        expected = {name: np.asarray(x) for name, x in model(batch).items()}
+    for name, wanted in expected.items():
+        if isinstance(model, BertSpan):
+            wanted = wanted * batch["input_mask"]
+        close(answer[name], wanted, atol=0.1 * np.abs(wanted).max() if options == INT8 else 2e-5)
+
+
+def test_the_folder_has_what_a_client_needs(onnx_file, tmp_path):
+    model = loaded(BertClassifier(make_encoder(), 3, seed=1))
+    made = export_ids(model, tmp_path / "out")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"model.onnx", "tokenizer.json", "vocab.txt", "labels.txt", "serving.json"}
+    described = json.loads((tmp_path / "out" / "serving.json").read_text())
+    assert described["inputs"] == ["input_ids", "input_mask", "segment_ids"]
+    assert described["outputs"] == ["logits", "probabilities"] == list(made.differences)
+    with pytest.raises(UserError, match="exists already"):
+        export_ids(model, tmp_path / "out")
+
+    tokenizers = pytest.importorskip("tokenizers")
+    reader = tokenizers.Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json"))
+    rows = reader.encode_batch(["a b", "c d e f."])
+    batch = {
+        "input_ids": [row.ids for row in rows],
+        "input_mask": [row.attention_mask for row in rows],
+        "segment_ids": [row.type_ids for row in rows],
+    }
+    batch = {name: np.array(value, np.int32) for name, value in batch.items()}
+    answer = onnx_file.run(made.path, batch)["probabilities"]
+    shares = [list(row["probabilities"].values()) for row in model.predict(["a b", "c d e f."])]
+    close(answer, shares)
+
+
+def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monkeypatch):
+    run = onnx_file.run
+    monkeypatch.setattr(
+        onnx_file, "run", lambda *asked: {name: x + 0.1 for name, x in run(*asked).items()}
+    )
+    with pytest.raises(UserError, match="logits differs from the model folder's by up to 0.1"):
+        export_ids(loaded(BertClassifier(make_encoder(), 3, seed=1)), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "bfloat16"}, "precision 'bfloat16': onnx has float32, int8"),
+        ({"format": "tflite"}, "one of onnx, litert, not 'tflite'"),
+        ({"head": "span"}, "classification, embedding, features"),
+        ({"labels": ["x"]}, "1 labels for a model of 3"),
+        ({"format": "litert"}, "BiLSTM, which LiteRT does not run"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, options, message):
+    monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: True)
+    model = loaded(BertClassifier(make_encoder(), 3, bilstm=True))
+    with pytest.raises(UserError, match=message):
+        export_ids(model, tmp_path / "out", **options)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="pip install onnx onnxruntime$"):
+        id_export.check_packages("onnx")
+    with pytest.raises(UserError, match="pip install tensorflow ai-edge-litert$"):
+        id_export.check_packages("litert")

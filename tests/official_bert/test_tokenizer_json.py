@@ -1,0 +1,53 @@
+"""The `tokenizer.json` beside an export cuts, joins and pads as training does."""
+
+import pytest
+from successor_tokenizers import byte_pairs, sentence_piece_model
+
+from official_bert import BertTokenizer
+from official_bert.serving import tokenizer_json
+from official_bert.serving.settings import ServingSettings
+from official_bert.tokenization import SentencePieceTokenizer
+
+VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]
+TEXTS = ["a b c", "Ab. d", "", "a b c d e f g h i j a b c d e f"]
+PAIRS = ["d", "a b c d e f g h i j", "e", "b"]
+
+
+def written(folder, tokenizer, head="classification", **settings):
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer.write(folder)
+    assert tokenizer_json.write(folder, tokenizer, head, ServingSettings(**settings)) == []
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("truncation", ["head", "tail"])
+@pytest.mark.parametrize("make", [lambda: BertTokenizer(VOCAB), byte_pairs])
+def test_rows_are_those_of_training(tmp_path, make, truncation):
+    tokenizer = make()
+    reader = written(tmp_path, tokenizer, max_seq_length=12, truncation=truncation)
+    for pairs in (None, PAIRS):
+        expected = tokenizer(TEXTS, pairs, max_length=12, truncation=truncation)
+        rows = reader.encode_batch(TEXTS if pairs is None else [*zip(TEXTS, PAIRS, strict=True)])
+        assert [row.ids for row in rows] == expected["input_ids"].tolist()
+        assert [row.attention_mask for row in rows] == expected["input_mask"].tolist()
+        if tokenizer.kind == "word_piece":  # RoBERTa has one segment
+            assert [row.type_ids for row in rows] == expected["segment_ids"].tolist()
+
+
+def test_a_long_passage_is_read_in_windows(tmp_path):
+    lengths = {"max_seq_length": 12, "max_query_length": 3, "doc_stride": 4}
+    reader = written(tmp_path, BertTokenizer(VOCAB), "span", **lengths)
+    first = reader.encode("a b c", "a b c d e f g h i j")
+    windows = [first, *first.overflowing]
+    assert [window.tokens[5:-1] for window in windows] == [[*"abcdef"], [*"efghij"]]
+
+
+def test_what_the_file_cannot_say_is_said(tmp_path):
+    tokenizer = BertTokenizer(VOCAB)
+    cut = ServingSettings(truncation="head+tail")
+    (note,) = tokenizer_json.write(tmp_path, tokenizer, "classification", cut)
+    assert "does not cut" in note
+    pytest.importorskip("sentencepiece")
+    tokenizer = SentencePieceTokenizer(sentence_piece_model())
+    (note,) = tokenizer_json.write(tmp_path, tokenizer, "classification", ServingSettings())
+    assert "spiece.model" in note

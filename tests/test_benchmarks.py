@@ -1,0 +1,74 @@
+"""What benchmarks make of their figures; nothing is timed here."""
+
+import json
+
+import pytest
+
+from benchmarks import all as everything
+from benchmarks import machine, pretraining
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({"a": 466, "b": 239, "c": 463, "d": 452}, ["b"]),
+        ({"a": 466, "b": 239}, ["b"]),
+        ({"a": 400, "b": 430}, []),
+        ({"a": 400}, []),
+        ({}, []),
+    ],
+)
+def test_who_was_disturbed(rates, expected):
+    assert machine.disturbed(rates) == expected
+
+
+def test_disturbed_groups_are_measured_again_until_they_are_not():
+    def result(rate):
+        return {"matrix_gflops_per_s": rate, "rows": [], "failed": {}}
+
+    keys = [(shape, p, "X") for p in ("float32", "bfloat16") for shape in ("base", "mini", "tiny")]
+    runs = {key: result(800 if "bfloat16" in key else 460) for key in keys}
+    runs["mini", "float32", "X"] = result(239)
+    rates, asked = iter([300, 455, 1]), []
+
+    def run(*key):
+        asked.append(key)
+        return result(next(rates))
+
+    pretraining.measure_again(runs, run)
+    assert asked == [("mini", "float32", "X")] * 2
+    assert runs["mini", "float32", "X"]["matrix_gflops_per_s"] == 455
+    assert [key for key in runs if "measured_again" in runs[key]] == [("mini", "float32", "X")]
+
+
+def test_a_machine_of_half_the_speed_changes_nothing():
+    committed = everything.read(everything.RESULTS)
+    assert {"pretraining", "serving", "data_prep"} <= set(committed)
+    rates = everything.reference(everything.RESULTS)
+    half = {part: {k: rate / 2 for k, rate in found.items()} for part, found in committed.items()}
+    halved = {part: rate / 2 for part, rate in rates.items()}
+    text = everything.report(committed, half, rates, halved)
+    assert text.count("\n") == 3 and "\n0 of " in text
+
+    label = "minilm, SST-2: official_bert, one text, texts/s"
+    half["serving"][label] *= 0.5
+    half["serving"]["another"] = 1.0
+    *_, line, _, total = everything.report(committed, half, rates, halved).split("\n")
+    assert line.startswith(f"| serving, {label} |") and line.endswith("| 0.50 | 0.50 |")
+    assert total.startswith("1 of ") and total.endswith("; 1 have no committed figure")
+
+
+def test_figures_and_reference_are_taken_over(tmp_path, monkeypatch):
+    committed, new = tmp_path / "committed", tmp_path / "new"
+    for folder, rate in ((committed, 1.0), (new, 2.0)):
+        folder.mkdir()
+        row = {"contestant": "official_bert", "sequences_per_s": rate}
+        run = {"rows": [row], "matrix_gflops_per_s": 100 * rate}
+        content = json.dumps({"runs": {"base float32 TensorFlow": run}})
+        (folder / "pretraining.json").write_text(content)
+    monkeypatch.setattr(everything, "RESULTS", committed)
+    assert everything.reference(committed)["serving"] == 100
+    everything.update(new, {"pretraining": 190.0})
+    assert everything.read(committed) == everything.read(new)
+    assert everything.reference(committed)["pretraining"] == 190
+    assert everything.reference(committed)["serving"] == 100
