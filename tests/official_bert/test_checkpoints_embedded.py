@@ -9,6 +9,7 @@ import official_bert
 from experiments.training.digests import checkpoint_digest
 from official_bert.checkpoints import embedded, resolve
 from official_bert.errors import UserError
+from official_bert.serving import exports
 
 NAME = "tiny-wikipedia"
 RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "table5" / "cpu"
@@ -39,6 +40,7 @@ def test_it_is_a_model_wherever_one_is_named():
     config, tokenizer = resolve.peek(NAME)
     assert config.vocab_size == len(tokenizer.vocab) == 8192
     assert checkpoint_digest(NAME) != NAME
+    assert exports.peek(NAME)[0].head == "pretraining"
 
 
 def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):
