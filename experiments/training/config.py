@@ -168,6 +168,13 @@ class FinetuneConfig:
     freeze: str = dataclasses.field(default="", metadata=_LATER)
     # The rate of a block is so many times that of the block above it; the head's is the highest.
     layer_decay: float = dataclasses.field(default=1.0, metadata=_LATER)
+    # Adam's bias correction, which BERT leaves out.
+    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
+    # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
+    lm_loss_weight: float = dataclasses.field(default=0.0, metadata=_LATER)
+    # Draws the embeddings of what begins, divides and ends texts anew, as GPT does, where the model
+    # has not been fine-tuned yet.
+    draw_special_tokens: bool = dataclasses.field(default=False, metadata=_LATER)
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = dataclasses.field(default="", metadata=_LATER)
     # Distillation: a model that was fine-tuned for the same task; "": none.
@@ -197,6 +204,8 @@ class FinetuneConfig:
         _check_positive(self, "teacher_temperature")
         _check_share(self, "warmup_proportion", "it is a share of the training steps")
         _check_share(self, "teacher_weight", "it is a share of the loss")
+        if self.lm_loss_weight < 0:
+            raise UserError("configuration: lm_loss_weight must not be negative")
 
     @property
     def bert_config(self):

@@ -28,6 +28,7 @@ from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder
 from official_bert.heads import build_head
+from official_bert.language_model_too import LanguageModelToo
 
 
 def run(config, folder, progress, task, examples):
@@ -157,6 +158,9 @@ def build_model(config, start, head, seed):
     start.keep_head(model, head, config.bilstm)
     if config.freeze:
         encoder.freeze(config.freeze)
+    if config.lm_loss_weight:
+        model = LanguageModelToo(model, config.lm_loss_weight, seed)
+        start.copy_language_model_to(model)
     return model
 
 
@@ -164,6 +168,7 @@ def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem", "windows"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
+    model += (config.lm_loss_weight,)
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
     return "finetune", start.bert, head, model, learns
 

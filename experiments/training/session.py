@@ -33,7 +33,7 @@ def make_trainer(config, key, build, strategy, train_metrics=False):
         fixed_shapes=config.distribute == "tpu",
         train_metrics=train_metrics,
         optimizer=getattr(config, "optimizer", "adamw"),  # pre-training only
-        bias_correction=getattr(config, "bias_correction", False),  # pre-training only
+        bias_correction=config.bias_correction,
         layer_decay=getattr(config, "layer_decay", 1.0),  # fine-tuning only
     )
     return get_trainer(key, build, strategy, options, config.precision, config.seed)

@@ -31,6 +31,8 @@ _SIZES = (
     "embedding_size",
     "num_hidden_groups",
     "pooler_activation",
+    "embedding_norm",
+    "prediction_transform",
 )
 
 
@@ -77,11 +79,24 @@ def check_model(config, task, bert):
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
     if config.class_weights:
         class_weights.check(config, task)
+    if config.lm_loss_weight:
+        _check_language_model(config, bert)
     if config.freeze and bert:
         try:
             parts_named(config.freeze, bert.num_blocks)
         except UserError as error:
             raise UserError(f"--config.freeze={config.freeze}: {error}") from None
+
+
+def _check_language_model(config, bert):
+    for name in ("features", "teacher"):
+        if getattr(config, name):
+            raise UserError(f"--config.lm_loss_weight: not together with {name}; leave one out")
+    if bert and bert.attention_direction != "left_to_right":
+        raise UserError(
+            f"--config.lm_loss_weight={config.lm_loss_weight}: the next token is a question for "
+            f"models that read left to right; this one's direction is {bert.attention_direction}"
+        )
 
 
 def pretraining(config):

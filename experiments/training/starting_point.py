@@ -46,8 +46,17 @@ class StartingPoint:
           **options: of `BertEncoder`.
         """
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
+        table = encoder.embeddings.word_embeddings
+        fresh = table.numpy()
         if self.weights is not None:
             assign(encoder.trainable_variables, self.weights)
+        is_new = (self.head or {}).get("head", "none") in ("none", "pretraining")
+        if getattr(config, "draw_special_tokens", False) and is_new:
+            tokens = self.tokenizer
+            rows = [tokens.cls_id, *tokens.between, tokens.sep_id]
+            kept = table.numpy()
+            kept[rows] = fresh[rows]
+            table.assign(kept)
         return encoder
 
     def copy_heads_to(self, model):
@@ -58,6 +67,14 @@ class StartingPoint:
             is_trained = "next_sentence" in self._trained or "next_sentence" not in variable.path
             if is_trained and variable.path in stored:
                 variable.assign(stored[variable.path])
+
+    def copy_language_model_to(self, model):
+        """Gives a `LanguageModelToo` the language model's head of the checkpoint, if it had one."""
+        stored = self.head_weights if "next_token" in map(_name, self._trained) else {}
+        stored = {path.partition("/")[2]: array for path, array in stored.items()}
+        for variable in model.masked_lm.weights:
+            if (path := variable.path.partition("/")[2]) in stored:
+                variable.assign(stored[path])
 
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
@@ -147,6 +164,10 @@ def read_model(path, purpose):
         while len(_read) > _KEPT:
             _read.popitem(last=False)
     return _read[key]
+
+
+def _name(written):
+    return parts(written)[0]
 
 
 def _head_name(written):
