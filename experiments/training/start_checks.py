@@ -10,8 +10,9 @@ import re
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from experiments.training import class_weights, teacher_checks, tfidf
+from experiments.training import class_weights, teacher_checks, tfidf, word_models
 from experiments.training.examples import read_examples
+from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import parts_named
 from official_bert.errors import UserError
@@ -47,6 +48,10 @@ def finetuning(config):
     bert, tokenizer = None, None
     if config.model == tfidf.NAME:
         tfidf.check(config, task)
+    elif config.model in word_models.NAMES:
+        word_models.check(config, task)
+    elif is_elmo_folder(config.model):
+        word_models.check_elmo(config)
     else:
         bert, tokenizer = _shape(config)
     if config.teacher:

@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from experiments.training import kept_head, start_checks
+from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
@@ -36,6 +36,18 @@ class StartingPoint:
     weights: list | None = None
     head: dict | None = None
     head_weights: dict | None = None
+
+    @property
+    def key(self):
+        """What decides the encoder apart from its weights."""
+        return self.bert
+
+    def training_flops(self, config, rows, length):
+        """Of one step of a FinetuneConfig."""
+        if not config.features:
+            return flops.training_flops(self.bert, rows, length)
+        tokens = rows * length
+        return 3 * flops.bilstm_flops(self.bert, config.features, config.feature_width, tokens)
 
     def encoder(self, config, seed, **options):
         """A new BertEncoder with the weights.
