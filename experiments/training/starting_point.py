@@ -58,17 +58,19 @@ class StartingPoint:
           **options: of `BertEncoder`.
         """
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
-        table = encoder.embeddings.word_embeddings
-        fresh = table.numpy()
-        if self.weights is not None:
-            assign(encoder.trainable_variables, self.weights)
+        if self.weights is None:
+            return encoder
         is_new = (self.head or {}).get("head", "none") in ("none", "pretraining")
-        if getattr(config, "draw_special_tokens", False) and is_new:
+        draws = is_new and getattr(config, "draw_special_tokens", False)
+        table = encoder.embeddings.word_embeddings
+        fresh = table.numpy() if draws else None
+        assign(encoder.trainable_variables, self.weights)
+        if draws:
             tokens = self.tokenizer
             rows = [tokens.cls_id, *tokens.between, tokens.sep_id]
-            kept = table.numpy()
-            kept[rows] = fresh[rows]
-            table.assign(kept)
+            trained = table.numpy().copy()
+            trained[rows] = fresh[rows]
+            table.assign(trained)
         return encoder
 
     def copy_heads_to(self, model):
