@@ -129,6 +129,8 @@ def _check_suits(tokenizer, path, chosen):
         )
     if chosen.segmented and tokenizer.kind != "word_piece":
         raise UserError(f"segmented: only WordPiece makes every ideograph a token, {path} does not")
+    if (chosen.do_whole_word_mask or chosen.spans) and tokenizer.kind == "word_end_byte_pair":
+        raise UserError(f"{path}: its pieces say where words end only; whole words are not masked")
 
 
 def _check_documents(store, accept_input):

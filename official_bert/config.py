@@ -54,6 +54,9 @@ class BertConfig:
         (ALBERT: 1); 0: every layer is one. Divides `num_hidden_layers`.
       pooler_activation: of the pooler's dense layer; "none": there is no such layer, the pooled
         output is the summary token's vector (ELECTRA, DistilBERT).
+      embedding_norm: whether the sum of the embeddings is normalised; not in OpenAI GPT.
+      prediction_transform: whether the language-model head has a dense layer, a normalisation and a
+        bias beside the token table; OpenAI GPT's is the table alone.
 
     Raises:
       UserError: a field has an impossible value; the message names the field.
@@ -76,6 +79,8 @@ class BertConfig:
     embedding_size: int = dataclasses.field(default=0, metadata=_LATER)
     num_hidden_groups: int = dataclasses.field(default=0, metadata=_LATER)
     pooler_activation: str = dataclasses.field(default="tanh", metadata=_LATER)
+    embedding_norm: bool = dataclasses.field(default=True, metadata=_LATER)
+    prediction_transform: bool = dataclasses.field(default=True, metadata=_LATER)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -107,6 +112,13 @@ class BertConfig:
             raise UserError(
                 f"BertConfig.num_attention_heads ({self.num_attention_heads}) must divide "
                 f"hidden_size ({self.hidden_size})"
+            )
+        if not self.prediction_transform and (
+            self.embedding_size or self.attention_direction != "left_to_right"
+        ):
+            raise UserError(
+                "BertConfig.prediction_transform=False is for OpenAI GPT: attention_direction "
+                '"left_to_right", and tables as wide as the blocks (embedding_size 0)'
             )
         _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_choice("attention_direction", self.attention_direction, ATTENTION_DIRECTIONS)
@@ -278,7 +290,7 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
     # bool is an int to Python, and JSON writes 0.0 as 0: neither must slip through or be refused.
     kind: Any = field.type
     expected = (int, float) if kind is float else kind
-    if isinstance(value, bool) or not isinstance(value, expected):
+    if isinstance(value, bool) != (kind is bool) or not isinstance(value, expected):
         raise UserError(f"BertConfig.{field.name} must be {kind.__name__}, not {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")

@@ -1,6 +1,7 @@
 """The feature-based approach (section 5.3, Table 7): fixed vectors out of a frozen encoder.
 
-Each name in `COMBINATIONS` is a row of Table 7. Two of them have weights to learn.
+Each name in `COMBINATIONS` but "elmo" is a row of Table 7. Those that are sums have weights to
+learn.
 """
 
 import keras
@@ -17,6 +18,7 @@ COMBINATIONS = {
     "weighted_sum_last_four": (slice(-4, None), "weighted_sum"),
     "concat_last_four": (slice(-4, None), "concat"),
     "weighted_sum_all": (slice(1, None), "weighted_sum"),
+    "elmo": (slice(0, None), "weighted_sum"),  # what it is named for reads its words too
 }
 
 

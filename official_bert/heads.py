@@ -69,33 +69,45 @@ class _FineTuned(ModelWithLosses):
             self.head.build((None, config.hidden_size))
         self.built = True
 
-    def _seed(self, training, seed):
-        if not training:
-            return None
+    def training_seed(self, seed):
+        """The seed of a training step; None draws the next one of the model's own generator."""
         return next_seed(self.seed_generator) if seed is None else seed
 
-    def _sequence(self, batch, training, seed):
-        """Encoder outputs with `sequence_output` [B, L, H] replaced by the BiLSTM's, if any."""
-        batch = complete_inputs(batch)
-        encoded = self.encoder(batch, training=training, seed=seed)
-        if self.bilstm is None:
-            return encoded
-        sequence = self.bilstm(encoded["sequence_output"], batch["input_mask"])
-        return {**encoded, "sequence_output": sequence}
+    def call(self, batch, training=False, seed=None):
+        """The encoder's inputs -> what `answer` gives."""
+        seed = self.training_seed(seed) if training else None
+        rows = self.rows(batch)
+        return self.answer(batch, rows, self.encoder(rows, training=training, seed=seed), seed)
 
-    def _summary(self, batch, training, seed):
-        """The vector [B, H] that stands for the whole input, after dropout."""
-        vector = self._vector(batch, training, seed)
-        return dropout(vector, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
+    def rows(self, batch):
+        """The batch as the encoder reads it: all inputs, int32 [N, L] each."""
+        return complete_inputs(batch)
 
-    def _vector(self, batch, training, seed):
-        """The vector [B, H] of each row."""
-        batch = complete_inputs(batch)
-        encoded = self._sequence(batch, training, seed)
+    def answer(self, batch, rows, encoded, seed=None) -> dict:
+        """What the head says.
+
+        Args:
+          batch: as it was given.
+          rows: of `rows`.
+          encoded: the encoder's outputs for them.
+          seed: int32 [2] in training, else None.
+        """
+        raise NotImplementedError
+
+    def _sequence(self, rows, encoded):
+        """[N, L, H]: the encoder's last layer, or what the BiLSTM makes of it."""
+        sequence = encoded["sequence_output"]
+        return sequence if self.bilstm is None else self.bilstm(sequence, rows["input_mask"])
+
+    def _vector(self, rows, encoded):
+        """The vector [N, H] of each row."""
         if self.bilstm is None:
             return encoded["pooled_output"]
         # "Classification reads after it": the BiLSTM's output at the token that is pooled.
-        return self.encoder.summary_token(encoded["sequence_output"], batch["input_mask"])
+        return self.encoder.summary_token(self._sequence(rows, encoded), rows["input_mask"])
+
+    def _dropped(self, x, seed):
+        return dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
 
     def label_weights(self, batch):
         """How much each row counts, float32 [B]; in a tagger each token, [B, L]."""
@@ -156,25 +168,26 @@ class BertClassifier(_FineTuned):
         self.windows = windows
         self._declare_means("label_loss", *(["accuracy"] if problem != "regression" else []))
 
-    def call(self, batch, training=False, seed=None):
+    def rows(self, batch):
+        if not self.windows:
+            return super().rows(batch)
+        batch = complete_inputs(batch)
+        if len(batch["input_ids"].shape) != 3:
+            raise UserError("this classifier pools windows: it reads [texts, windows, tokens]")
+        return _flat(batch)
+
+    def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, L] each, [B, W, L] with windows -> {"logits": [B, num_labels]}.
 
         An empty window, one whose mask is zero, does not count.
         """
-        seed = self._seed(training, seed)
-        return {"logits": self.head(self._summary(batch, training, seed))}
-
-    def _vector(self, batch, training, seed):
-        if not self.windows:
-            return super()._vector(batch, training, seed)
-        batch = complete_inputs(batch)
-        if len(batch["input_ids"].shape) != 3:
-            raise UserError("this classifier pools windows: it reads [texts, windows, tokens]")
-        rows, count, length = ops.shape(batch["input_ids"])
-        vectors = super()._vector(_flat(batch, length), training, seed)  # [B * W, H]
-        vectors = ops.reshape(vectors, (rows, count, vectors.shape[-1]))
-        real = ops.any(batch["input_mask"] > 0, axis=-1)
-        return window_pooling.pool(vectors, real, self.windows)
+        vectors = self._vector(rows, encoded)
+        if self.windows:
+            texts, count, _ = ops.shape(complete_inputs(batch)["input_ids"])
+            real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
+            vectors = ops.reshape(vectors, (texts, count, vectors.shape[-1]))
+            vectors = window_pooling.pool(vectors, real, self.windows)
+        return {"logits": self.head(self._dropped(vectors, seed))}
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `batch["label_ids"]`.
@@ -222,10 +235,9 @@ class BertSpan(_FineTuned):
         super().__init__(encoder, 2, bilstm, **{"name": "span", **kwargs})
         self._declare_means("start_loss", "end_loss", "start_accuracy", "end_accuracy")
 
-    def call(self, batch, training=False, seed=None):
+    def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, L] each -> {"start_logits", "end_logits"}: [B, L]."""
-        seed = self._seed(training, seed)
-        logits = self.head(self._sequence(batch, training, seed)["sequence_output"])  # [B, L, 2]
+        logits = self.head(self._sequence(rows, encoded))  # [B, L, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
     def loss_terms(self, batch, outputs):
@@ -261,11 +273,13 @@ class BertMultipleChoice(_FineTuned):
         super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
         self._declare_means("label_loss", "accuracy")
 
-    def call(self, batch, training=False, seed=None):
+    def rows(self, batch):
+        return _flat(complete_inputs(batch))
+
+    def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
-        seed, batch = self._seed(training, seed), complete_inputs(batch)
-        rows, choices, length = ops.shape(batch["input_ids"])
-        scores = self.head(self._summary(_flat(batch, length), training, seed))  # [B * C, 1]
+        choices = ops.shape(complete_inputs(batch)["input_ids"])[1]
+        scores = self.head(self._dropped(self._vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 
     def loss_terms(self, batch, outputs):
@@ -291,12 +305,9 @@ class BertTagger(_FineTuned):
         self.num_labels = num_labels
         self._declare_means("label_loss", "accuracy")
 
-    def call(self, batch, training=False, seed=None):
+    def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
-        seed = self._seed(training, seed)
-        sequence = self._sequence(batch, training, seed)["sequence_output"]
-        sequence = dropout(sequence, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
-        return {"logits": self.head(sequence)}
+        return {"logits": self.head(self._dropped(self._sequence(rows, encoded), seed))}
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B, L], -1 for no label."""
@@ -320,9 +331,10 @@ class BertTagger(_FineTuned):
             check_classes(name, labels, 2, self.num_labels, least=-1)
 
 
-def _flat(batch, length):
+def _flat(batch):
     """The encoder's inputs with all rows below each other: [..., L] -> [N, L]."""
     names = ("input_ids", "input_mask", "segment_ids")
+    length = ops.shape(batch["input_ids"])[-1]
     return {name: ops.reshape(batch[name], (-1, length)) for name in names}
 
 

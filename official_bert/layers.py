@@ -20,7 +20,8 @@ MASKED_SCORE = -10000.0
 class Embeddings(keras.layers.Layer):
     """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2).
 
-    Then a dense layer to the width of the blocks, where the tables have another (`embedding_size`).
+    Without the normalisation where `embedding_norm` is false (OpenAI GPT). Then a dense layer to
+    the width of the blocks, where the tables have another (`embedding_size`).
     """
 
     def __init__(self, config: BertConfig, initializer, **kwargs):
@@ -42,7 +43,9 @@ class Embeddings(keras.layers.Layer):
             self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
-            self.norm = LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
+            self.norm = None
+            if config.embedding_norm:
+                self.norm = LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
             self.projection = None
             if config.embedding_size:
                 self.projection = _dense(
@@ -67,7 +70,8 @@ class Embeddings(keras.layers.Layer):
             segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(segments, self.token_type_embeddings)
         x = x + self.position_embeddings[:length]
-        return dropout(self.norm(ops.cast(x, self.compute_dtype)), self.dropout_rate, seed)
+        x = ops.cast(x, self.compute_dtype)
+        return dropout(self.norm(x) if self.norm else x, self.dropout_rate, seed)
 
 
 class SelfAttention(keras.layers.Layer):

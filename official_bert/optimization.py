@@ -61,6 +61,29 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable("official_bert")
+class SlantedTriangular(WarmupLinearDecay):
+    """ULMFiT's learning rate (Howard and Ruder 2018, section 3.2): it rises from a 32nd of the peak
+    to the peak, and falls to that 32nd at the last step.
+
+    Args:
+      peak, warmup_steps, total_steps: as for `WarmupLinearDecay`; the warm-up is a tenth there.
+
+    >>> rate = SlantedTriangular(peak=0.32, warmup_steps=10, total_steps=100)
+    >>> [round(float(rate(step)), 4) for step in (0, 5, 10, 55, 100)]
+    [0.01, 0.165, 0.32, 0.165, 0.01]
+    """
+
+    def __call__(self, step):
+        step, peak, warmup_steps, total_steps = (
+            ops.cast(x, "float32") for x in (step, self.peak, self.warmup_steps, self.total_steps)
+        )
+        rising = step / ops.maximum(warmup_steps, 1.0)
+        falling = (total_steps - step) / ops.maximum(total_steps - warmup_steps, 1.0)
+        share = ops.where(step < warmup_steps, rising, ops.maximum(falling, 0.0))
+        return peak * (1.0 + 31.0 * share) / 32.0
+
+
+@keras.saving.register_keras_serializable("official_bert")
 class BertAdamW(keras.optimizers.Optimizer):
     """The optimiser described above; on every backend.
 
@@ -74,7 +97,10 @@ class BertAdamW(keras.optimizers.Optimizer):
       clip_norm: largest global norm of the gradient; None for no clipping.
       bias_correction: divide m by 1 - beta_1^t and v by 1 - beta_2^t, as Adam does (RoBERTa).
       layer_decay: the rate of each block is so many times that of the block above it, as ELECTRA
-        fine-tunes; what is above the blocks has the full rate, the embeddings the lowest.
+        fine-tunes (0.8) and ULMFiT (1 / 2.6); what is above the blocks has the full rate, the
+        embeddings the lowest.
+      unfreeze_every: steps after which the next part, from above, begins to be trained: first what
+        is above the blocks alone, at last the embeddings too (ULMFiT); 0: all parts at once.
     """
 
     def __init__(
@@ -87,6 +113,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         clip_norm=1.0,
         layer_decay=1.0,
         bias_correction=False,
+        unfreeze_every=0,
         name="bert_adamw",
         **kwargs,
     ):
@@ -99,6 +126,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.clip_norm = clip_norm
         self.layer_decay = layer_decay
         self.bias_correction = bias_correction
+        self.unfreeze_every = unfreeze_every
 
     def build(self, variables):
         if self.built:
@@ -106,12 +134,19 @@ class BertAdamW(keras.optimizers.Optimizer):
         super().build(variables)
         self.first_moments = [self._slot(variable, "m") for variable in variables]
         self.second_moments = [self._slot(variable, "v") for variable in variables]
-        self.rate_factors = rate_factors([v.path for v in variables], self.layer_decay)
+        self.depths = depths([variable.path for variable in variables])
+        self.rate_factors = [self.layer_decay**depth for depth in self.depths]
         self.decays = [0.0 if v.name in NOT_DECAYED else self.weight_decay_rate for v in variables]
 
     def apply(self, grads, trainable_variables=None):
         """One step of `fit`, with the gradients of one replica."""
-        super().apply([_dense(gradient) for gradient in grads], trainable_variables)
+        grads = [_dense(gradient) for gradient in grads]
+        if self.unfreeze_every:
+            if trainable_variables is not None:
+                self.build(trainable_variables)
+            variables = trainable_variables or self._trainable_variables
+            grads = [self._thawed(g, v) for g, v in zip(grads, variables, strict=True)]
+        super().apply(grads, trainable_variables)
 
     def _clip_gradients(self, grads):
         # Keras clips on each replica and sums afterwards. Here the sum is clipped, and divided for
@@ -128,6 +163,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         learning_rate = ops.cast(learning_rate, variable.dtype)
         if self.layer_decay != 1.0:
             learning_rate = learning_rate * self.rate_factors[index]
+        learning_rate = self._thawed(learning_rate, variable)
         if keras.backend.backend() == "tensorflow":
             from official_bert.tensorflow_kernels import adamw
 
@@ -153,6 +189,13 @@ class BertAdamW(keras.optimizers.Optimizer):
         update = (m / first) / (ops.sqrt(v / second) + self.epsilon) + decay * variable
         self.assign_sub(variable, learning_rate * update)
 
+    def _thawed(self, x, variable):
+        """A gradient or a rate of a variable; zero as long as the variable is frozen."""
+        if not self.unfreeze_every or x is None:
+            return x
+        first = self.unfreeze_every * self.depths[self._get_variable_index(variable)]
+        return x * ops.cast(self.iterations >= first, x.dtype)
+
     def _corrections(self, variable):
         """What the two moments are divided by in this step, scalars of the variable's dtype."""
         step = ops.cast(self.iterations + 1, variable.dtype)
@@ -169,7 +212,11 @@ class BertAdamW(keras.optimizers.Optimizer):
         if not self.built:
             self.build(variables)
         # Weights that the loss does not reach (the pooler, without NSP) stay as they are.
-        pairs = [(_dense(g), v) for g, v in zip(gradients, variables, strict=True) if g is not None]
+        pairs = [
+            (self._thawed(_dense(g), v), v)
+            for g, v in zip(gradients, variables, strict=True)
+            if g is not None
+        ]
         norm = ops.sqrt(sum(_sum_of_squares(gradient) for gradient, _ in pairs))
         learning_rate = self.learning_rate
         for gradient, variable in pairs:
@@ -192,6 +239,7 @@ class BertAdamW(keras.optimizers.Optimizer):
             "clip_norm": self.clip_norm,
             "layer_decay": self.layer_decay,
             "bias_correction": self.bias_correction,
+            "unfreeze_every": self.unfreeze_every,
         }
 
     def _slot(self, variable, name):
@@ -216,6 +264,7 @@ class BertLamb(BertAdamW):
         m, v = self.first_moments[index], self.second_moments[index]
         gradient = ops.cast(gradient, variable.dtype)
         rate = ops.cast(learning_rate, variable.dtype) * self.rate_factors[index]
+        rate = self._thawed(rate, variable)
         self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
         self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
         first, second = self._corrections(variable)
@@ -230,13 +279,14 @@ class BertLamb(BertAdamW):
 
 
 OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb}
+SCHEDULES = {"linear": WarmupLinearDecay, "slanted_triangular": SlantedTriangular}
 
 
-def rate_factors(paths: list[str], layer_decay: float) -> list[float]:
-    """What the learning rate of each variable is multiplied by, from the variables' paths.
+def depths(paths: list[str]) -> list[int]:
+    """How far each variable is below the top, from the variables' paths.
 
-    For L blocks: 1 for the pooler and heads, layer_decay^(L - i) for block i, counted from 0, and
-    layer_decay^(L + 1) for the embeddings.
+    For L blocks: 0 for the pooler and heads, L - i for block i, counted from 0, and L + 1 for the
+    embeddings.
     """
     found = [re.search(r"(?:^|/)(?:layer_(\d+)|(embeddings))/", path) for path in paths]
     blocks = 1 + max((int(m[1]) for m in found if m and m[1]), default=-1)
@@ -246,7 +296,7 @@ def rate_factors(paths: list[str], layer_decay: float) -> list[float]:
             return 0
         return blocks + 1 if match[2] else blocks - int(match[1])
 
-    return [layer_decay ** depth_below_the_top(match) for match in found]
+    return [depth_below_the_top(match) for match in found]
 
 
 def _dense(gradient):

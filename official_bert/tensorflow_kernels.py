@@ -62,13 +62,13 @@ def cross_entropy(logits, labels):
 
 
 def scores_of_table(x, table, bias):
-    """Products with every row of a table, plus a bias: [N, H], [V, H], [V] -> [N, V].
+    """Products with every row of a table, plus a bias or None: [N, H], [V, H], [V] -> [N, V].
 
     The product has the dtype of `x` and `table`; bias and result are float32. With the table
     transposed inside the product its gradient needs no transposition either.
     """
     products = tf.cast(tf.matmul(x, table, transpose_b=True), tf.float32)
-    return tf.nn.bias_add(products, tf.convert_to_tensor(bias))
+    return products if bias is None else tf.nn.bias_add(products, tf.convert_to_tensor(bias))
 
 
 @tf.custom_gradient

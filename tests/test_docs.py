@@ -19,6 +19,8 @@ MODULES = [
     "official_bert.optimization",
     "official_bert.tokenization.byte_pair",
     "official_bert.tokenization.tokenizer",
+    "official_bert.tokenization.word_end_byte_pair",
+    "official_bert.tokenization.words",
 ]
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz.!?"]
 VOCAB += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]

@@ -162,7 +162,7 @@ class Squad(Task):
         """
         question = tokenizer.encode(example.question)
         cut = question[: self.max_query_length]
-        between = [tokenizer.sep_id] * tokenizer.separators
+        between = tokenizer.between
         context_start = 1 + len(cut) + len(between)
         room = max_seq_length - context_start - 1
         if room < 1:

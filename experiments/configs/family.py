@@ -81,7 +81,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
             like = dataclasses.replace(like, bert=dataclasses.replace(bert, **fields))
         if objectives != ("masked_lm", "next_sentence"):
             like = dataclasses.replace(like, objectives=objectives)
-        return _of_equal_compute(like, base)
+        return of_equal_compute(like, base)
 
     narrow, shared = {"embedding_size": bert.hidden_size // 4}, {"num_hidden_groups": 1}
     masked, order = ("masked_lm",), ("masked_lm", "sentence_order")
@@ -105,7 +105,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
     }
 
 
-def _of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
+def of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
     """The same phases with more or fewer steps, for as many operations as `base` takes."""
     share = pretrain_flops(base) / pretrain_flops(config)
 

@@ -17,9 +17,9 @@ from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.digests import task_digest
 from experiments.tables.grid import Cell
-from experiments.training import tfidf
+from experiments.training import tfidf, word_models
 from experiments.training.config import resolve_bert, to_dict
-from experiments.training.digests import checkpoint_digest
+from experiments.training.digests import checkpoint_digest, files_digest
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
@@ -231,16 +231,19 @@ class _Planner:
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
             prints["model"] = checkpoint_digest(variant.checkpoint)
+        if config.word_vectors:
+            prints["word_vectors"] = files_digest((config.word_vectors,))
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or _checkpoint_config(variant.checkpoint)
         config = dataclasses.replace(config, save_model=exported)
         ignored = [*_ignored(config, keep="save_model"), "data_dir"]
         ignored += ["model"] if variant.checkpoint else []
+        ignored += ["word_vectors"] if config.word_vectors else []
         if config.teacher:
             prints["teacher"] = checkpoint_digest(config.teacher)
             ignored.append("teacher")
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        network = config.model != tfidf.NAME
+        network = config.model not in (tfidf.NAME, *word_models.NAMES)
         flops = finetune_flops(config, bert, train, dev) if network else 0.0
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:

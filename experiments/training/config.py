@@ -147,6 +147,9 @@ class FinetuneConfig:
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
+    # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
+    word_vectors: str = dataclasses.field(default="", metadata=_LATER)
+    elmo: str = dataclasses.field(default="", metadata=_LATER)  # bilstm_attention: ELMo's folder
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5
@@ -168,6 +171,18 @@ class FinetuneConfig:
     freeze: str = dataclasses.field(default="", metadata=_LATER)
     # The rate of a block is so many times that of the block above it; the head's is the highest.
     layer_decay: float = dataclasses.field(default=1.0, metadata=_LATER)
+    # Epochs after which the next part below, from the head to the embeddings, begins to be trained
+    # (ULMFiT: 1); 0: all are from the start.
+    unfreeze_epochs: float = dataclasses.field(default=0.0, metadata=_LATER)
+    # "slanted_triangular" is ULMFiT's learning rate, with warmup_proportion=0.1.
+    schedule: str = dataclasses.field(default="linear", metadata=_LATER)
+    # Adam's bias correction, which BERT leaves out.
+    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
+    # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
+    lm_loss_weight: float = dataclasses.field(default=0.0, metadata=_LATER)
+    # Draws the embeddings of what begins, divides and ends texts anew, as GPT does, where the model
+    # has not been fine-tuned yet.
+    draw_special_tokens: bool = dataclasses.field(default=False, metadata=_LATER)
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = dataclasses.field(default="", metadata=_LATER)
     # Distillation: a model that was fine-tuned for the same task; "": none.
@@ -197,6 +212,10 @@ class FinetuneConfig:
         _check_positive(self, "teacher_temperature")
         _check_share(self, "warmup_proportion", "it is a share of the training steps")
         _check_share(self, "teacher_weight", "it is a share of the loss")
+        _check_choice(self, "schedule", ("linear", "slanted_triangular"))
+        for name in ("lm_loss_weight", "unfreeze_epochs"):
+            if getattr(self, name) < 0:
+                raise UserError(f"configuration: {name} must not be negative")
 
     @property
     def bert_config(self):

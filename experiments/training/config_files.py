@@ -17,7 +17,7 @@ SHARED_FILES |= dict.fromkeys(
 
 
 def known():
-    others = ("__init__.py", "columns.py", "scales.py", *SHARED_FILES.values())
+    others = ("__init__.py", "columns.py", "compared.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
     return ", ".join(sorted([*files, *SHARED_FILES]))
 

@@ -5,7 +5,6 @@ from data_prep.tasks.featurize import cache_key, feature_cache, featurize
 from data_prep.tasks.task import MissingFile
 from experiments.training import frozen_features
 from experiments.training.examples import read_examples
-from experiments.training.flops import bilstm_flops, training_flops
 
 # Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
 _FEW_LENGTHS = (32, 32)  # each length is compiled
@@ -68,13 +67,13 @@ class Feed:
 
     Args:
       config: FinetuneConfig.
-      bert: BertConfig.
+      start: StartingPoint or WordStart.
       split: Split to train on.
       class_weights: float32 [classes], or None.
     """
 
-    def __init__(self, config, bert, split, class_weights=None):
-        self._config, self._bert, self._split = config, bert, split
+    def __init__(self, config, start, split, class_weights=None):
+        self._config, self._start, self._split = config, start, split
         self._class_weights = class_weights
         self.batches = TrainBatches(
             split.features, config.train_batch_size, config.seed, *padding(config)
@@ -89,18 +88,13 @@ class Feed:
             tables.append(trainer.train_on(self._split.complete(batch)))
             ids = batch["input_ids"]
             tokens += ids.size
-            flops += self._flops(ids.size // ids.shape[-1], ids.shape[-1])
+            rows, length = ids.size // ids.shape[-1], ids.shape[-1]
+            flops += self._start.training_flops(self._config, rows, length)
         return trainer.read(tables), examples, tokens, flops
 
     def position(self, step):
         epoch, batch = divmod(step, self.batches.steps_per_epoch)
         return {"epoch": epoch, "batch": batch}
-
-    def _flops(self, rows, length):
-        config = self._config
-        if not config.features:
-            return training_flops(self._bert, rows, length)
-        return 3 * bilstm_flops(self._bert, config.features, config.feature_width, rows * length)
 
 
 def other_splits(task, start, config):

@@ -10,6 +10,7 @@ import time
 
 from experiments.training import (
     class_weights,
+    elmo_features,
     finetune_data,
     finetune_files,
     kept_head,
@@ -19,6 +20,7 @@ from experiments.training import (
     starting_point,
     teacher_checks,
     teachers,
+    word_models,
 )
 from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
@@ -26,8 +28,11 @@ from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
+from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import model_folder
+from official_bert.config import BertConfig
 from official_bert.heads import build_head
+from official_bert.language_model_too import LanguageModelToo
 
 
 def run(config, folder, progress, task, examples):
@@ -36,8 +41,7 @@ def run(config, folder, progress, task, examples):
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
     check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
-    start = starting_point.of_finetuning(config)
-    start_checks.check_model(config, task, start.bert)
+    start = _start(config, task, examples)
     teacher = teachers.of(config, start.tokenizer)
     if teacher:
         teacher_checks.same_head(config.teacher, teacher.start.head, task)
@@ -52,10 +56,16 @@ def run(config, folder, progress, task, examples):
     )
     # Read before the training, so that a broken file is not found after it.
     others, missing = finetune_data.other_splits(task, start, config) if folder.write else ({}, {})
-    if config.features:
-        for split in (train, dev, *others.values()):
+    for split in (train, dev, *others.values()):
+        if config.features:
             split.freeze(task, start, config, progress)
+        elif config.model in word_models.NAMES:
+            split.complete = start.complete
 
+    weights = class_weights.of(config, task, train.features)
+    feed = finetune_data.Feed(config, start, train, weights)
+    steps_per_epoch = feed.batches.steps_per_epoch
+    num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
     trainer = session.make_trainer(
         config,
         _key(config, start, task, teacher),
@@ -63,10 +73,8 @@ def run(config, folder, progress, task, examples):
             build_model(config, start, task.head, seed), teacher, config, task.head
         ),
         strategy,
+        unfreeze_every=round(steps_per_epoch * config.unfreeze_epochs),
     )
-    weights = class_weights.of(config, task, train.features)
-    feed = finetune_data.Feed(config, start.bert, train, weights)
-    num_steps = max(1, math.ceil(feed.batches.steps_per_epoch * config.num_train_epochs))
     trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
 
     def evaluator_of(split):
@@ -126,8 +134,9 @@ def run(config, folder, progress, task, examples):
         if missing:
             results["splits_without_predictions"] = missing
         analysis = finetune_files.write_dev(folder, task, dev.examples, predictions, results)
-        # A feature-based tagger is no head that a model folder knows; Table 7 needs its scores.
-        if config.save_model and not config.features:
+        # A feature-based tagger and what reads word vectors are no heads that a model folder knows;
+        # tables need their scores.
+        if config.save_model and not config.features and start.bert:
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
@@ -139,15 +148,29 @@ def run(config, folder, progress, task, examples):
     return results
 
 
+def _start(config, task, examples):
+    if config.model in word_models.NAMES:
+        start = word_models.start(config, task, examples)
+    elif is_elmo_folder(config.model):
+        start = elmo_features.start(config, task, examples)
+    else:
+        start = starting_point.of_finetuning(config)
+    bert = start.bert if isinstance(start.bert, BertConfig) else None
+    start_checks.check_model(config, task, bert)
+    return start
+
+
 def build_model(config, start, head, seed):
     """The model to fine-tune.
 
     Args:
       config: FinetuneConfig.
-      start: StartingPoint.
+      start: StartingPoint or WordStart.
       head: `Task.head`.
       seed: of new weights.
     """
+    if config.model in word_models.NAMES:
+        return start.model(head, seed)
     if config.features:
         return FeatureTagger(
             start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
@@ -157,6 +180,9 @@ def build_model(config, start, head, seed):
     start.keep_head(model, head, config.bilstm)
     if config.freeze:
         encoder.freeze(config.freeze)
+    if config.lm_loss_weight:
+        model = LanguageModelToo(model, config.lm_loss_weight, seed)
+        start.copy_language_model_to(model)
     return model
 
 
@@ -164,8 +190,9 @@ def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem", "windows"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
+    model += (config.lm_loss_weight,)
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
-    return "finetune", start.bert, head, model, learns
+    return "finetune", start.key, head, model, learns
 
 
 def _save_model(folder, config, start, task, trainer, results):

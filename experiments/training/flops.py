@@ -20,7 +20,8 @@ def encoder_flops(bert, sequences: int, length: int) -> float:
 
 def head_flops(bert, predictions: int) -> float:
     """One forward pass of the language-model head on that many positions."""
-    return float(predictions) * 2 * bert.embedding_width * (bert.hidden_size + bert.vocab_size)
+    transform = bert.hidden_size if bert.prediction_transform else 0
+    return float(predictions) * 2 * bert.embedding_width * (transform + bert.vocab_size)
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:

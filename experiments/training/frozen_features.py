@@ -28,7 +28,10 @@ from official_bert.files import atomic_folder, crc32c_file
 
 _CODE = (
     Path(__file__),
-    *(Path(official_bert.__file__).with_name(name) for name in ("encoder.py", "layers.py")),
+    *(
+        Path(official_bert.__file__).parent / name
+        for name in ("encoder.py", "layers.py", "baselines/elmo.py")
+    ),
 )
 _CHECKSUMS = "checksums.json"
 

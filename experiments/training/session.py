@@ -13,13 +13,13 @@ from experiments.training.trainers import get_trainer
 from official_bert.errors import UserError
 
 
-def make_trainer(config, key, build, strategy, train_metrics=False):
+def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_every=0):
     """The Trainer that a configuration asks for.
 
     Args:
       config: PretrainConfig or FinetuneConfig.
       key, build, strategy: of `get_trainer`.
-      train_metrics: of StepOptions.
+      train_metrics, unfreeze_every: of StepOptions.
     """
     if config.deterministic:
         distribution.make_deterministic()
@@ -33,8 +33,10 @@ def make_trainer(config, key, build, strategy, train_metrics=False):
         fixed_shapes=config.distribute == "tpu",
         train_metrics=train_metrics,
         optimizer=getattr(config, "optimizer", "adamw"),  # pre-training only
-        bias_correction=getattr(config, "bias_correction", False),  # pre-training only
+        bias_correction=config.bias_correction,
         layer_decay=getattr(config, "layer_decay", 1.0),  # fine-tuning only
+        schedule=getattr(config, "schedule", "linear"),  # fine-tuning only
+        unfreeze_every=unfreeze_every,
     )
     return get_trainer(key, build, strategy, options, config.precision, config.seed)
 

@@ -10,8 +10,9 @@ import re
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from experiments.training import class_weights, teacher_checks, tfidf
+from experiments.training import class_weights, teacher_checks, tfidf, word_models
 from experiments.training.examples import read_examples
+from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import parts_named
 from official_bert.errors import UserError
@@ -31,6 +32,8 @@ _SIZES = (
     "embedding_size",
     "num_hidden_groups",
     "pooler_activation",
+    "embedding_norm",
+    "prediction_transform",
 )
 
 
@@ -45,6 +48,10 @@ def finetuning(config):
     bert, tokenizer = None, None
     if config.model == tfidf.NAME:
         tfidf.check(config, task)
+    elif config.model in word_models.NAMES:
+        word_models.check(config, task)
+    elif is_elmo_folder(config.model):
+        word_models.check_elmo(config)
     else:
         bert, tokenizer = _shape(config)
     if config.teacher:
@@ -77,11 +84,24 @@ def check_model(config, task, bert):
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
     if config.class_weights:
         class_weights.check(config, task)
+    if config.lm_loss_weight:
+        _check_language_model(config, bert)
     if config.freeze and bert:
         try:
             parts_named(config.freeze, bert.num_blocks)
         except UserError as error:
             raise UserError(f"--config.freeze={config.freeze}: {error}") from None
+
+
+def _check_language_model(config, bert):
+    for name in ("features", "teacher"):
+        if getattr(config, name):
+            raise UserError(f"--config.lm_loss_weight: not together with {name}; leave one out")
+    if bert and bert.attention_direction != "left_to_right":
+        raise UserError(
+            f"--config.lm_loss_weight={config.lm_loss_weight}: the next token is a question for "
+            f"models that read left to right; this one's direction is {bert.attention_direction}"
+        )
 
 
 def pretraining(config):

@@ -5,7 +5,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from experiments.training import kept_head, start_checks
+from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
@@ -37,6 +37,18 @@ class StartingPoint:
     head: dict | None = None
     head_weights: dict | None = None
 
+    @property
+    def key(self):
+        """What decides the encoder apart from its weights."""
+        return self.bert
+
+    def training_flops(self, config, rows, length):
+        """Of one step of a FinetuneConfig."""
+        if not config.features:
+            return flops.training_flops(self.bert, rows, length)
+        tokens = rows * length
+        return 3 * flops.bilstm_flops(self.bert, config.features, config.feature_width, tokens)
+
     def encoder(self, config, seed, **options):
         """A new BertEncoder with the weights.
 
@@ -46,8 +58,19 @@ class StartingPoint:
           **options: of `BertEncoder`.
         """
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
-        if self.weights is not None:
-            assign(encoder.trainable_variables, self.weights)
+        if self.weights is None:
+            return encoder
+        is_new = (self.head or {}).get("head", "none") in ("none", "pretraining")
+        draws = is_new and getattr(config, "draw_special_tokens", False)
+        table = encoder.embeddings.word_embeddings
+        fresh = table.numpy() if draws else None
+        assign(encoder.trainable_variables, self.weights)
+        if draws:
+            tokens = self.tokenizer
+            rows = [tokens.cls_id, *tokens.between, tokens.sep_id]
+            trained = table.numpy().copy()
+            trained[rows] = fresh[rows]
+            table.assign(trained)
         return encoder
 
     def copy_heads_to(self, model):
@@ -58,6 +81,14 @@ class StartingPoint:
             is_trained = "next_sentence" in self._trained or "next_sentence" not in variable.path
             if is_trained and variable.path in stored:
                 variable.assign(stored[variable.path])
+
+    def copy_language_model_to(self, model):
+        """Gives a `LanguageModelToo` the language model's head of the checkpoint, if it had one."""
+        stored = self.head_weights if "next_token" in map(_name, self._trained) else {}
+        stored = {path.partition("/")[2]: array for path, array in stored.items()}
+        for variable in model.masked_lm.weights:
+            if (path := variable.path.partition("/")[2]) in stored:
+                variable.assign(stored[path])
 
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
@@ -147,6 +178,10 @@ def read_model(path, purpose):
         while len(_read) > _KEPT:
             _read.popitem(last=False)
     return _read[key]
+
+
+def _name(written):
+    return parts(written)[0]
 
 
 def _head_name(written):

@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 
 from experiments.training.checkpointing import check_arrays
-from official_bert.optimization import OPTIMIZERS, WarmupLinearDecay
+from official_bert.optimization import OPTIMIZERS, SCHEDULES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +29,8 @@ class StepOptions:
     optimizer: str = "adamw"  # of official_bert.optimization.OPTIMIZERS
     bias_correction: bool = False
     layer_decay: float = 1.0  # of the learning rate, see BertAdamW
+    unfreeze_every: int = 0  # steps, see BertAdamW
+    schedule: str = "linear"  # of official_bert.optimization.SCHEDULES
     train_metrics: bool = False  # compute metric terms at the last step of each call
 
 
@@ -50,7 +52,7 @@ class TrainerState:
         self._run_seed = seed
         with self._scope():
             self.model = build(seed)
-            self._schedule = _AdjustableSchedule()
+            self._schedule = _AdjustableSchedule(SCHEDULES[options.schedule])
             self.optimizer = OPTIMIZERS[options.optimizer](
                 learning_rate=self._schedule,
                 weight_decay=options.weight_decay,
@@ -58,6 +60,7 @@ class TrainerState:
                 epsilon=options.epsilon,
                 clip_norm=options.clip_norm or None,
                 layer_decay=options.layer_decay,
+                unfreeze_every=options.unfreeze_every,
                 bias_correction=options.bias_correction,
             )
             self.optimizer.build(self.model.trainable_variables)
@@ -73,7 +76,7 @@ class TrainerState:
         self._run_seed = seed
 
     def set_schedule(self, peak, warmup_steps, total_steps):
-        """Sets the learning rate's warm-up and decay (see `WarmupLinearDecay`)."""
+        """Sets the learning rate's warm-up and decay (see `optimization.SCHEDULES`)."""
         self._schedule.values.assign([peak, warmup_steps, total_steps])
 
     def learning_rate(self, step):
@@ -140,14 +143,15 @@ def padded_to_a_multiple(batch, divisor):
 
 
 class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """`WarmupLinearDecay` whose numbers can change without compiling the step again."""
+    """A schedule of `SCHEDULES` whose numbers can change without compiling the step again."""
 
-    def __init__(self):
+    def __init__(self, kind):
+        self._kind = kind
         self.values = keras.Variable([0.0, 0.0, 1.0], trainable=False, dtype="float32")
 
     def __call__(self, step):
         values = ops.convert_to_tensor(self.values)
-        return WarmupLinearDecay(*ops.unstack(values, num=3))(step)
+        return self._kind(*ops.unstack(values, num=3))(step)
 
     def get_config(self):
         return {}

@@ -16,6 +16,7 @@ import numpy as np
 from official_bert.checkpoints import (
     huggingface_family,
     huggingface_family_export,
+    huggingface_gpt,
     huggingface_tokenizer,
     integrity,
     model_folder,
@@ -30,6 +31,7 @@ from official_bert.json_files import field, is_json_object, list_of, read_json, 
 from official_bert.objectives import of_bert
 from official_bert.tokenization import BertTokenizer
 
+_MEMBERS = {**huggingface_family.MEMBERS, "openai-gpt": huggingface_gpt.GPT}
 _LEFT_OUT = (
     (r"position_ids$", "a constant"),
     (r"^cls\.predictions\.decoder\.", "a copy of tied weights"),
@@ -85,7 +87,7 @@ def import_huggingface(
     do_lower_case: bool | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """Reads the folder of a model of `transformers`: BERT, or one of `huggingface_family`.
+    """Reads the folder of a model of `transformers`: BERT, one of `huggingface_family`, or GPT.
 
     Args:
       folder: with `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
@@ -104,10 +106,10 @@ def import_huggingface(
     config = _our_config(fields, folder / "config.json", gelu_form)
     with contextlib.ExitStack() as stack:
         shapes, read = open_tensors(folder, stack)
-        member = huggingface_family.MEMBERS.get(fields.get("model_type"))
+        member = _MEMBERS.get(fields.get("model_type"))
         stored = member.table_names(shapes) if member else _table_names(shapes)
         read = member.reader(read, stored) if member else read
-        settings = _settings(fields, shapes, stored, head, folder)
+        settings = _settings(fields, config, shapes, stored, head, folder)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
         tokenizer = _tokenizer(fields, folder, vocab, do_lower_case)
         if tokenizer is not None:
@@ -198,7 +200,7 @@ def is_huggingface_folder(folder: str | os.PathLike) -> bool:
 
 def _read_config(path: Path) -> dict:
     fields = read_json(path)
-    kinds = ("bert", *huggingface_family.MEMBERS)
+    kinds = ("bert", *_MEMBERS)
     if fields.get("model_type", "bert") not in kinds:
         raise UserError(
             f"{path}: model_type is {shorten(fields['model_type'])}; read are {', '.join(kinds)}"
@@ -217,12 +219,12 @@ def _tokenizer(fields: dict, folder: Path, vocab, do_lower_case: bool | None):
 
 
 def _tokenizer_kind(model_type: str | None) -> str:
-    member = huggingface_family.MEMBERS.get(model_type)
+    member = _MEMBERS.get(model_type)
     return member.tokenizer if member else "word_piece"
 
 
 def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
-    if member := huggingface_family.MEMBERS.get(fields.get("model_type")):
+    if member := _MEMBERS.get(fields.get("model_type")):
         fields = member.bert_fields(fields, path)
     kind = fields.get("position_embedding_type") or "absolute"
     if kind != "absolute":
@@ -341,10 +343,12 @@ def _labels(fields: dict, path: Path) -> list[str]:
     return [field(named, key, str, f"{path}: id2label") for key in sorted(named, key=int)]
 
 
-def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> dict:
+def _settings(
+    fields: dict, config: BertConfig, shapes, stored, head: str | None, folder: Path
+) -> dict:
     architecture = (fields.get("architectures") or ["BertModel"])[0]
     # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
-    family = re.match("(Bert|Roberta|Albert|DistilBert|Electra)(?=[A-Z])", architecture)
+    family = re.match("(Bert|Roberta|Albert|DistilBert|Electra|OpenAIGPT)(?=[A-Z])", architecture)
     architecture = f"Bert{architecture[family.end() :]}" if family else architecture
     if head is None:
         if architecture not in _HEADS:
@@ -358,9 +362,8 @@ def _settings(fields: dict, shapes, stored, head: str | None, folder: Path) -> d
         raise UserError(f"head must be none or pretraining, not {head!r}")
     settings = {"head": head}
     if head == "pretraining":
-        direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
         has_pairs = "cls.seq_relationship.weight" in stored
-        settings["objectives"] = list(of_bert(direction, has_pairs))
+        settings["objectives"] = list(of_bert(config.attention_direction, has_pairs))
         if "sop_classifier.classifier.weight" in stored:
             settings["objectives"].append("sentence_order")
         if "discriminator_predictions.dense.weight" in stored:

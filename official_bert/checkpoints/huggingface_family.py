@@ -13,7 +13,13 @@ from typing import Any
 from official_bert.errors import UserError
 
 # Fields of `BertConfig` that the translations add to those of BERT's config.json.
-OUR_FIELDS = ("embedding_size", "num_hidden_groups", "pooler_activation")
+OUR_FIELDS = (
+    "embedding_size",
+    "num_hidden_groups",
+    "pooler_activation",
+    "embedding_norm",
+    "prediction_transform",
+)
 POSITIONS = "bert.embeddings.position_embeddings.weight"
 
 

@@ -34,7 +34,15 @@ def kind_of(config: BertConfig, has_word_pieces: bool) -> str:
 
     RoBERTa's encoder is BERT's with one segment; it goes out as RoBERTa unless its tokeniser is
     BERT's.
+
+    Raises:
+      UserError: it is OpenAI GPT, or has a part of it.
     """
+    if not (config.embedding_norm and config.prediction_transform):
+        raise UserError(
+            "embedding_norm or prediction_transform is false, as in OpenAI GPT, which is not "
+            "written as a model of transformers; keep the model folder"
+        )
     if config.num_hidden_groups:
         return "albert"
     if not config.type_vocab_size:

@@ -58,6 +58,7 @@ def read(
 def _successors(folder, vocab, do_lower_case, kind):
     names = {
         "byte_pair": ("tokenizer.json", "vocab.json"),
+        "word_end_byte_pair": ("tokenizer.json", "vocab.json"),
         "sentence_piece": ("spiece.model", "tokenizer.json"),
     }
     paths = [Path(vocab)] if vocab else [folder / name for name in names[kind]]

@@ -118,7 +118,8 @@ def encoder_parameters(config: BertConfig) -> int:
     """How many numbers a `BertEncoder` of this shape has."""
     width, inner, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    embeddings = (rows + 2) * narrow + (narrow * width + width if config.embedding_size else 0)
+    norm = 2 if config.embedding_norm else 0
+    embeddings = (rows + norm) * narrow + (narrow * width + width if config.embedding_size else 0)
     block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
     pooler = 0 if config.pooler_activation == "none" else width * width + width
     return embeddings + config.num_blocks * block + pooler

@@ -82,6 +82,7 @@ def class_of(config: BertConfig) -> str:
         "attention_direction": "bidirectional",
         "hidden_act": "gelu",
         "layer_norm_eps": kind.computes["layer_norm_eps"],
+        "embedding_norm": True,
     }
     if name in ("BertBackbone", "AlbertBackbone"):
         needed["pooler_activation"] = "tanh"

@@ -48,6 +48,8 @@ class MaskedLM(Objective):
         add_head(model, initializer)
 
     def output_bias(self, model):
+        if model.masked_lm.bias is None:
+            return super().output_bias(model)
         return model.masked_lm.bias
 
     def call(self, model, batch, encoded):
@@ -85,11 +87,15 @@ class MaskedLMHead(keras.layers.Layer):
     """Transform (dense, activation, normalisation), then the token table again, plus a bias.
 
     Scores are products with the same table that embeds the tokens ("tied" weights), so the head
-    adds only the transform and one bias a vocabulary entry.
+    adds only the transform and one bias a vocabulary entry; without `prediction_transform` nothing.
     """
 
     def __init__(self, config, initializer, **kwargs):
         super().__init__(**kwargs)
+        self.built = True
+        self.transform = self.bias = None
+        if not config.prediction_transform:
+            return
         self.activation = activation(config)
         with keras.name_scope(self.name):
             self.transform = Dense(
@@ -105,14 +111,13 @@ class MaskedLMHead(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
         )
-        self.built = True
 
     def call(self, x, word_embeddings):
         """[B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
 
         The product, the largest of a step, has the compute dtype; the bias is added in float32.
         """
-        x = self.norm(self.activation(self.transform(x)))
+        x = self.norm(self.activation(self.transform(x))) if self.transform else x
         table = ops.cast(word_embeddings, self.compute_dtype)
         if keras.backend.backend() == "tensorflow":
             from official_bert.tensorflow_kernels import scores_of_table
@@ -120,7 +125,8 @@ class MaskedLMHead(keras.layers.Layer):
             rows, predictions, width = ops.shape(x)
             scores = scores_of_table(ops.reshape(x, (-1, width)), table, self.bias)
             return ops.reshape(scores, (rows, predictions, table.shape[0]))
-        return ops.cast(ops.matmul(x, ops.transpose(table)), "float32") + self.bias
+        scores = ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
+        return scores if self.bias is None else scores + self.bias
 
 
 def restore_masked_tokens(batch):

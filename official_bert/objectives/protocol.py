@@ -55,7 +55,9 @@ class Objective:
 
     def output_bias(self, model):
         """The bias of the scores of pieces, which may start at their log frequencies."""
-        raise UserError(f"objective {self.name}: it has no scores of pieces; leave output_bias out")
+        raise UserError(
+            f"objective {self.name}: it has no scores of pieces with a bias; leave output_bias out"
+        )
 
     def corrupt(self, model, batch, seed):
         """The batch that the encoder reads, and what `call` is to compare with.

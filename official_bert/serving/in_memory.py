@@ -1,5 +1,7 @@
 """A model as it is served, made of a loaded one: what an export saves and `predict` asks."""
 
+from official_bert.errors import UserError
+
 
 def in_memory(loaded, head: str, settings):
     """A `ServedModel` with a copy of the weights as they are now.
@@ -36,7 +38,11 @@ def in_memory(loaded, head: str, settings):
 
 
 def in_graph_tokenizer(tokenizer):
-    """The same tokeniser as TensorFlow operations."""
+    """The same tokeniser as TensorFlow operations.
+
+    Raises:
+      UserError: there is none of its kind.
+    """
     # Half of an export's time goes into it: exports of the same vocabulary share it.
     key = tokenizer.digest()
     if key not in _made:
@@ -55,6 +61,11 @@ def _in_graph(tokenizer):
             from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
 
             return InGraphSentencePiece(tokenizer)
+        case "word_end_byte_pair":
+            raise UserError(
+                "OpenAI GPT's tokeniser is not there as TensorFlow operations: no SavedModel takes "
+                "text for this model; experiments.predict does"
+            )
         case _:
             from official_bert.tokenization.in_graph import InGraphTokenizer
 

@@ -40,7 +40,7 @@ class PackedEncoder(tf.Module):
         self.segment_embeddings = None if segments is None else self._table(segments, "token_type")
         self.projection = embeddings.projection and Dense(embeddings.projection, self.dtype)
         self.position_embeddings = self._table(embeddings.position_embeddings, "position")
-        self.embedding_norm = Norm(embeddings.norm)
+        self.embedding_norm = embeddings.norm and Norm(embeddings.norm)
         transpose = transpose or _transpose
         self.blocks = [
             _Block(block, encoder.config, self.dtype, transpose) for block in encoder.blocks
@@ -87,7 +87,7 @@ class PackedEncoder(tf.Module):
             segments = tf.minimum(packed.segments, self.config.type_vocab_size - 1)
             x += tf.cast(tf.gather(self.segment_embeddings, segments), tf.float32)
         x += tf.cast(tf.gather(self.position_embeddings, packed.positions), tf.float32)
-        x = self.embedding_norm(x)
+        x = self.embedding_norm(x) if self.embedding_norm else x
         states = [self.projection(x) if self.projection else x]
         allowed = tf.reshape(rows.mask, [-1, 1, 1, rows.length])
         if self.config.attention_direction == "left_to_right":

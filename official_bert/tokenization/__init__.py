@@ -1,10 +1,10 @@
 """Tokenisers: WordPiece as the original BERT does it (section 3 of the paper), and its successors'.
 
 `BertTokenizer` is the class to use for BERT, ELECTRA and DistilBERT, `BytePairTokenizer` for
-RoBERTa, `SentencePieceTokenizer` for ALBERT; `Tokenizer` says what they have in common, and
-`load_tokenizer` reads any of their files. `reference.py` is BERT's algorithm to read. Nothing here
-imports Keras or TensorFlow but `in_graph*.py`, the same tokenisers as TensorFlow operations for
-serving.
+RoBERTa, `SentencePieceTokenizer` for ALBERT, `WordEndTokenizer` for OpenAI GPT; `Tokenizer` says
+what they have in common, and `load_tokenizer` reads any of their files. `reference.py` is BERT's
+algorithm to read. Nothing here imports Keras or TensorFlow but `in_graph*.py`, the same tokenisers
+as TensorFlow operations for serving.
 """
 
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
@@ -13,6 +13,7 @@ from official_bert.tokenization.loading import KINDS, find_vocabulary, load_toke
 from official_bert.tokenization.sentence_piece import SentencePieceTokenizer
 from official_bert.tokenization.tokenizer import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, load_vocab, write_vocab
+from official_bert.tokenization.word_end_byte_pair import WordEndTokenizer
 
 __all__ = [
     "KINDS",
@@ -22,6 +23,7 @@ __all__ = [
     "SentencePieceTokenizer",
     "SpecialTokens",
     "Tokenizer",
+    "WordEndTokenizer",
     "find_vocabulary",
     "load_tokenizer",
     "load_vocab",

@@ -67,6 +67,11 @@ class Tokenizer:
         return len(self.vocab)
 
     @property
+    def between(self) -> list[int]:
+        """The ids that stand between two texts."""
+        return [self.sep_id] * self.separators
+
+    @property
     def options(self) -> dict[str, Any]:
         return {}
 

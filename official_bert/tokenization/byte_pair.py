@@ -182,27 +182,8 @@ class BytePairTokenizer(Tokenizer):
         return tuple(index for part in parts for index in self._ids[part])
 
     def _ids_of_word(self, word: str) -> tuple[int, ...]:
-        pieces = [BYTE_CHARACTERS[byte] for byte in _encoded(word)]
-        before, after = [*range(-1, len(pieces) - 1)], [*range(1, len(pieces) + 1)]
-        rank_of, end = self._rank, len(pieces)
-        ranks = enumerate(map(rank_of.get, itertools.pairwise(pieces)))
-        queue = [(rank, place) for place, rank in ranks if rank is not None]
-        heapq.heapify(queue)
-        while queue:
-            rank, left = heapq.heappop(queue)
-            right = after[left]
-            if right == end or rank_of.get((pieces[left], pieces[right])) != rank:
-                continue  # one of the two was merged with another meanwhile
-            pieces[left] += pieces[right]
-            pieces[right], after[left] = "", after[right]
-            if after[left] < end:
-                before[after[left]] = left
-            for first, second in ((before[left], left), (left, after[left])):
-                if first >= 0 and second < end:
-                    new = rank_of.get((pieces[first], pieces[second]))
-                    if new is not None:
-                        heapq.heappush(queue, (new, first))
-        return tuple(self._id_of[piece] for piece in pieces if piece)
+        pieces = merged([BYTE_CHARACTERS[byte] for byte in _encoded(word)], self._rank)
+        return tuple(map(self._id_of.__getitem__, pieces))
 
     def __getstate__(self):
         # A worker process fills its own cache.
@@ -226,6 +207,52 @@ class _Cache(dict):
                 self.clear()
             self[chunk] = ids
         return ids
+
+
+def merged(pieces: list[str], rank_of: dict[tuple[str, str], int]) -> list[str]:
+    """What the pieces of a word become: the pair of neighbours of least rank is merged, again and
+    again, the first of several such pairs first.
+
+    >>> merged(["a", "a", "a", "b"], {("a", "a"): 0, ("a", "b"): 1})
+    ['aa', 'ab']
+    """
+    pieces = list(pieces)
+    before, after = [*range(-1, len(pieces) - 1)], [*range(1, len(pieces) + 1)]
+    end = len(pieces)
+    ranks = enumerate(map(rank_of.get, itertools.pairwise(pieces)))
+    queue = [(rank, place) for place, rank in ranks if rank is not None]
+    heapq.heapify(queue)
+    while queue:
+        rank, left = heapq.heappop(queue)
+        right = after[left]
+        if right == end or rank_of.get((pieces[left], pieces[right])) != rank:
+            continue  # one of the two was merged with another meanwhile
+        pieces[left] += pieces[right]
+        pieces[right], after[left] = "", after[right]
+        if after[left] < end:
+            before[after[left]] = left
+        for first, second in ((before[left], left), (left, after[left])):
+            if first >= 0 and second < end:
+                new = rank_of.get((pieces[first], pieces[second]))
+                if new is not None:
+                    heapq.heappush(queue, (new, first))
+    return [piece for piece in pieces if piece]
+
+
+def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
+    """
+    Raises:
+      UserError: a piece stands twice in the vocabulary, or it lacks a part or a result of a merge.
+    """
+    known = set(vocab)
+    if len(known) < len(vocab):
+        raise UserError(f"{where}: a piece stands in it twice")
+    for number, pair in enumerate(merges):
+        if not known.issuperset((*pair, "".join(pair))):
+            raise UserError(
+                f"{where}: merge {number}, {' '.join(pair)!r}, has a part or a result "
+                "that is no piece of the vocabulary"
+            )
 
 
 def words(text: str) -> list[str]:
@@ -288,8 +315,6 @@ def _readable(piece: str) -> str:
 
 def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     known = set(vocab)
-    if len(known) < len(vocab):
-        raise UserError(f"{where}: a piece stands in it twice")
     if missing := [token for token in SPECIAL if token not in known]:
         raise UserError(
             f"{where}: lacks {', '.join(missing)}; RoBERTa needs {', '.join(SPECIAL)}, and a "
@@ -297,9 +322,4 @@ def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
         )
     if absent := [byte for byte, char in enumerate(BYTE_CHARACTERS) if char not in known]:
         raise UserError(f"{where}: lacks the byte {absent[0]} ({BYTE_CHARACTERS[absent[0]]!r})")
-    for number, pair in enumerate(merges):
-        if not known.issuperset((*pair, "".join(pair))):
-            raise UserError(
-                f"{where}: merge {number}, {' '.join(pair)!r}, has a part or a result "
-                "that is no piece of the vocabulary"
-            )
+    check_merges(vocab, merges, where)

@@ -10,6 +10,7 @@ from official_bert.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
+WORD_END = "</w>"
 
 
 def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
@@ -22,6 +23,32 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
     if "model" in contents:
         return _of_tokenizer_json(contents, path)
     return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE)), None
+
+
+def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """(pieces, merges) of a `tokenizer.json` or a `vocab.json` of OpenAI GPT.
+
+    Raises:
+      UserError: a file is missing or damaged, or the tokeniser is of another kind.
+    """
+    contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+    if "model" not in contents:
+        return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE))
+    if not _has_word_ends(contents):
+        raise UserError(f"{path}: no byte pairs of words that end in {WORD_END}")
+    return pieces_of(with_added_tokens(contents, path), f"{path}: vocab"), _merges(contents, path)
+
+
+def has_word_ends(path: Path) -> bool:
+    """Whether a `tokenizer.json` or a `vocab.json` is of the kind that `read_word_ends` reads."""
+    return _has_word_ends(read_json(path)) if path.is_file() else False
+
+
+def _has_word_ends(contents) -> bool:
+    model = contents.get("model")
+    if isinstance(model, dict):
+        return model.get("type") == "BPE" and model.get("end_of_word_suffix") == WORD_END
+    return any(piece.endswith(WORD_END) for piece in contents)
 
 
 def is_byte_pair(path: Path) -> bool:
@@ -122,11 +149,13 @@ def _of_tokenizer_json(contents, path):
         raise UserError(
             f"{path}: its normalizer and pre_tokenizer are not RoBERTa's (none, and ByteLevel)"
         )
-    merges = [
-        _pair(merge, f"{path}: merges") for merge in list_of(model, "merges", (str, list), path)
-    ]
     pieces = pieces_of(with_added_tokens(contents, path), f"{path}: vocab")
-    return pieces, merges, byte_level.get("add_prefix_space") is True
+    return pieces, _merges(contents, path), byte_level.get("add_prefix_space") is True
+
+
+def _merges(contents, path: Path) -> list[tuple[str, str]]:
+    written = list_of(field(contents, "model", dict, path), "merges", (str, list), path)
+    return [_pair(merge, f"{path}: merges") for merge in written]
 
 
 def _merges_of_text(path: Path) -> list[tuple[str, str]]:

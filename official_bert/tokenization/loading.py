@@ -3,18 +3,23 @@
 import os
 from pathlib import Path
 
+from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.base import Tokenizer
 from official_bert.tokenization.byte_pair import BytePairTokenizer
 from official_bert.tokenization.sentence_piece import SentencePieceTokenizer
 from official_bert.tokenization.tokenizer import BertTokenizer
+from official_bert.tokenization.word_end_byte_pair import WordEndTokenizer
 
 # In the order in which folders are looked through.
-KINDS = {kind.kind: kind for kind in (BertTokenizer, BytePairTokenizer, SentencePieceTokenizer)}
+KINDS = {
+    kind.kind: kind
+    for kind in (BertTokenizer, BytePairTokenizer, SentencePieceTokenizer, WordEndTokenizer)
+}
 
 
 def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules) -> Tokenizer:
-    """The tokeniser of a vocabulary file: byte pairs from `.json`, SentencePiece from `.model`,
-    and WordPiece from any other.
+    """The tokeniser of a vocabulary file: byte pairs (RoBERTa's or OpenAI GPT's) from `.json`,
+    SentencePiece from `.model`, and WordPiece from any other.
 
     Args:
       path: the file.
@@ -26,7 +31,8 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
     """
     match Path(path).suffix:
         case ".json":
-            return BytePairTokenizer(path)
+            words_end = byte_pair_files.has_word_ends(Path(path))
+            return WordEndTokenizer(path) if words_end else BytePairTokenizer(path)
         case ".model":
             return SentencePieceTokenizer(path, do_lower_case)
         case _:

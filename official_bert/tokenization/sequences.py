@@ -1,6 +1,6 @@
 """Packing texts as section 3 of the paper does: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
 
-RoBERTa has two separators between A and B; both are counted to A.
+RoBERTa has two separators between A and B, OpenAI GPT one of its own; they are counted to A.
 """
 
 from official_bert.errors import UserError
@@ -19,9 +19,8 @@ def pack(
     Returns:
       {"input_ids", "segment_ids": lists of the same length, "truncated": 0 or 1}.
     """
-    between = 0 if second is None else tokenizer.separators
-    specials = 2 + between
-    room = max_seq_length - specials
+    between = [] if second is None else tokenizer.between
+    room = max_seq_length - 2 - len(between)
     if room < 1:
         raise UserError(f"max_seq_length={max_seq_length} leaves no room for text; use at least 8")
     if second is None:
@@ -29,7 +28,7 @@ def pack(
     else:
         kept = pair_lengths(len(first), len(second), room)
     a = cut(first, kept[0], truncation)
-    input_ids = [tokenizer.cls_id, *a, *[tokenizer.sep_id] * max(between, 1)]
+    input_ids = [tokenizer.cls_id, *a, *(between or [tokenizer.sep_id])]
     segment_ids = [0] * len(input_ids)
     truncated = len(a) < len(first)
     if second is not None:

@@ -18,6 +18,7 @@ STATES = [tf.fill([2, 3, 4], float(i)) for i in range(13)]
         ("last", 12.0),
         ("weighted_sum_last_four", 10.5),
         ("weighted_sum_all", 6.5),
+        ("elmo", 6.0),
     ],
 )
 def test_which_layers_are_read(combination, expected):

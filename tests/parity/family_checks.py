@@ -52,6 +52,39 @@ def electra() -> list[Result]:
     return found + _compare("Electra", "ForSequenceClassification", fields, _classifier)
 
 
+@check("torch", "transformers")
+def openai_gpt() -> list[Result]:
+    """OpenAI GPT: left to right, no segments, no normalisation of embeddings, the tied table."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.OpenAIGPTConfig(
+        vocab_size=60, n_positions=40, n_embd=32, n_layer=3, n_head=4
+    )
+    theirs = transformers.OpenAIGPTLMHeadModel(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():  # zero biases and unit gains would hide mistakes
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        ours = huggingface.import_huggingface(Path(folder))
+    batch = peers.random_batch(ours.config, rows=6, length=24)
+    ids, real = batch["input_ids"] % 60, batch["input_mask"][..., None]
+    with torch.no_grad():
+        outputs = theirs(torch.from_numpy(_numpy(ids)).long(), output_hidden_states=True)
+    mine = ours.encoder({**batch, "input_ids": ids})["hidden_states"]
+    pairs = zip(map(_numpy, mine), outputs.hidden_states, strict=True)
+    worst = max(peers.farthest(x * real, y.numpy() * real) for x, y in pairs)
+    logits = _numpy(ours.model.masked_lm(mine[-1], ours.encoder.embeddings.word_embeddings))
+    scores = peers.farthest(logits[..., :60] * real, outputs.logits.numpy() * real)
+    name = "OpenAIGPTLMHeadModel, tiny shape, random weights"
+    return [
+        Result(f"hidden states; {name}", AGAINST, worst, 2e-5),
+        Result(f"next-token logits; {name}", AGAINST, scores, 2e-5),
+    ]
+
+
 @check("keras_hub")
 def keras_hub_backbones() -> list[Result]:
     """Random small encoders of four families, computed by KerasHub from what we hand it."""

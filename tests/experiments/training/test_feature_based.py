@@ -188,6 +188,7 @@ def test_every_row_of_the_table_has_its_layers():
         "weighted_sum_last_four": [1, 2, 3, 4],
         "concat_last_four": [1, 2, 3, 4],
         "weighted_sum_all": [1, 2, 3, 4],
+        "elmo": [0, 1, 2, 3, 4],
     }
 
 

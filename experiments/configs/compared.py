@@ -1,0 +1,96 @@
+"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM, OpenAI GPT.
+
+`checkpoint_tables` adds them at the scales cpu and smoke. GPT and its BERT are pre-trained here, on
+the same text, with as many matrix operations (docs/compared.md).
+"""
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+from experiments.configs import bilstm_attention, cbow, gpt
+from experiments.configs.family import of_equal_compute
+from experiments.configs.scales import Scale
+from experiments.tables.ablation import Ablation, Row, Variant
+from experiments.tables.claims import Claim, each
+from experiments.training import tfidf
+from experiments.training.config import FinetuneConfig
+from experiments.training.word_models import BILSTM, CBOW
+
+VECTORS = "glove.6B.50d.txt"  # in the data folder
+BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
+WORDS, AVERAGE, READ = "TF-IDF", "CBOW (GloVe)", "BiLSTM and attention (GloVe)"
+_LABELS = {WORDS: "TF-IDF and a linear classifier"}
+# What GPT's fine-tuning has of its own; rate, batch and epochs are the column's.
+_GPT_FIELDS = ("lm_loss_weight", "draw_special_tokens", "bias_correction", "adam_epsilon",
+               "warmup_proportion")  # fmt: skip
+
+
+def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Ablation:
+    """A table with the rows, and with what their pre-training needs.
+
+    Args:
+      table: Table 1 at `scale`.
+      scale: whose text and pre-training GPT and BERT have.
+      seeds: of their pre-trainings.
+    """
+    base = scale.bert
+    fraction = {"name": "next_token", "fraction": scale.left_to_right_fraction}
+    left_to_right = dataclasses.replace(gpt.gpt(base), objectives=(fraction,))
+    own = {field: getattr(gpt.FINETUNE, field) for field in _GPT_FIELDS}
+    variants = [Variant(GPT, of_equal_compute(left_to_right, base), seeds)]
+    rows = [Row(GPT, GPT, own, paper_row="OpenAI GPT")]
+    same = {variant.name for variant in table.variants if variant.pretrain == base}
+    bert = next((row.label for row in table.rows if row.variant in same), BERT)
+    if not same:
+        variants, rows = [Variant(BERT, base, seeds), *variants], [Row(BERT, BERT), *rows]
+    notes = [f"{bert} and {GPT}: {base.bert_config.num_hidden_layers} layers, "
+             f"{base.bert_config.hidden_size} wide, equal matrix operations"]  # fmt: skip
+    vectors = Path(scale.data_dir, VECTORS)
+    if scale.data_dir and vectors.is_file():
+        for label, name, config in (
+            (READ, BILSTM, bilstm_attention.get_config("small")),
+            (AVERAGE, CBOW, cbow.get_config()),
+        ):
+            variants.append(Variant(label, checkpoint=name))
+            rows.append(Row(label, label, _fields(config, str(vectors)), reference=True))
+    else:
+        notes.append(f"rows on word vectors are left out for lack of {VECTORS}")
+    if importlib.util.find_spec("sklearn"):
+        variants.append(Variant(WORDS, checkpoint=tfidf.NAME))
+        rows.append(Row(_LABELS[WORDS], WORDS, reference=True))
+    labels = [column.label for column in table.columns]
+    known = {row.label for row in rows}
+    claims = [
+        claim
+        for claim in _claims(labels, bert)
+        if {*known, bert}.issuperset(claim.comparisons[0].rows)
+    ]
+    return dataclasses.replace(
+        table,
+        corpus=scale.corpus,
+        records=scale.records,
+        variants=(*table.variants, *variants),
+        rows=(*table.rows, *rows),
+        claims=(*table.claims, *claims),
+        notes=(*table.notes, *notes),
+    )
+
+
+def _fields(config: FinetuneConfig, vectors: str) -> dict:
+    """What a baseline's configuration changes, apart from task and model."""
+    fields = ("feature_width", "train_batch_size", "learning_rate", "num_train_epochs",
+              "weight_decay", "clip_norm", "bias_correction")  # fmt: skip
+    return {"word_vectors": vectors, **{field: getattr(config, field) for field in fields}}
+
+
+def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
+    steps = (
+        ("bidirectional", "BERT beats OpenAI GPT at equal text and compute", bert, GPT),
+        ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", GPT, READ),
+        ("context", "A BiLSTM with attention beats the mean of word vectors", READ, AVERAGE),
+    )
+    return tuple(
+        Claim(name, text, "4.1", each(columns, better, worse))
+        for name, text, better, worse in steps
+    )

@@ -1,0 +1,189 @@
+"""GLUE's baselines on given word vectors, as fine-tuning runs: CBOW, and BiLSTMs with attention.
+
+A FinetuneConfig asks for one by `model="cbow"` or `model="bilstm_attention"`, with the vectors'
+file in `word_vectors` and, for the latter, perhaps a folder of ELMo's in `elmo`. Vectors and ELMo
+are not trained; a batch brings what its words have.
+"""
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from data_prep.tasks.task import MissingFile
+from experiments.training.examples import read_examples
+from official_bert.baselines.elmo_config import character_ids, is_elmo_folder
+from official_bert.baselines.word_vectors import read_vectors
+from official_bert.errors import UserError
+from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
+from official_bert.tokenization.words import WordTokenizer
+
+CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
+_OF_NETWORKS = ("bilstm", "features", "freeze", "teacher", "lm_loss_weight", "vocab")
+
+
+def check(config, task):
+    """Raises UserError where the vectors are missing, or the task is not about whole texts."""
+    name = f"--config.model={config.model}"
+    if not config.word_vectors:
+        raise UserError(f"{name} reads word vectors: --config.word_vectors=FILE of GloVe's format")
+    if not os.path.isfile(config.word_vectors):
+        raise UserError(f"--config.word_vectors={config.word_vectors}: no such file")
+    if config.elmo and config.model != BILSTM:
+        raise UserError(f"--config.elmo is read by {BILSTM}, not by {config.model}")
+    if config.elmo and not is_elmo_folder(config.elmo):
+        raise UserError(f"--config.elmo={config.elmo}: no options.json and weights.hdf5 of ELMo")
+    if config.feature_width % 2:
+        raise UserError("--config.feature_width must be even: half of it reads from either end")
+    for field in _OF_NETWORKS:
+        if getattr(config, field):
+            raise UserError(f"--config.{field}: {config.model} has none; leave it out")
+    if task.head["head"] != "classification" or task.head.get("windows"):
+        what = "windows of texts" if task.head.get("windows") else task.head["head"]
+        raise UserError(f"{name} tells one or two texts apart; {config.task} is {what}")
+
+
+def check_elmo(config):
+    """Raises UserError where a FinetuneConfig whose model is a folder of ELMo's wants no features
+    of it."""
+    if not config.features:
+        raise UserError(
+            f"--config.model={config.model}: ELMo's states are features; set --config.features="
+            "elmo for a tagging task, or --config.model=bilstm_attention --config.elmo=FOLDER"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class WordStart:
+    """What a run on word vectors starts from; has the place of a `StartingPoint`.
+
+    Attributes:
+      name: of `NAMES`.
+      tokenizer: WordTokenizer.
+      vectors: float32 [its entries, D]; zeros where there is none.
+      width: of the BiLSTMs.
+      rate: of dropout.
+      pairs: whether the task is about two texts.
+      elmo: an `ELMo` whose states are read too, or None.
+    """
+
+    name: str
+    tokenizer: WordTokenizer
+    vectors: np.ndarray
+    width: int
+    rate: float
+    pairs: bool
+    elmo: Any = None
+    bert = head = None
+
+    @property
+    def key(self):
+        """What decides the model apart from its weights."""
+        elmo = self.elmo and self.elmo.config
+        return self.name, self.vectors.shape[1], self.width, self.rate, self.pairs, elmo
+
+    def complete(self, batch: dict) -> dict:
+        """The batch with "vectors", float32 [B, L, D], and ELMo's "states" [B, L, layers, E]."""
+        batch = {**batch, "vectors": self.vectors[batch["input_ids"]]}
+        return {**batch, "states": elmo_states(self._states, batch)} if self.elmo else batch
+
+    @functools.cached_property
+    def _states(self):
+        from keras import ops
+
+        from experiments.training.compiled import compiled
+
+        return compiled(
+            self.elmo, lambda batch: ops.stack(self.elmo(batch)["hidden_states"], axis=2)
+        )
+
+    def model(self, head, seed):
+        """A new `text_classifiers.TextClassifier` for `Task.head`."""
+        from official_bert.baselines import text_classifiers
+
+        inputs = self.vectors.shape[1]
+        options = {"rate": self.rate, "seed": seed}
+        if self.name == CBOW:
+            return text_classifiers.CBOW(inputs, head, self.pairs, **options)
+        if self.elmo:
+            options["elmo"] = self.elmo.config
+        return text_classifiers.BiLSTMAttention(inputs, self.width, head, self.pairs, **options)
+
+    def training_flops(self, config, rows, length):
+        """Of one step: four gates in each direction of a BiLSTM; ELMo's own are not counted."""
+        half, inputs = self.width // 2, self.vectors.shape[1]
+        inputs += self.elmo.config.hidden_size if self.elmo else 0
+        if self.name == CBOW:
+            return 0.0
+        read = [inputs, self.width, *([2 * self.width] if self.pairs else [])]
+        texts = 2 if self.pairs else 1
+        return 3 * 2.0 * rows * length * texts * sum(2 * 4 * half * (x + half) for x in read)
+
+
+def start(config, task, examples) -> WordStart:
+    """The WordStart of a FinetuneConfig.
+
+    Args:
+      config: FinetuneConfig.
+      task: of `get_task`.
+      examples: {split: examples} of what is read already.
+    """
+    tokenizer, vectors = _read(config.word_vectors, os.stat(config.word_vectors).st_mtime_ns)
+    rate = config.dropout if config.dropout >= 0 else 0.2
+    first, *_ = examples.get("train") or task.examples("train")
+    pairs, elmo = len(task.texts(first)) == 2, None
+    if config.elmo:
+        from official_bert.baselines.elmo import load_elmo
+
+        known = all_examples(task, config, examples)
+        texts = (text for example in known for text in task.texts(example))
+        spelt = sorted({word for text in texts for word in tokenizer.words_of(text)})
+        spelt = [word for word in spelt if word not in SPECIAL_TOKENS]
+        ids = [tokenizer.word_id(word) for word in spelt]
+        words = tokenizer.vocab[len(SPECIAL_TOKENS) :]
+        tokenizer = WordTokenizer(words, spelt)
+        vectors = np.concatenate([vectors[: len(SPECIAL_TOKENS)], vectors[ids]])
+        elmo = load_elmo(config.elmo, character_ids(tokenizer.vocab))
+    return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
+
+
+def all_examples(task, config, examples) -> list:
+    """The examples of every split that there is; those in `examples` are read already."""
+    found = []
+    for split in task.splits:
+        try:
+            found += examples.get(split) or read_examples(task, split, config)
+        except MissingFile:  # said where the split is asked for
+            continue
+    return found
+
+
+def elmo_states(states_of, batch) -> np.ndarray:
+    """ELMo's states of a batch of one or two texts a row, each read on its own.
+
+    Args:
+      states_of: function of input_ids and input_mask -> [B, L, layers, E].
+      batch: input_ids, input_mask, segment_ids int32 [B, L].
+
+    Returns: float32 [B, L, layers, E].
+    """
+    real, segments = batch["input_mask"], batch["segment_ids"]
+    masks = [real * (segments == 0)]
+    if segments.any():
+        masks.append(real * (segments == 1))
+        masks[1][:, 0] = 1  # what begins a text
+    rows = [{"input_ids": batch["input_ids"], "input_mask": mask} for mask in masks]
+    read = [np.asarray(states_of(each)) for each in rows]
+    return read[0] if len(read) == 1 else np.where(segments[..., None, None] == 1, *read[::-1])
+
+
+@functools.lru_cache(maxsize=1)
+def _read(path, _changed):
+    words, vectors = read_vectors(path)
+    fresh = [index for index, word in enumerate(words) if word not in SPECIAL_TOKENS]
+    tokenizer = WordTokenizer(words[index] for index in fresh)
+    table = np.zeros((tokenizer.vocab_size, vectors.shape[1]), np.float32)
+    table[len(SPECIAL_TOKENS) :] = vectors[fresh]
+    return tokenizer, table

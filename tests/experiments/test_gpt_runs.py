@@ -1,0 +1,102 @@
+"""OpenAI GPT from pre-training to a fine-tuned model, on made-up texts."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments import finetune, pretrain
+from experiments.configs import gpt
+from experiments.training import finetune_run, start_checks, starting_point
+from experiments.training.config import Phase, load_config
+from official_bert.checkpoints import model_folder
+from official_bert.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def pretrained(data, tmp_path_factory):
+    """The model folder of eight steps of GPT."""
+    records = str(data / "records")
+    phases = (Phase(records, tiny_runs.LENGTH, 8, records),)
+    config = tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16)
+    results = pretrain.run(gpt.gpt(config), tmp_path_factory.mktemp("gpt"), progress=False)
+    assert list(results["heldout"])[0] == "masked_lm_loss"
+    return results["model"]
+
+
+def config_of(pretrained, texts):
+    return dataclasses.replace(
+        gpt.FINETUNE, task="text_classification", data_dir=str(texts), model=pretrained,
+        max_seq_length=16, train_batch_size=16, learning_rate=1e-2, num_train_epochs=2.0,
+        log_every=1,
+    )  # fmt: skip
+
+
+def test_fine_tuning(pretrained, tmp_path, monkeypatch):
+    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+    config = config_of(pretrained, tiny_runs.write_labelled_texts(tmp_path))
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    losses = tiny_runs.logged(tmp_path / "run", "lm_loss")
+    assert losses[-1] < losses[0]
+    label, total = (tiny_runs.logged(tmp_path / "run", x)[-1] for x in ("label_loss", "loss"))
+    np.testing.assert_allclose(total, label + 0.5 * losses[-1], rtol=1e-4)
+    loaded = model_folder.load(results["files"]["model"])
+    assert loaded.head == "classification" and not loaded.config.embedding_norm
+    assert not any("masked_lm" in variable.path for variable in loaded.model.weights)
+
+
+def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
+    config = config_of(pretrained, tmp_path)
+    start = starting_point.of_finetuning(config)
+    before = start.weights[0]
+    after = start.encoder(config, seed=7).embeddings.word_embeddings.numpy()
+    changed = np.flatnonzero((before != after).any(axis=1))
+    assert changed.tolist() == [start.tokenizer.cls_id, start.tokenizer.sep_id]
+    assert np.abs(after[changed]).max() <= 2 * start.bert.initializer_range
+    fine_tuned = dataclasses.replace(start, head={"head": "classification"})
+    same = fine_tuned.encoder(config, seed=7).embeddings.word_embeddings.numpy()
+    np.testing.assert_array_equal(same, before)
+
+
+def test_a_head_with_weights_is_the_pretrained_one(data, pretrained, tmp_path):
+    loaded = starting_point.read_model(pretrained, "fine-tuning")
+    bert = dataclasses.replace(loaded.bert, prediction_transform=True)
+    path = "pretrainer/masked_lm/transform/kernel"
+    kernel = np.ones((16, 16), "float32")
+    start = dataclasses.replace(loaded, bert=bert, head_weights={path: kernel})
+    config = config_of(pretrained, tmp_path)
+    head = {"head": "classification", "num_labels": 2, "problem": "single_label"}
+    model = finetune_run.build_model(config, start, head, seed=1)
+    np.testing.assert_array_equal(model.masked_lm.transform.kernel.numpy(), kernel)
+    assert not any("masked_lm" in variable.path for variable in model.student.weights)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"features": "last"}, "features"),
+        ({"teacher": "x"}, "lm_loss_weight: not together with teacher"),
+    ],
+)
+def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
+    texts = tiny_runs.write_labelled_texts(tmp_path)
+    config = dataclasses.replace(config_of(pretrained, texts), **fields)
+    with pytest.raises(UserError, match=message):
+        bert = starting_point.of_finetuning(config).bert
+        start_checks.check_model(config, start_checks._task(config), bert)
+
+
+def test_configurations():
+    small = load_config("gpt:tiny")
+    assert small.bert.attention_direction == "left_to_right" and not small.bert.embedding_norm
+    assert small.objectives == ("next_token",) and small.bert.num_hidden_layers == 2
+    assert load_config("gpt").lm_loss_weight == 0.5
+    bert = tiny_runs.bert()
+    config = dataclasses.replace(load_config("gpt"), bert=bert, max_seq_length=16)
+    with pytest.raises(UserError, match="read left to right; this one's direction is bidirect"):
+        start_checks.check_model(config, _Classification, bert)
+
+
+class _Classification:
+    head = {"head": "classification"}

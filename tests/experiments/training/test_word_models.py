@@ -1,0 +1,91 @@
+"""GLUE's baselines on given word vectors, as fine-tuning runs and as rows of a table."""
+
+import dataclasses
+
+import pytest
+import tiny_runs
+
+from experiments import finetune
+from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.tables.grid import Grid
+from experiments.tables.plan import plan
+from experiments.training import word_models
+from experiments.training.config import FinetuneConfig, load_config
+from official_bert.errors import UserError
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """(folder of texts about cats and others, file of word vectors)"""
+    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+    vectors = tmp_path / "vectors.txt"
+    lines = (f"{word} {i % 7 - 3} {i % 5 - 2} {i % 3 - 1} {float(word == 'cat')}"
+             for i, word in enumerate(tiny_runs.WORDS))  # fmt: skip
+    vectors.write_text("\n".join(lines) + "\n")
+    return tiny_runs.write_labelled_texts(tmp_path), vectors
+
+
+def config_of(files, **fields):
+    texts, vectors = files
+    values = {
+        "task": "text_classification", "data_dir": str(texts), "word_vectors": str(vectors),
+        "max_seq_length": 16, "train_batch_size": 16, "learning_rate": 3e-2,
+    }  # fmt: skip
+    return dataclasses.replace(load_config("cbow"), **{**values, **fields})
+
+
+@pytest.mark.parametrize("name", word_models.NAMES)
+def test_runs(files, tmp_path, name):
+    config = config_of(files, model=name, feature_width=8, num_train_epochs=6.0)
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
+    assert "model" not in results["files"]
+    again = finetune.run(config, tmp_path / "run", progress=False)
+    assert again["dev"] == results["dev"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"word_vectors": ""}, "model=cbow reads word vectors: --config.word_vectors=FILE"),
+        ({"word_vectors": "none.txt"}, "--config.word_vectors=none.txt: no such file"),
+        ({"freeze": "embeddings"}, "--config.freeze: cbow has none"),
+        ({"feature_width": 7}, "must be even"),
+        ({"task": "swag", "data_dir": "."}, "model=cbow tells one or two texts apart; swag is mul"),
+        ({"task_options": {"windows": 2}}, "windows of texts"),
+    ],
+)
+def test_what_they_cannot_do(files, tmp_path, fields, message):
+    with pytest.raises(UserError, match=message):
+        finetune.run(config_of(files, **fields), tmp_path / "run", progress=False)
+
+
+def test_a_cell_knows_its_vectors(files, tmp_path):
+    texts, vectors = files
+    config = config_of(files, data_dir="", model="")
+    column = Column("C", dataclasses.replace(config, data_dir=str(texts)), "accuracy", (1, 2))
+    table = Ablation(
+        "t", "T", "smoke", variants=(Variant("CBOW", checkpoint="cbow"),), columns=(column,),
+        rows=(Row("CBOW", "CBOW"),),
+    )  # fmt: skip
+
+    def keys(table):
+        grid = Grid(plan(table).cells, tmp_path / "work")
+        return [grid.key(name) for name in grid.cells]
+
+    def changed(path):
+        return keys(dataclasses.replace(table, columns=(column.with_finetune(word_vectors=path),)))
+
+    first = keys(table)
+    assert len(first) == 2
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    place = vectors.rename(folder / vectors.name)
+    assert changed(str(place)) == first
+    place.write_text("cat 1 2\n")
+    assert changed(str(place)) != first
+
+
+def test_configurations():
+    assert load_config("bilstm_attention").feature_width == 3000
+    assert isinstance(load_config("bilstm_attention:small"), FinetuneConfig)

@@ -1,0 +1,92 @@
+"""ELMo against bilm-tf's own embeddings, and against its formulas."""
+
+import dataclasses
+import json
+import shutil
+
+import numpy as np
+import pytest
+from keras import ops
+
+from official_bert.baselines.elmo import ELMo, load_elmo
+from official_bert.baselines.elmo_config import ElmoConfig, character_ids
+from official_bert.errors import UserError
+
+TINY = ElmoConfig(
+    filters=((1, 3), (2, 4)), character_width=4, lstm_width=6, projection=5, num_highways=1
+)
+
+
+def test_characters_of_words():
+    ids = character_ids(["ab", "é", "[CLS]", "[SEP]", "x" * 60])
+    assert ids.shape == (5, 50)
+    assert ids[0, :5].tolist() == [259, 98, 99, 260, 261]
+    assert ids[1, :4].tolist() == [259, 0xC3 + 1, 0xA9 + 1, 260]
+    assert ids[2, :3].tolist() == [259, 257, 260] and ids[3, :3].tolist() == [259, 258, 260]
+    assert ids[4, -1] == 260 and (ids[4, 1:-1] == ord("x") + 1).all()
+
+
+def test_embeddings_of_bilm_tf(data_dir):
+    """Its tests made them in batches of three: each row goes on where the batch before ended."""
+    h5py = pytest.importorskip("h5py")
+    folder = data_dir / "elmo_fixture"
+    files = json.loads((folder / "lm_embeddings_sentences.json").read_text())
+    model, states = load_elmo(folder), None
+    expected = [h5py.File(folder / f"lm_embeddings_{row}.hdf5") for row in range(3)]
+    for number, sentences in enumerate(zip(*files, strict=True)):
+        rows = [["[CLS]", *sentence.split(), "[SEP]"] for sentence in sentences]
+        length = 64  # of all batches: one shape
+        characters = np.zeros((3, length, 50), "int32")
+        mask = np.zeros((3, length), "int32")
+        for row, words in enumerate(rows):
+            characters[row, : len(words)] = character_ids(words)
+            mask[row, : len(words)] = 1
+        outputs = model({"character_ids": characters, "input_mask": mask}, states=states)
+        states = outputs["states"]
+        found = ops.convert_to_numpy(outputs["sequence_output"])
+        for row, words in enumerate(rows):
+            forward, backward = expected[row][str(number)][...]
+            both = np.concatenate([forward, backward], axis=-1)
+            np.testing.assert_allclose(found[row, 1 : len(words) - 1], both, atol=1e-6, rtol=1e-6)
+
+
+def test_directions_clipping_and_residual():
+    config = dataclasses.replace(TINY, clip=0.05)
+    model = ELMo(config, character_ids(["[PAD]", "a", "b", "c"]), seed=0)
+    ids, mask = np.array([[1, 2, 3, 1, 0, 0]]), np.array([[1, 1, 1, 1, 0, 0]])
+    states = model({"input_ids": ids, "input_mask": mask})["hidden_states"]
+    words, first, second = (ops.convert_to_numpy(x)[0] for x in states)
+    np.testing.assert_array_equal(words[:, :5], words[:, 5:])
+    assert np.abs(first).max() <= 0.05 and (first[4:] == 0).all()
+    # With a residual a layer adds at most what is not clipped away.
+    assert 0 < np.abs(second - first).max() <= 0.05
+    changed = np.array([[1, 2, 3, 2, 0, 0]])
+    other = ops.convert_to_numpy(
+        model({"input_ids": changed, "input_mask": mask})["sequence_output"]
+    )[0]
+    np.testing.assert_allclose(other[:3, :5], second[:3, :5], atol=1e-7)  # forward: the past alone
+    assert np.abs(other[0, 5:] - second[0, 5:]).max() > 1e-6
+    none = dataclasses.replace(config, residual=False)
+    alone = ELMo(none, character_ids(["[PAD]", "a", "b", "c"]), seed=0)
+    found = alone({"input_ids": ids, "input_mask": mask})["sequence_output"]
+    np.testing.assert_allclose(found[0] + first, second, atol=1e-6)
+
+
+def test_files_that_do_not_fit(data_dir, tmp_path):
+    folder = data_dir / "elmo_fixture"
+    with pytest.raises(UserError, match="no ELMo"):
+        load_elmo(tmp_path)
+    for name in ("options.json", "lm_weights.hdf5"):
+        shutil.copy(folder / name, tmp_path / name)
+    options = json.loads((tmp_path / "options.json").read_text())
+    for path, value, message in (
+        (("lstm", "dim"), 32, "Cell0/LSTMCell/W_0 has shape"),
+        (("lstm", "n_layers"), 3, "Cell2/LSTMCell/W_0 is missing"),
+        (("lstm", "proj_clip"), 5, "must be the same number"),
+        (("char_cnn", "activation"), "gelu", "activation 'gelu'"),
+    ):
+        changed = json.loads(json.dumps(options))
+        changed[path[0]][path[1]] = value
+        (tmp_path / "options.json").write_text(json.dumps(changed))
+        with pytest.raises(UserError, match=message):
+            load_elmo(tmp_path)
