@@ -143,7 +143,7 @@ def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids
         kinds = rows.collect(op("Reshape", segment_ids, [-1]))
         x = op("Add", x, op("Gather", array(segments), kinds))
     x = op("Add", x, lookup(graph, parts.position_embeddings, rows.positions))
-    x = norm(graph, x, parts.norm)
+    x = norm(graph, x, parts.norm) if parts.norm else x
     states = [Dense.of(graph, parts.projection)(x) if parts.projection else x]
     bias = rows.attention_bias(config.attention_direction)
     blocks = [_Block(graph, block, config) for block in encoder.blocks]
