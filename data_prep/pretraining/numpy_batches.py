@@ -81,10 +81,11 @@ def _serialized(records, *where):
     """Serialised examples in reading order; arguments as for `reading_order`."""
     windows = reading_order(records, *where)
     for (_, shard), of_shard in itertools.groupby(windows, lambda window: window[:2]):
-        raw, reached = read_records(records.files[shard], records.compression), 0
+        raw, begun = read_records(records.files[shard], records.compression), False
         for _, _, index, order in of_shard:
-            raw = itertools.islice(raw, (index - reached) * record_sets.WINDOW, None)
-            window, reached = list(itertools.islice(raw, record_sets.WINDOW)), index + 1
+            if not begun and index:  # reading goes on inside a shard
+                raw = itertools.islice(raw, index * record_sets.WINDOW, None)
+            window, begun = list(itertools.islice(raw, record_sets.WINDOW)), True
             if len(window) <= order.max(initial=-1):
                 raise UserError(
                     f"{records.files[shard]} holds fewer than the {records.counts[shard]} records "
