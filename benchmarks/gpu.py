@@ -1,6 +1,6 @@
 """Pre-training steps on one GPU, this project on JAX beside transformers on PyTorch.
 
-    PYTHONPATH=. python benchmarks/gpu.py --output=benchmarks/results
+    python benchmarks/gpu.py --output=benchmarks/results
 
 Shapes tiny, small, base and large at length 128 and 512 in bfloat16; neither TensorFlow nor a
 download is needed. A share is of `--peak_tflops` in FLOPs counted from the shapes (see
@@ -8,17 +8,21 @@ download is needed. A share is of `--peak_tflops` in FLOPs counted from the shap
 its attention by PyTorch (sdpa), its step compiled by torch.compile, and the head over the masked
 positions only. On a CPU, to see that all of it runs:
 
-    PYTHONPATH=. python benchmarks/gpu.py --shapes=tiny --lengths=16 --tokens=64 --rounds=1
+    python benchmarks/gpu.py --shapes=tiny --lengths=16 --tokens=64 --rounds=1
 """
 
 import argparse
 import json
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
 
-from pretraining import Contestant, flops
+if not __package__:
+    sys.path[0] = str(Path(__file__).parents[1])  # the repository
+
+from benchmarks.pretraining import Contestant, flops
 
 SIZES = {  # layers, width, heads
     "tiny": (2, 128, 2),
