@@ -48,9 +48,9 @@ GROUPS = {
 }
 
 
-def flops(shape: str) -> float:
+def flops(shape: tuple) -> float:
     """Floating-point operations of one step: 2 a multiply-add, backward twice forward."""
-    layers, width, _, batch, length, predictions = SHAPES[shape]
+    layers, width, _, batch, length, predictions = shape
     tokens = batch * length
     block = 2 * tokens * (4 * width**2 + 8 * width**2) + 4 * batch * length**2 * width
     heads = 2 * batch * predictions * (width**2 + width * VOCABULARY) + 2 * batch * width**2
@@ -58,11 +58,18 @@ def flops(shape: str) -> float:
 
 
 class Contestant(machine.Steps):
-    """A process that runs steps on request."""
+    """A process that runs steps on request.
 
-    def __init__(self, name, shape, precision, python):
-        script, mode, _ = CONTESTANTS[name]
-        super().__init__(script, [json.dumps(SHAPES[shape]), mode, precision], python)
+    Args:
+      name: of the contestant.
+      script: in peers/; mode: of the script.
+      shape: (layers, width, heads, batch, length, predictions).
+      precision: one of PRECISIONS.
+      python: the interpreter.
+    """
+
+    def __init__(self, name, script, mode, shape, precision, python=sys.executable):
+        super().__init__(script, [json.dumps(shape), mode, precision], python)
         self.name = name
         self.slow = name.startswith("transformers")
 
@@ -71,11 +78,13 @@ def measure(shape, precision, names, rounds, steps, pythons):
     """One interleaved run of the contestants of a precision: matrix rate, rows, who failed why."""
     contestants, failed = [], {}
     for name in names:
-        if precision not in CONTESTANTS[name][2]:
+        script, mode, precisions = CONTESTANTS[name]
+        if precision not in precisions:
             continue
         try:
             python = pythons.get(name, sys.executable)
-            contestants.append(Contestant(name, shape, precision, python))
+            shape_of = SHAPES[shape]
+            contestants.append(Contestant(name, script, mode, shape_of, precision, python))
         except (RuntimeError, OSError) as error:
             failed[name] = str(error)
     for _ in range(rounds):
@@ -95,8 +104,8 @@ def measure(shape, precision, names, rounds, steps, pythons):
                 "median_ms": 1e3 * middle,
                 "min_ms": 1e3 * best,
                 "sequences_per_s": SHAPES[shape][3] / middle,
-                "gflops_per_s": flops(shape) / middle / 1e9,
-                "of_matrix_rate": flops(shape) / middle / rate if rate else None,
+                "gflops_per_s": flops(SHAPES[shape]) / middle / 1e9,
+                "of_matrix_rate": flops(SHAPES[shape]) / middle / rate if rate else None,
                 "first_step_s": contestant.first_step,
                 "peak_gib": peak,
             }
@@ -130,7 +139,7 @@ def markdown(shape, precision, group, result):
         f"### {shape}, {precision}, beside {group}",
         "",
         f"{layers} layers, {width} wide, {heads} heads, batch {batch}, length {length}, "
-        f"{predictions} predictions: {flops(shape) / 1e9:.0f} GFLOP a step. "
+        f"{predictions} predictions: {flops(SHAPES[shape]) / 1e9:.0f} GFLOP a step. "
         + (f"Matrix products in the same run: {rate:.0f} GFLOP/s." if rate else "")
         + (" Measured again: something ran beside the first." * ("measured_again" in result)),
         "",

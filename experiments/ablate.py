@@ -33,6 +33,8 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_write, local_path
 from official_bert.json_files import read_json
 
+PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
+
 
 def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=False, command=""):
     """Runs an ablation and writes its report.
@@ -73,12 +75,20 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     return results
 
 
-def dry_run(ablation, workdir, *, cells="", measure=True):
-    """The cells with estimated work, time and disk, as text."""
+def dry_run(ablation, workdir, *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
+    """The cells with estimated work, time and disk, as text.
+
+    Args:
+      measure: time one step of every shape on this machine.
+      share: of `peak` (TFLOP/s of another machine's device) that is reached, in place of measuring.
+    """
     cells = local_path(cells or local_path(workdir) / "cells")
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, cells)
-    estimates = cost.estimate(plan, ablation, measure)
+    if share:
+        estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
+    else:
+        estimates = cost.estimate(plan, ablation, measure)
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
     total = [0.0, 0.0, 0.0]
     for name in grid.cells:
@@ -92,16 +102,19 @@ def dry_run(ablation, workdir, *, cells="", measure=True):
             lines.append(f"{'  its teacher':<68} {cost.readable_flops(work.teachers_flops):>12}")
         if state != FINISHED:
             total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
-    workers = ablation.workers or default_workers()
-    lines += [
-        "",
-        f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
-        f"{cost.readable_seconds(total[1])} of one worker, about "
-        f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side, "
-        f"{cost.readable_bytes(total[2])} of disk",
-        "Times are estimates: at the rate of a training step measured on this machine, plus a "
-        "constant a run.",
-    ]
+    todo = f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
+    if share:
+        todo += f"{cost.readable_seconds(total[1])} of one device"
+        source = f"at {share:.0%} of {peak:g} TFLOP/s"
+    else:
+        workers = ablation.workers or default_workers()
+        todo += (
+            f"{cost.readable_seconds(total[1])} of one worker, about "
+            f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side"
+        )
+        source = "at the rate of a training step measured on this machine"
+    todo += f", {cost.readable_bytes(total[2])} of disk"
+    lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
     return "\n".join(lines)
 
 
@@ -189,7 +202,8 @@ def main(_):
     if not values.workdir:
         raise UserError("--workdir is missing; give a folder for the runs and the report")
     if values.dry_run:
-        print(dry_run(config, values.workdir, cells=values.cells))
+        rate = {"share": values.share, "peak": values.peak_tflops}
+        print(dry_run(config, values.workdir, cells=values.cells, **rate))
         return
     places = ("--workdir", "--cells", "--workers")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
@@ -210,10 +224,14 @@ def main(_):
 def _define_flags():
     define_flags(overwrite=False)
     flags.DEFINE_bool("dry_run", False, "print the cells with their estimated cost and stop")
+    flags.DEFINE_float("share", 0.0, "dry run at this share of --peak_tflops; 0: measured here",
+                       lower_bound=0.0, upper_bound=1.0)  # fmt: skip
+    flags.DEFINE_float("peak_tflops", PEAK_TFLOPS, "of the device that --share is of; an H100's "
+                       "in bfloat16", lower_bound=0.0)  # fmt: skip
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
     flags.DEFINE_string("cells", "", "folder of the cells, to share runs between tables")
     flags.DEFINE_bool("retry_failed", True, "try failed cells again")
-    show_in_help("dry_run", "workers", "cells", "retry_failed")
+    show_in_help("dry_run", "share", "peak_tflops", "workers", "cells", "retry_failed")
 
 
 if __name__ == "__main__":

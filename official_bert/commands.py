@@ -31,6 +31,8 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
     """
 
     def guarded(argv: Sequence[str]) -> None:
+        # JAX tells of each kind of device that this machine has not.
+        logging.getLogger("jax").setLevel(logging.WARNING)
         sys.exit(_exit_code(main, argv, takes_files))
 
     app.run(guarded, flags_parser=_parse_flags)

@@ -36,3 +36,12 @@ def test_tensorflow_is_an_extra_and_in_requirements_txt():
     base = (ROOT / "requirements-base.txt").read_text().splitlines()
     names = [line for line in base if not line.startswith("#")]
     assert names and not any("tensorflow" in line or "keras-nlp" in line for line in names)
+
+
+def test_accelerators_get_no_plain_tensorflow():
+    """Plain wheels have no TPU kernels, and JAX's environments need none of it."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = extras["optional-dependencies"]
+    assert extras["tpu"] == ["tensorflow-tpu==2.20.*"]
+    for name in ("jax", "jax-cuda"):
+        assert [line.partition(">")[0].partition("[")[0] for line in extras[name]] == ["jax"]

@@ -32,8 +32,12 @@ def random_batch(batch, length, predictions, vocabulary=30522):
     }
 
 
-def take_turns(step):
-    """Runs `step()` (which returns the loss as a float) as often as stdin asks; 0 ends."""
+def take_turns(step, at_once=1):
+    """Runs `step()` (which returns the loss as a float) as often as stdin asks; 0 ends.
+
+    Args:
+      at_once: training steps that one call takes.
+    """
     start = time.perf_counter()
     step()
     print(json.dumps({"first_step_s": time.perf_counter() - start}), flush=True)
@@ -48,6 +52,6 @@ def take_turns(step):
         for _ in range(count):
             start = time.perf_counter()
             loss = step()
-            seconds.append(time.perf_counter() - start)
+            seconds.append((time.perf_counter() - start) / at_once)
             assert np.isfinite(loss)
         print(json.dumps({"step_s": seconds}), flush=True)

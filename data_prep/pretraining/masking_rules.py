@@ -35,6 +35,18 @@ class MaskingRules:
     mask: int
     continues: np.ndarray | None
 
+    @property
+    def wanted(self) -> np.ndarray:
+        """int32 [length + 1]: how many places a row of so many tokens has to predict."""
+        # In double precision, so that halves are rounded as the original rounds them.
+        share = np.round(np.arange(self.length + 1) * np.float64(self.prob))
+        return np.clip(share.astype(np.int32), 1, self.wanted_slots)
+
+    @property
+    def numbers(self) -> int:
+        """Random numbers that a row takes."""
+        return self.length + 2 * self.slots
+
     @classmethod
     def of(cls, records) -> "MaskingRules":
         """Those of `data_prep.records.Records`; the vocabulary lies in their folder.

@@ -24,11 +24,13 @@ def numpy_batches(
     epochs: int | None = 1,
     start: Position | int = 0,
     drop_remainder: bool = True,
+    masked: bool = True,
 ) -> Iterator[dict[str, np.ndarray]]:
     """The batches of `pretraining_dataset`, one after another, as numpy arrays.
 
     Args:
       records: of `open_records`.
+      masked: False leaves the rows of records with dynamic masking unmasked.
       others: of `pretraining_dataset`.
 
     Yields:
@@ -38,7 +40,7 @@ def numpy_batches(
       UserError: a record is damaged or not what the model can read; names file, record and field.
     """
     start, first = records.beginning(start, seed, shuffle, epochs)
-    rules = MaskingRules.of(records) if records.dynamic_masking else None
+    rules = MaskingRules.of(records) if masked and records.dynamic_masking else None
     serialized = _serialized(records, seed, shuffle, epochs, start)
     while rows := list(itertools.islice(serialized, batch_size)):
         if drop_remainder and len(rows) < batch_size:
@@ -50,26 +52,46 @@ def numpy_batches(
         first += batch_size
 
 
-def _serialized(records, seed, shuffle, epochs, start):
-    """Serialised examples in reading order, from `start` on."""
+def reading_order(
+    records: Records, seed: int, shuffle: bool, epochs: int | None, start: Position
+) -> Iterator[tuple[int, int, int, np.ndarray]]:
+    """The windows of records that are shuffled together, in the order in which they are read.
+
+    Yields:
+      (epoch, shard, number of the window in its shard, the order of its records int64 [n]); of the
+      window where reading starts, only what comes after `start`.
+    """
     for epoch in itertools.count(start.epoch) if epochs is None else range(start.epoch, epochs):
         order = records.shard_order(seed, epoch) if shuffle else range(len(records.files))
         resumed = epoch == start.epoch
         for place in range(start.shard if resumed else 0, len(records.files)):
             shard = int(order[place])
             offset = start.offset if resumed and place == start.shard else 0
-            first_window, skipped = divmod(offset, record_sets.WINDOW)
-            raw = read_records(records.files[shard], records.compression)
-            raw = itertools.islice(raw, first_window * record_sets.WINDOW, None)
-            for index in itertools.count(first_window):
-                window = list(itertools.islice(raw, record_sets.WINDOW))
-                if not window:
-                    break
+            first, skipped = divmod(offset, record_sets.WINDOW)
+            for index in range(first, -(-records.counts[shard] // record_sets.WINDOW)):
+                size = min(record_sets.WINDOW, records.counts[shard] - index * record_sets.WINDOW)
+                found = np.arange(size)
                 if shuffle:
-                    folded = philox.fold(seed, epoch, shard, index)
-                    window = [window[i] for i in philox.permutation(len(window), folded)]
-                yield from window[skipped:]
+                    found = philox.permutation(size, philox.fold(seed, epoch, shard, index))
+                yield epoch, shard, index, found[skipped:]
                 skipped = 0
+
+
+def _serialized(records, *where):
+    """Serialised examples in reading order; arguments as for `reading_order`."""
+    windows = reading_order(records, *where)
+    for (_, shard), of_shard in itertools.groupby(windows, lambda window: window[:2]):
+        raw, begun = read_records(records.files[shard], records.compression), False
+        for _, _, index, order in of_shard:
+            if not begun and index:  # reading goes on inside a shard
+                raw = itertools.islice(raw, index * record_sets.WINDOW, None)
+            window, begun = list(itertools.islice(raw, record_sets.WINDOW)), True
+            if len(window) <= order.max(initial=-1):
+                raise UserError(
+                    f"{records.files[shard]} holds fewer than the {records.counts[shard]} records "
+                    "that its manifest counts; make the records again with --overwrite"
+                )
+            yield from (window[i] for i in order)
 
 
 def _parse(rows: list[bytes], records) -> dict[str, np.ndarray]:

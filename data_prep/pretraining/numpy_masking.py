@@ -1,4 +1,7 @@
-"""`dynamic_masking` in numpy: the same masks from the same seed, where TensorFlow is missing."""
+"""`dynamic_masking` in numpy: the same masks from the same seed, where TensorFlow is missing.
+
+Masks of single pieces are made by jax.numpy too, on a device (`jax_masking`): `xp` is either.
+"""
 
 import numpy as np
 
@@ -19,47 +22,61 @@ def mask(batch: dict, first_example: int, rules: MaskingRules, batch_size: int, 
       The batch with input_ids corrupted, and masked_lm_positions, masked_lm_ids (int32) and
       masked_lm_weights (float32), [rows, max_predictions_per_seq].
     """
-    ids, real = batch["input_ids"], batch["input_mask"].astype(bool)
-    rows, slots = len(ids), rules.slots
-    shape = batch_size, rules.length + 2 * slots
-    numbers = philox.uniform(shape, (seed % 2**62, first_example))[:rows]
-    keys, fate, tokens = np.split(numbers, [rules.length, rules.length + slots], axis=1)
+    numbers = philox.uniform((batch_size, rules.numbers), (seed % 2**62, first_example))
+    return mask_with(numbers[: len(batch["input_ids"])], batch, rules)
 
-    # In double precision, so that halves are rounded as the original rounds them.
-    wanted = np.round(batch["input_mask"].sum(axis=1) * np.float64(rules.prob))
-    wanted = np.clip(wanted.astype(np.int32), 1, rules.wanted_slots)
+
+def mask_with(numbers, batch: dict, rules: MaskingRules, xp=np) -> dict:
+    """As `mask`, from random numbers that are drawn already.
+
+    Args:
+      numbers: float32 [rows, rules.numbers] in [0, 1).
+      xp: numpy, or jax.numpy where whole words are not masked together.
+    """
+    ids, real = batch["input_ids"], batch["input_mask"].astype(bool)
+    slots = rules.slots
+    keys, fate, tokens = xp.split(numbers, [rules.length, rules.length + slots], axis=1)
+
+    wanted = xp.asarray(rules.wanted)[batch["input_mask"].sum(axis=1)]
     candidates = real & (ids != rules.cls) & (ids != rules.sep)
     if rules.continues is None:
-        positions, counts = _choose_pieces(keys, candidates, wanted, rules)
+        positions, counts = _choose_pieces(keys, candidates, wanted, rules, xp)
     else:
         positions, counts = _choose_words(keys, candidates, wanted, ids, rules)
 
-    used = np.arange(slots) < counts[:, None]
-    places = np.where(used, positions, 0)
-    originals = np.where(used, np.take_along_axis(ids, places, axis=1), 0)
+    used = xp.arange(slots) < counts[:, None]
+    places = xp.where(used, positions, 0)
+    originals = xp.where(used, xp.take_along_axis(ids, places, axis=1), 0)
     random_ids = (tokens * np.float32(rules.vocab_size)).astype(np.int32)
-    random_ids = np.minimum(random_ids, rules.vocab_size - 1)  # float32 may round up
-    becomes = np.where(fate < np.float32(rules.mask_below), rules.mask, originals)
-    becomes = np.where(fate >= np.float32(rules.same_below), random_ids, becomes)
-    becomes = np.where(used, becomes, rules.cls)  # slots without use write [CLS] where it is
-    corrupted = ids.copy()
-    np.put_along_axis(corrupted, places, becomes.astype(np.int32), axis=1)
+    random_ids = xp.minimum(random_ids, rules.vocab_size - 1)  # float32 may round up
+    becomes = xp.where(fate < np.float32(rules.mask_below), rules.mask, originals)
+    becomes = xp.where(fate >= np.float32(rules.same_below), random_ids, becomes)
+    becomes = xp.where(used, becomes, rules.cls)  # slots without use write [CLS] where it is
     missing = ((0, 0), (0, rules.wanted_slots - slots))
     return batch | {
-        "input_ids": corrupted,
-        "masked_lm_positions": np.pad(places.astype(np.int32), missing),
-        "masked_lm_ids": np.pad(originals.astype(np.int32), missing),
-        "masked_lm_weights": np.pad(used.astype(np.float32), missing),
+        "input_ids": _written(ids, places, becomes.astype(np.int32), xp),
+        "masked_lm_positions": xp.pad(places.astype(np.int32), missing),
+        "masked_lm_ids": xp.pad(originals.astype(np.int32), missing),
+        "masked_lm_weights": xp.pad(used.astype(np.float32), missing),
     }
 
 
-def _choose_pieces(keys, candidates, wanted, rules):
+def _written(ids, places, values, xp):
+    if xp is not np:
+        return xp.put_along_axis(ids, places, values, axis=1, inplace=False)
+    ids = ids.copy()
+    np.put_along_axis(ids, places, values, axis=1)
+    return ids
+
+
+def _choose_pieces(keys, candidates, wanted, rules, xp):
     """Random places of each row: [rows, slots], ascending; the length where unused."""
-    keys = np.where(candidates, keys, np.float32(-1))
-    places = np.argsort(-keys, axis=1, kind="stable")[:, : rules.slots]
-    counts = np.minimum(wanted, candidates.sum(axis=1))
-    places = np.where(np.arange(rules.slots) < counts[:, None], places, rules.length)
-    return np.sort(places, axis=1), counts
+    keys = xp.where(candidates, keys, np.float32(-1))
+    stable = {"kind": "stable"} if xp is np else {"stable": True}
+    places = xp.argsort(-keys, axis=1, **stable)[:, : rules.slots]
+    counts = xp.minimum(wanted, candidates.sum(axis=1))
+    places = xp.where(xp.arange(rules.slots) < counts[:, None], places, rules.length)
+    return xp.sort(places, axis=1), counts
 
 
 def _choose_words(keys, candidates, wanted, ids, rules):

@@ -9,8 +9,9 @@ counts the blocks.
 import numpy as np
 
 _WORD = 0xFFFFFFFF
-_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+ROUNDS = 10
 # The key under which TensorFlow scrambles a seed.
 _SCRAMBLING_KEY = 0x3EC8F720, 0x02461E29
 
@@ -42,28 +43,34 @@ def permutation(size: int, seed) -> np.ndarray:
     return np.argsort(integers(size, seed), kind="stable")
 
 
-def _words(count, seed):
-    """uint64 [count] of 32 random bits each."""
+def state(seed) -> np.ndarray:
+    """uint32 [4] that a seed becomes: the key, and the upper half of the counter."""
     first, second = (int(number) % 2**64 for number in seed)
     counter = [first & _WORD, first >> 32, second & _WORD, second >> 32]
-    *key, third, fourth = _block([np.array([word], np.uint64) for word in counter], _SCRAMBLING_KEY)
+    words = _block([np.array([word], np.uint64) for word in counter], _SCRAMBLING_KEY)
+    return np.concatenate(words).astype(np.uint32)
+
+
+def _words(count, seed):
+    """uint64 [count] of 32 random bits each."""
+    *key, third, fourth = map(int, state(seed))
     blocks = np.arange(-(-count // 4), dtype=np.uint64)
     zeros = np.zeros_like(blocks)
-    counter = [blocks, zeros, zeros + third, zeros + fourth]
-    return np.stack(_block(counter, [int(word[0]) for word in key]), axis=1).ravel()[:count]
+    counter = [blocks, zeros, zeros + np.uint64(third), zeros + np.uint64(fourth)]
+    return np.stack(_block(counter, key), axis=1).ravel()[:count]
 
 
 def _block(counter, key):
     """Four arrays of words, the counter's, to four random ones."""
     a, b, c, d = counter
     key = list(key)
-    for _ in range(10):
-        of_a, of_c = a * np.uint64(_MULTIPLIERS[0]), c * np.uint64(_MULTIPLIERS[1])
+    for _ in range(ROUNDS):
+        of_a, of_c = a * np.uint64(MULTIPLIERS[0]), c * np.uint64(MULTIPLIERS[1])
         a, b, c, d = (
             (of_c >> np.uint64(32)) ^ b ^ np.uint64(key[0]),
             of_c & np.uint64(_WORD),
             (of_a >> np.uint64(32)) ^ d ^ np.uint64(key[1]),
             of_a & np.uint64(_WORD),
         )
-        key = [(word + step) & _WORD for word, step in zip(key, _KEY_STEPS, strict=True)]
+        key = [(word + step) & _WORD for word, step in zip(key, KEY_STEPS, strict=True)]
     return a, b, c, d

@@ -119,7 +119,7 @@ def two_core_columns(
         ),
         "NER": ner(CPU_FINETUNE, (1, 2), length=64),
         "cloze": cloze("length 64", 4096),
-        **{label: _tags(label, column) for label, column in TAGS.items()},
+        **{label: tags(label, CPU_FINETUNE) for label in TAGS},
     }
     for name, limit in limits.items():
         columns[name] = columns[name].with_finetune(max_train_examples=limit)
@@ -134,10 +134,14 @@ TAGS = {"entities": "entities", "chunks": "chunks", "part of speech": "part_of_s
 LAST_PIECE = {"label_piece": "last", "context": "sentence"}
 
 
-def _tags(label: str, column: str) -> Column:
-    options = {"column": column} | LAST_PIECE
+def tags(label: str, finetune: FinetuneConfig) -> Column:
+    """One of `TAGS`."""
+    column = TAGS[label]
     config = dataclasses.replace(
-        CPU_FINETUNE, task="conll2003", data_dir="conll2003", task_options=options
+        finetune,
+        task="conll2003",
+        data_dir="conll2003",
+        task_options={"column": column} | LAST_PIECE,
     )
     metric = "accuracy" if column == "part_of_speech" else "f1"
     return Column(label, config, metric, note="CoNLL-2003 dev, each sentence by itself, last piece")

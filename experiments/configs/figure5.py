@@ -4,7 +4,7 @@
 
 Two pre-trainings (without NSP, so that they differ in the objective only) keep their model at
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
-200,000), gpu (about 4 hours on one H100 or H200), cpu (16,000 steps, about 55 minutes on two cores;
+200,000), gpu and gpu-day (one H100), cpu (16,000 steps, about 55 minutes on two cores;
 needs BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI, under 5 minutes).
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
@@ -22,6 +22,7 @@ from experiments.tables.claims import Claim, each
 SHARES = {
     "paper": (0.2, 0.4, 0.5, 0.6, 0.8, 1.0),
     "gpu": (0.1, 0.2, 0.5, 0.75, 1.0),
+    "gpu-day": (0.1, 0.2, 0.5, 0.75, 1.0),
     "cpu": (0.1, 0.25, 0.5, 0.75, 1.0),
     "smoke": (1 / 3, 2 / 3, 1.0),
 }

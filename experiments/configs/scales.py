@@ -1,7 +1,8 @@
 """What the tables of section 5 share at each scale: corpus, records, pre-training, tasks, seeds.
 
     paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
-    gpu    one modern GPU, hours
+    gpu    one H100: Tables 5 and 6 together in about half an hour
+    gpu-day  one H100, a day a table
     night  two cores, at most 8 hours a table
     cpu    two cores, at most 2 hours a table
     smoke  two cores, minutes: shows that everything runs; its scores mean little
@@ -21,6 +22,7 @@ from experiments.configs.columns import (
     columns_for,
     local_columns,
     ner,
+    tags,
     two_core_columns,
 )
 from experiments.tables.ablation import Column, Corpus, Records, Text
@@ -86,7 +88,8 @@ class Scale:
 
 def get_scale(name: str, **more) -> Scale:
     """The scale of that name; `more`: the functions that make a table's own."""
-    made = {"paper": _paper, "gpu": _gpu, "night": _night, "cpu": _cpu, "smoke": _smoke}
+    made = {"paper": _paper, "gpu": _gpu, "gpu-day": _gpu_day}
+    made |= {"night": _night, "cpu": _cpu, "smoke": _smoke}
     return choose_scale(made | more, name)
 
 
@@ -115,9 +118,11 @@ def _paper() -> Scale:
         eval_every=50_000,
         save_every=5_000,
     )
-    columns = columns_for(PAPER_FINETUNE, seeds=(1, 2, 3, 4, 5))
+    # Where the pre-training runs: the host of a TPU would take weeks.
+    finetune = dataclasses.replace(PAPER_FINETUNE, distribute="tpu", precision="mixed_bfloat16")
+    columns = columns_for(finetune, seeds=(1, 2, 3, 4, 5))
     columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=384, learning_rate=5e-5)
-    columns["NER"] = ner(PAPER_FINETUNE, (1, 2, 3, 4, 5), length=512)
+    columns["NER"] = ner(finetune, (1, 2, 3, 4, 5), length=512)
     return Scale(
         name="paper",
         corpus=Corpus(
@@ -139,7 +144,7 @@ def _paper() -> Scale:
     )
 
 
-# One GPU: a 4/512 model, 100,000 steps, on whatever corpus is in the folder.
+# One GPU: a 4/512 model on 107 MB of text, for minutes or for a day.
 
 GPU_NOTES = (
     "Wikipedia and novels, some hundred times less text than the paper's",
@@ -159,6 +164,47 @@ NLI_MIXTURE = ("glue_data/MNLI/dev_matched.tsv", "nli/snli_dev.tsv", "nli/vitami
 
 
 def _gpu() -> Scale:
+    # 147 million tokens, about six passes over the corpus; see _two_cores for the short phase.
+    bert = PretrainConfig(
+        bert=named_config(
+            "small", vocab_size=16_384, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        ),
+        phases=(
+            Phase("length 32", 32, 1_500, train_batch_size=1024, use_nsp=False),
+            Phase("length 128", 128, 3_000),
+        ),
+        num_warmup_steps=200,
+        train_batch_size=256,
+        learning_rate=1e-3,
+        adam_beta_2=0.98,
+        output_bias="unigram",
+        precision="mixed_bfloat16",
+        records_on_device=True,
+        max_heldout_examples=4096,
+        keep_checkpoints=1,
+    )
+    finetune = FinetuneConfig(
+        max_seq_length=128,
+        train_batch_size=64,
+        learning_rate=2e-4,
+        num_train_epochs=3.0,
+        dropout=0.1,
+        adam_beta_2=0.98,
+        max_train_examples=32_000,
+        precision="mixed_bfloat16",
+        save_model=False,
+    )
+    columns = local_columns(finetune, (1,), {"doc_stride": 64})
+    columns |= {
+        "NER": ner(finetune, (1,), length=128),
+        "entities": tags("entities", finetune),
+        "cloze": cloze("length 128", 4096),
+    }
+    return _one_gpu("gpu", bert, (1, 2), columns, (("length 32", 32, 5), ("length 128", 128, 20)),
+                    left_to_right_fraction=0.3, workers=4)  # fmt: skip
+
+
+def _gpu_day() -> Scale:
     bert = PretrainConfig(
         bert=named_config("small", vocab_size=16_384),
         phases=(Phase("length 128", 128, 90_000), Phase("length 256", 256, 10_000)),
@@ -168,30 +214,36 @@ def _gpu() -> Scale:
         adam_beta_2=0.98,
         output_bias="unigram",
         precision="mixed_bfloat16",
+        records_on_device=True,
         eval_every=10_000,
         max_heldout_examples=8192,
     )
     finetune = dataclasses.replace(PAPER_FINETUNE, learning_rate=1e-4, precision="mixed_bfloat16")
-    columns = local_columns(finetune, (1, 2, 3, 4, 5), {"doc_stride": 64})
+    columns = local_columns(finetune, (1, 2, 3), {"doc_stride": 64})
     columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=256)
-    columns["NER"] = ner(finetune, (1, 2, 3, 4, 5), length=256)
+    columns["NER"] = ner(finetune, (1, 2, 3), length=256)
+    return _one_gpu("gpu-day", bert, (1, 2, 3, 4), columns,
+                    (("length 128", 128, 20), ("length 256", 256, 39)))  # fmt: skip
+
+
+def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
+    """A scale of one GPU; `records`: (name, length, predictions) of each set."""
     return Scale(
-        name="gpu",
+        name=name,
         corpus=Corpus(
             texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
             vocab_size=16_384,
             description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
             "articles, and the novels of Ward, Collins and Woolf",
         ),
-        records=(
-            Records("length 128", 128, 20, dupe_factor=10),
-            Records("length 256", 256, 39, dupe_factor=5),
-        ),
+        # Masks are drawn anew in every pass; the rows lie on the GPU.
+        records=tuple(Records(*one, dupe_factor=3, dynamic_masking=True) for one in records),
         bert=bert,
-        pretrain_seeds=(1, 2),
+        pretrain_seeds=seeds,
         columns=columns,
         notes=GPU_NOTES,
         nli_mixture=NLI_MIXTURE,
+        **fields,
     )
 
 

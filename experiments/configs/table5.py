@@ -3,12 +3,20 @@
     python -m experiments.ablate --config=experiments/configs/table5.py:cpu --workdir=runs/table5
 
 Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
-pre-trainings of a 4/512 model, about 6 hours on one H100 or H200), night and cpu (a 2/128 model, 15
-and 12 pre-trainings of 16,000 and 4,000 steps; planned for at most 8 hours on two cores with
-AVX-512, and 2 hours on any two; need BERT_DATA_DIR), smoke (under 5 minutes, from the embedded
-sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded sample,
-without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
-AVX-512, longer without, under 3 GB of memory).
+pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see below), gpu-day (12 on
+3.6 billion each), night and cpu (a 2/128 model, 15 and 12 pre-trainings of 16,000 and 4,000 steps;
+planned for at most 8 hours on two cores with AVX-512, and 2 hours on any two; need BERT_DATA_DIR),
+smoke (under 5 minutes, from the embedded sample), quickstart (`make reproduce`: three pre-trainings
+of a 2/128 model on the embedded sample, without the BiLSTM's row, and the spam classifier exported;
+about ten minutes on two cores with AVX-512, longer without, under 3 GB of memory).
+
+gpu and gpu-day were not yet run on a GPU. `--dry_run --share=0.2` prints what each cell takes at a
+fifth of an H100's peak. They are meant for KERAS_BACKEND=jax, whose workers share the GPU. Tables 5
+and 6 share cells, and where a command may last ten minutes only, the same one goes on where it was
+stopped:
+
+    timeout --signal=INT 570 python -m experiments.ablate --config=table5:gpu --workdir=runs/gpu5 \\
+        --cells=runs/gpu-cells
 
 Expected at paper scale: the paper's Table 5. What is expected at cpu and night scale, and how large
 an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale (as in

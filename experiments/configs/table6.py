@@ -2,8 +2,9 @@
 
     python -m experiments.ablate --config=experiments/configs/table6.py:cpu --workdir=runs/table6
 
-Scales: paper (the six sizes from 3/768/12 to 24/1024/16, the paper's schedule each), gpu (four of
-the miniatures, about 8 hours on one H100 or H200), night (1/32, 2/64, 2/128, 4/128, 2/256; five
+Scales: paper (the six sizes from 3/768/12 to 24/1024/16, the paper's schedule each), gpu and
+gpu-day (four of the miniatures; what they take at a given share of a GPU's peak, and how `gpu` is
+cut into commands of ten minutes: see table5.py), night (1/32, 2/64, 2/128, 4/128, 2/256; five
 pre-trainings each, equal steps) and cpu (2/64, 4/64, 2/128, 4/128; four each; both need
 BERT_DATA_DIR), smoke (three sizes, under 5 minutes).
 
@@ -21,9 +22,11 @@ from experiments.tables.claims import Claim, Comparison, each
 from official_bert.config import NAMED_SIZES
 
 # (L, H, A); in the paper's order.
+_MINIATURES = [(2, 256, 4), (4, 256, 4), (4, 512, 8), (8, 512, 8)]
 SIZES = {
     "paper": [NAMED_SIZES[name] for name in NAMED_SIZES if name.startswith("table6")],
-    "gpu": [(2, 256, 4), (4, 256, 4), (4, 512, 8), (8, 512, 8)],
+    "gpu": _MINIATURES,
+    "gpu-day": _MINIATURES,
     "night": [(1, 32, 1), (2, 64, 2), (2, 128, 4), (4, 128, 4), (2, 256, 8)],
     "cpu": [(2, 64, 2), (4, 64, 2), (2, 128, 4), (4, 128, 4)],
     "smoke": [(1, 32, 2), (2, 64, 2), (2, 128, 4)],

@@ -74,6 +74,7 @@ class Records:
     random_seed: int = 12345
     spans: str = ""
     packing: str = "segments"
+    dynamic_masking: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,7 +214,7 @@ class Ablation:
     Attributes:
       name: of the paper's table, "table5".
       title: heading of the report.
-      scale: "paper", "gpu", "cpu" or "smoke".
+      scale: a name of `experiments.configs.scales`.
       notes: what differs from the paper, each one sentence of the caption.
       data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
       nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `nli_mixture`

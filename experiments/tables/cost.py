@@ -119,11 +119,14 @@ class Estimate:
     teachers_flops: float = 0.0
 
 
-def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
+def estimate(
+    plan, ablation, measure: bool = True, rate: float = DEFAULT_FLOPS_PER_SECOND
+) -> dict[str, Estimate]:
     """An estimate for every cell of a plan (`experiments.tables.plan`).
 
     Args:
-      measure: time one step of every shape on this machine; otherwise a default rate is used.
+      measure: time one step of every shape on this machine; otherwise `rate` is used.
+      rate: FLOPs a second.
     """
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
     found = {}
@@ -144,7 +147,6 @@ def estimate(plan, ablation, measure: bool = True) -> dict[str, Estimate]:
             (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
             flops = finetune_flops(config, bert, train, dev)
             size = 4 * encoder_parameters(bert) * config.save_model + 1e5
-        rate = DEFAULT_FLOPS_PER_SECOND
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)

@@ -10,7 +10,7 @@ from experiments.training.digests import files_digest
 from official_bert.errors import UserError
 
 # Options of records that came later: left out at their defaults, so that a key stays what it was.
-_LATER = {"spans": "", "packing": "segments"}
+_LATER = {"spans": "", "packing": "segments", "dynamic_masking": False}
 
 
 def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:

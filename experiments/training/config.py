@@ -86,6 +86,8 @@ class PretrainConfig:
     jit_compile: bool = False  # XLA, one device only
     # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
     deterministic: bool = _bookkeeping(False, **_LATER)
+    # On JAX, accelerators hold the records and make the masks; the batches are the same.
+    records_on_device: bool = _bookkeeping(False, **_LATER)
     steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
     eval_every: int = _bookkeeping(0)  # steps; 0: at the end of each phase
     max_heldout_examples: int = 0  # 0: all

@@ -82,7 +82,7 @@ def make_deterministic():
     tf.config.experimental.enable_op_determinism()
 
 
-def training_batches(records, batch_size, seed, start, strategy):
+def training_batches(records, batch_size, seed, start, strategy, on_device=False):
     """An iterator over the batches of pre-training records, from the example `start` on, endless.
 
     Args:
@@ -90,6 +90,7 @@ def training_batches(records, batch_size, seed, start, strategy):
       batch_size: examples of a batch over all replicas.
       seed: of their order and of dynamic masks.
       strategy: where the batches go.
+      on_device: for JAX; tf.data reads the same batches.
     """
     dataset = pretraining_dataset(records, batch_size, seed=seed, epochs=None, start=start)
     return distribute_dataset(dataset, strategy)

@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data_prep.records import numpy_batches
+from experiments.training.jax_records import DeviceBatches
 from official_bert.errors import UserError
 
 
@@ -97,15 +98,21 @@ def make_deterministic():
         raise UserError(f'deterministic needs XLA_FLAGS="{flag}" in the environment')
 
 
-def training_batches(records, batch_size, seed, start, strategy):
+def training_batches(records, batch_size, seed, start, strategy, on_device=False):
     """An iterator over the batches of pre-training records, from the example `start` on, endless.
 
     Args:
       records: of `open_records`.
       batch_size: examples of a batch over all devices.
       seed: of their order and of dynamic masks.
-      strategy: where the batches go, with `place`.
+      strategy: where the batches go.
+      on_device: the devices hold the records and make the batches (`jax_records`).
+
+    Raises:
+      UserError: see `DeviceBatches`.
     """
+    if on_device:
+        return DeviceBatches(records, batch_size, seed, start, strategy)
     return numpy_batches(records, batch_size, seed=seed, epochs=None, start=start)
 
 

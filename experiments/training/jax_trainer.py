@@ -10,6 +10,7 @@ from jax import lax
 from experiments.training import evaluation
 from experiments.training.compiled import jitted
 from experiments.training.jax_distribution import stacked
+from experiments.training.jax_records import in_parts
 from experiments.training.jax_step import JaxStep
 from experiments.training.trainer_state import TrainerState, padded_to_a_multiple
 
@@ -31,7 +32,7 @@ class JaxTrainer(TrainerState):
         self._step = JaxStep(self.model, self.optimizer, self._schedule.values, options)
         self._take_steps = jax.jit(
             self._steps,
-            static_argnames="without",
+            static_argnames=("make", "without"),
             donate_argnames="state",
             out_shardings=strategy.everywhere,
         )
@@ -55,7 +56,7 @@ class JaxTrainer(TrainerState):
         """Takes `steps` steps on the batches of an iterator.
 
         Args:
-          iterator: of dicts of arrays [rows, ...], all of one shape.
+          iterator: of dicts of arrays [rows, ...], all of one shape; or `DeviceBatches`.
           without: names of loss terms that are left out of these steps, as a tuple.
 
         Returns: dict of name -> float32 array [steps]; metrics only hold a value for the last step.
@@ -66,7 +67,8 @@ class JaxTrainer(TrainerState):
             batches = stacked(iterator, count, _STEPS, self.options.accumulation)
             steps -= count
             # While the device works on these, the next ones are read.
-            tables.append(self._take(batches, count, count - 1 if steps == 0 else -1, without))
+            last = count - 1 if steps == 0 else -1
+            tables.append(self._take(batches, count, last, without, iterator))
         return self.read(tables)
 
     def train_on(self, batch):
@@ -93,13 +95,18 @@ class JaxTrainer(TrainerState):
 
     # --- what is compiled ------------------------------------------------------------------------
 
-    def _steps(self, state, schedule, batches, count, measured, run_seed, without):
+    def _steps(self, state, schedule, batches, arrays, count, measured, run_seed, make, without):
         """(state, table [capacity, columns]) after the first `count` steps of `batches`."""
-        self._step.prepare(state, {name: x[0] for name, x in batches.items()}, without)
+
+        def batch_of(i):
+            drawn = {name: x[i] for name, x in batches.items()}
+            return in_parts(make, arrays, drawn) if make else drawn
+
+        self._step.prepare(state, batch_of(0), without)
 
         def body(i, carried):
             state, table = carried
-            batch = {name: x[i] for name, x in batches.items()}
+            batch = batch_of(i)
             state, row = self._step(state, schedule, batch, run_seed, i == measured, without)
             return state, table.at[i].set(row)
 
@@ -113,16 +120,18 @@ class JaxTrainer(TrainerState):
 
     # --- helpers ---------------------------------------------------------------------------------
 
-    def _take(self, batches, count, measured, without):
+    def _take(self, batches, count, measured, without, source=None):
         state = tuple([v.value for v in variables] for variables in self._step.variables)
         batches = jax.device_put(batches, self.strategy.rows(axis=2))
         state, table = self._take_steps(
             state=state,
             schedule=self._schedule.values.value,
             batches=batches,
+            arrays=getattr(source, "arrays", {}),
             count=count,
             measured=measured,
             run_seed=np.int32(self._run_seed),
+            make=getattr(source, "make", None),
             without=without,
         )
         for variables, values in zip(self._step.variables, state, strict=True):

@@ -46,6 +46,7 @@ class Feed:
             last = first + phase.num_train_steps
             self.phases.append(_Stretch(first, last, opened, batch_size, phase))
             first = last
+        self._on_device = config.records_on_device
         self._iterator, self._next_step = None, -1
 
     def take(self, trainer, step, count):
@@ -57,6 +58,7 @@ class Feed:
                 self._seed,
                 (step - phase.first) * phase.batch_size,
                 self._strategy,
+                self._on_device,
             )
         without = () if phase.phase.use_nsp else self._losses_of_pairs
         with explained(phase.records):

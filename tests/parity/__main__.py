@@ -13,7 +13,7 @@ from official_bert.files import atomic_write
 from tests.parity.results import Result, why_not
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "parity.md"
-PACKAGES = ("tensorflow", "keras", "keras-hub", "torch", "transformers", "numpy")
+PACKAGES = ("tensorflow", "keras", "keras-hub", "torch", "transformers", "numpy", "jax")
 HEADER = """# Parity
 
 Figures of `BERT_DATA_DIR=... BERT_SLOW=1 python -m tests.parity`, which wrote this file;

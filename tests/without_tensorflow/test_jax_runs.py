@@ -72,12 +72,14 @@ def test_a_model_is_fine_tuned_evaluated_and_asked(data, model, tmp_path):
         model=str(model),
         max_seq_length=16,
         train_batch_size=16,
-        learning_rate=1e-2,
-        num_train_epochs=4.0,
+        learning_rate=3e-3,
+        num_train_epochs=6.0,
+        dropout=0.0,
+        seed=2,  # a model this small does not learn from every seed, on TensorFlow neither
         save_every=10,
     )
     results = finetune(config, str(tmp_path / "run"), progress=False)
-    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"]
+    assert results["dev"]["accuracy"] > results["baseline"]["accuracy"] + 0.1
     fine_tuned = str(tmp_path / "run" / "model")
     (tmp_path / "texts.txt").write_text("the cat sees a tree\n\nold river\n")
     counts = predict.run(

@@ -119,3 +119,12 @@ def test_places_that_jax_has_not():
         jax_distribution.get_strategy("multi_worker")
     with pytest.raises(UserError, match="found no TPU, JAX sees cpu"):
         jax_distribution.get_strategy("tpu")
+
+
+def test_deterministic_on_a_gpu_needs_xla_to_be_told(monkeypatch):
+    jax_distribution.make_deterministic()  # a CPU is so anyway
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    with pytest.raises(UserError, match="xla_gpu_deterministic_ops=true"):
+        jax_distribution.make_deterministic()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --another")
+    jax_distribution.make_deterministic()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import ablate
+from experiments.configs import scales
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, plan
 from experiments.tables.grid import Cell, Grid, Status
@@ -50,7 +51,9 @@ def test_the_quickstart_is_table5_without_the_bilstm():
 
 
 def test_unknown_scale_lists_the_valid_ones():
-    with pytest.raises(UserError, match="valid: paper, gpu, night, cpu, smoke, quickstart"):
+    with pytest.raises(
+        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart"
+    ):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
         load_config("table1:huge")
@@ -159,6 +162,31 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
     assert "pending" in row and "TFLOP" in row
     assert "28 cells; still to do" in text
     assert not any(tmp_path.iterdir())
+
+
+def test_dry_run_at_a_share_of_a_peak(tmp_path):
+    ablation = load_config("table5:smoke")
+    text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
+    assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
+    made = plan.plan(ablation)
+    one = cost.estimate(made, ablation, False, 1e11)["pretrain/BERT/1"]
+    assert one.seconds == pytest.approx(cost.START_SECONDS + one.flops / 1e11)
+    assert f"{cost.readable_seconds(one.seconds):>10}" in text
+
+
+def test_fine_tuning_runs_where_pretraining_does():
+    paper = scales.get_scale("paper")
+    for column in paper.columns.values():
+        assert column.finetune.distribute == paper.bert.distribute == "tpu"
+        assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize("name", ["table5", "table6", "table8", "figure5"])
+def test_the_scales_of_one_gpu_keep_their_records_on_it(name):
+    for scale in ("gpu", "gpu-day"):
+        ablation = load_config(f"{name}:{scale}")
+        assert all(r.dynamic_masking and not r.do_whole_word_mask for r in ablation.records)
+        assert all(v.pretrain.records_on_device for v in ablation.variants)
 
 
 def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
