@@ -11,6 +11,8 @@ It cuts, joins and pads as in training, so that a client is three lines:
 import json
 from pathlib import Path
 
+from official_bert.json_files import read_json
+
 FILE = "tokenizer.json"
 
 
@@ -32,12 +34,14 @@ def write(folder: Path, tokenizer, head: str, settings) -> list[str]:
 
         contents = fast_tokenizer(tokenizer)
     elif tokenizer.kind == "byte_pair":
-        contents = json.loads(path.read_text(encoding="utf-8"))
-    else:
+        contents = read_json(path)
+    elif tokenizer.kind == "sentence_piece":
         return [
             f"no {FILE}: the library sentencepiece reads {tokenizer.file_name}, and ALBERT's "
             "own steps around it are in official_bert.SentencePieceTokenizer"
         ]
+    else:
+        return [f"no {FILE}: official_bert.{type(tokenizer).__name__} makes this model's ids"]
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = {

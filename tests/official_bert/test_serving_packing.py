@@ -15,7 +15,7 @@ CLS, SEP = 101, 102
 
 
 class Specials:
-    cls_id, sep_id, separators = CLS, SEP, 1
+    cls_id, sep_id, between = CLS, SEP, [SEP]
 
 
 def ragged(rows):

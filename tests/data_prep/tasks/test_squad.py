@@ -449,7 +449,7 @@ def test_options_out_of_range(name, value):
 class OtherTokenizer:
     """Another vocabulary's answers, counted."""
 
-    cls_id, sep_id, separators, calls = 1, 2, 1, 0
+    cls_id, sep_id, separators, between, calls = 1, 2, 1, [2], 0
 
     def encode(self, text):
         return [3]
