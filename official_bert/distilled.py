@@ -8,11 +8,11 @@ temperature 2. TinyBERT's augmented data and its distillation of layers on the t
 from keras import ops
 
 from official_bert.errors import UserError
-from official_bert.losses import ModelWithLosses, weighted_sum
+from official_bert.losses import WithOneMoreLoss, weighted_sum
 from official_bert.objectives.distillation import soft_target_losses
 
 
-class Distilled(ModelWithLosses):
+class Distilled(WithOneMoreLoss):
     """A model of `official_bert.heads` that learns from another one of the same head.
 
     In evaluation it is the student alone; `student` is what to save.
@@ -28,7 +28,7 @@ class Distilled(ModelWithLosses):
     """
 
     def __init__(self, student, teacher, temperature: float = 1.0, weight: float = 0.5):
-        super().__init__(name="distilled", dtype=student.dtype_policy)
+        super().__init__(student, "soft_loss", name="distilled")
         for name in ("problem", "num_labels"):
             ours, theirs = getattr(student, name, None), getattr(teacher.model, name, None)
             if type(student) is not type(teacher.model) or ours != theirs:
@@ -36,12 +36,10 @@ class Distilled(ModelWithLosses):
                     f"the student is a {type(student).__name__} ({name} {ours}), its teacher a "
                     f"{type(teacher.model).__name__} ({name} {theirs}): both must be the same"
                 )
-        self.student, self.teacher = student, teacher
+        self.teacher = teacher
         self.temperature = temperature
-        self.label_names = student.label_names
         of_labels = ("label_loss", "start_loss", "end_loss")
         self.loss_weights = dict.fromkeys(of_labels, 1.0 - weight) | {"soft_loss": weight}
-        self._declare_means("soft_loss")
         self.built = True
 
     def call(self, batch, training=False, seed=None):
@@ -61,15 +59,6 @@ class Distilled(ModelWithLosses):
             losses = sum(self._compare(*pair) for pair in pairs) / len(pairs)
             terms["soft_loss"] = weighted_sum(losses, self.student.label_weights(batch))
         return terms
-
-    def metric_terms(self, batch, outputs):
-        return self.student.metric_terms(batch, outputs)
-
-    def check_labels(self, name, labels):
-        self.student.check_labels(name, labels)
-
-    def _mean(self, name):
-        return self.soft_loss_mean if name == "soft_loss" else self.student._mean(name)
 
     def _compare(self, own, theirs):
         """How far two tensors of logits are apart, [..., N] -> [...]."""

@@ -8,11 +8,11 @@ import keras
 from keras import ops
 
 from official_bert.errors import UserError
-from official_bert.losses import ModelWithLosses, cross_entropy, row_weights, weighted_sum
+from official_bert.losses import WithOneMoreLoss, cross_entropy, row_weights, weighted_sum
 from official_bert.objectives.masked_lm import MaskedLMHead
 
 
-class LanguageModelToo(ModelWithLosses):
+class LanguageModelToo(WithOneMoreLoss):
     """A model of `official_bert.heads` that also predicts the next tokens of what it reads.
 
     In evaluation it is the student alone; `student` is what to save.
@@ -27,17 +27,14 @@ class LanguageModelToo(ModelWithLosses):
     """
 
     def __init__(self, student, weight: float = 0.5, seed: int | None = None):
-        super().__init__(name="language_model_too", dtype=student.dtype_policy)
+        super().__init__(student, "lm_loss", name="language_model_too")
         config = student.encoder.config
         if config.attention_direction != "left_to_right":
             raise UserError(
                 "lm_loss_weight: the next token is a question for models that read left to right; "
                 f"this encoder's attention_direction is {config.attention_direction!r}"
             )
-        self.student = student
-        self.label_names = student.label_names
         self.loss_weights = {**student.loss_weights, "lm_loss": weight}
-        self._declare_means("lm_loss")
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
@@ -75,15 +72,6 @@ class LanguageModelToo(ModelWithLosses):
             weights = weights if len(weights.shape) == 1 else ops.max(weights, axis=-1)
             terms["lm_loss"] = weighted_sum(losses, weights)
         return terms
-
-    def metric_terms(self, batch, outputs):
-        return self.student.metric_terms(batch, outputs)
-
-    def check_labels(self, name, labels):
-        self.student.check_labels(name, labels)
-
-    def _mean(self, name):
-        return self.lm_loss_mean if name == "lm_loss" else self.student._mean(name)
 
     def get_config(self):
         raise UserError(
