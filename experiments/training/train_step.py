@@ -164,6 +164,9 @@ class TrainStep:
             0.0 if name in self._without else self.model.loss_weights.get(name, 1.0)
             for name in self._loss_names
         ]
+        if set(weights) == {1.0}:
+            # Not times 1: the graph optimiser would move that into other products and round anew.
+            return tf.reduce_sum(losses)
         return tf.reduce_sum(losses * tf.constant(weights))
 
     def _metrics(self, batch, outputs, with_metrics):
