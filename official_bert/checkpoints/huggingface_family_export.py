@@ -95,19 +95,18 @@ def tensors(kind: str, head: str, found: dict[str, np.ndarray], class_name: str)
       class_name: of `architecture`.
     """
     member = MEMBERS[kind]
-    if kind == "openai-gpt":
-        prefix = "" if head == "none" else f"{member.prefix}."
-        return huggingface_gpt.own_tensors(found, prefix), []
     absent = ["cls.seq_relationship."]
     if not class_name.endswith("ForPreTraining"):
         absent.append("sop_classifier.")
     if class_name.endswith(("MaskedLM", "TokenClassification", "QuestionAnswering")):
         absent.append("bert.pooler.")
     left_out = [name for name in found if name.startswith(tuple(absent))]
+    found = {name: array for name, array in found.items() if name not in left_out}
+    if kind == "openai-gpt":
+        prefix = "" if head == "none" else f"{member.prefix}."
+        return huggingface_gpt.own_tensors(found, prefix), left_out
     written = {}
     for name, array in found.items():
-        if name in left_out:
-            continue
         if name == POSITIONS and member.unused_positions:
             unused = np.zeros((member.unused_positions, array.shape[1]), array.dtype)
             array = np.concatenate([unused, array])
