@@ -32,12 +32,13 @@ def pool(vectors, real, pooling: str):
     """
     from keras import ops
 
-    weights = ops.cast(real, vectors.dtype)[..., None]
+    real = ops.expand_dims(real, -1)  # LiteRT has no slices with an ellipsis
+    weights = ops.cast(real, vectors.dtype)
     count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]; rows that fill a batch have none
     if pooling == "mean":
         return ops.sum(vectors * weights, axis=1) / count
     if pooling == "max":
-        return ops.max(ops.where(real[..., None], vectors, -1e4), axis=1)
+        return ops.max(ops.where(real, vectors, -1e4), axis=1)
     last = ops.cast(count, "int32")[..., None] - 1  # [B, 1, 1]
     ends = vectors[:, :1] + ops.take_along_axis(vectors, last, axis=1)
     return ends[:, 0] / 2
