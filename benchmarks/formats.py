@@ -8,7 +8,6 @@ its tokeniser inside; in front of the others stands the library `tokenizers` wit
 `tokenizer.json`, padding to the longest text of the batch.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -30,27 +29,7 @@ CONTESTANTS = {  # format, precision
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--shapes", default="minilm,base")
-    parser.add_argument("--contestants", default="", help="comma-separated names; empty: all")
-    parser.add_argument("--texts", type=int, default=64, help="texts of each kind")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data_dir", default=os.environ.get("BERT_DATA_DIR", ""))
-    parser.add_argument("--output", default="", help="folder for formats.json and formats.md")
-    options = parser.parse_args()
-    if not options.data_dir:
-        parser.error("--data_dir or BERT_DATA_DIR must name the folder of the data")
-    names = [name for name in options.contestants.split(",") if name] or list(CONTESTANTS)
-    kinds = serving.read_texts(Path(options.data_dir), options.texts)
-    results, tables = {}, []
-    for shape in options.shapes.split(","):
-        rows, failed = serving.measure(
-            shape, names, kinds, options.rounds, options.data_dir, make_models, contestant
-        )
-        results[shape] = rows
-        tables.append(serving.markdown(shape, rows, failed))
-        print(tables[-1] + "\n", flush=True)
-    serving.write_results(options.output, "formats", results, tables)
+    serving.compare("formats", __doc__, CONTESTANTS, make_models, contestant)
 
 
 def make_models(shape, data_dir, folder):

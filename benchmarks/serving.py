@@ -36,33 +36,43 @@ _FAR = 2e-3  # logits of float32 contestants differ by less
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    compare("serving", __doc__, CONTESTANTS, make_models, contestant)
+
+
+def compare(name, description, contestants, make, contestant):
+    """A benchmark's command line: tables on stdout, NAME.json and NAME.md in --output.
+
+    Args:
+      name: of the benchmark.
+      description: its first line is shown by --help.
+      contestants: names of all there are.
+      make, contestant: as for `measure`.
+    """
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--shapes", default="minilm,base")
     parser.add_argument("--contestants", default="", help="comma-separated names; empty: all")
     parser.add_argument("--texts", type=int, default=64, help="texts of each kind")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data_dir", default=os.environ.get("BERT_DATA_DIR", ""))
-    parser.add_argument("--output", default="", help="folder for serving.json and serving.md")
+    parser.add_argument("--output", default="", help=f"folder for {name}.json and {name}.md")
     options = parser.parse_args()
     if not options.data_dir:
         parser.error("--data_dir or BERT_DATA_DIR must name the folder of the data")
-    names = [name for name in options.contestants.split(",") if name] or list(CONTESTANTS)
+    names = [name for name in options.contestants.split(",") if name] or list(contestants)
     kinds = read_texts(Path(options.data_dir), options.texts)
     results, tables = {}, []
     for shape in options.shapes.split(","):
-        rows, failed = measure(shape, names, kinds, options.rounds, options.data_dir)
+        rows, failed = measure(
+            shape, names, kinds, options.rounds, options.data_dir, make, contestant
+        )
         results[shape] = rows
         tables.append(markdown(shape, rows, failed))
         print(tables[-1] + "\n", flush=True)
-    write_results(options.output, "serving", results, tables)
-
-
-def write_results(folder, name, results, tables):
-    """The results as NAME.json and NAME.md, where a folder is given."""
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        Path(folder, f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
-        Path(folder, f"{name}.md").write_text("\n\n".join(tables) + "\n")
+    if options.output:
+        folder = Path(options.output)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+        (folder / f"{name}.md").write_text("\n\n".join(tables) + "\n")
 
 
 def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
@@ -77,22 +87,22 @@ def read_texts(data_dir: Path, count: int) -> dict[str, list[str]]:
     }
 
 
-def measure(shape, names, kinds, rounds, data_dir, make=None, contestant=None):
+def measure(shape, names, kinds, rounds, data_dir, make, contestant):
     """Rows {contestant, kind: {p50_ms, p99_ms, texts_per_s}} and {contestant: why it failed}.
 
     Args:
-      make: `make_models`, or another that writes models into a folder; with their sizes in
-        `sizes.json` rows have "megabytes" too.
-      contestant: as `_contestant`.
+      make: (shape, data_dir, folder) -> models in a folder; with their sizes in `sizes.json` rows
+        have "megabytes" too.
+      contestant: (name, folder) -> a function that answers texts.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        _in_a_process(make or make_models, shape, data_dir, scratch)
+        _in_a_process(make, shape, data_dir, scratch)
         sizes_file = Path(scratch, "sizes.json")
         sizes = json.loads(sizes_file.read_text()) if sizes_file.exists() else {}
         workers, failed, logits = {}, {}, {}
         for name in names:
             try:
-                workers[name] = Worker(name, scratch, contestant or _contestant)
+                workers[name] = Worker(name, scratch, contestant)
                 answers = [workers[name].ask(texts[:16])[0] for texts in kinds.values()]
                 logits[name] = [value for answer in answers for row in answer for value in row]
             except RuntimeError as error:
@@ -222,7 +232,7 @@ def random_model(shape, data_dir):
     return model, tokenizer, {"labels": ["0", "1"], "max_seq_length": 384}
 
 
-def _contestant(name, folder):
+def contestant(name, folder):
     """texts -> numpy logits."""
     if name == "official_bert Keras model":
         return _keras_model(folder)

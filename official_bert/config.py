@@ -20,6 +20,16 @@ ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right")
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
+# What makes a `BertConfig` OpenAI GPT (Radford et al. 2018); sizes and rates apart.
+OPENAI_GPT = {
+    "attention_direction": "left_to_right",
+    "type_vocab_size": 0,
+    "embedding_norm": False,
+    "prediction_transform": False,
+    "pooler_activation": "none",
+    "layer_norm_eps": 1e-5,
+    "gelu_form": "tanh",
+}
 # For fields that came with the successors: they are not written where they have their defaults, so
 # that configurations of the time before are found again.
 _LATER = {"later": True}

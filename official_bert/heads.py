@@ -25,7 +25,7 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Args:
       encoder: a `BertEncoder`.
       head: {"head": "classification", "span", "multiple_choice" or "tagging"}, with "num_labels"
-        where the head has labels and "problem" (and "windows") where it classifies.
+        where the head has labels and "problem", "windows" and "concat_pooling" where it classifies.
       **options: bilstm and seed of the head.
 
     Raises:
@@ -33,9 +33,9 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     """
     match head["head"]:
         case "classification":
-            problem = head.get("problem", "single_label")
-            windows = head.get("windows", "")
-            return BertClassifier(encoder, head["num_labels"], problem, windows=windows, **options)
+            kept = ("problem", "windows", "concat_pooling")
+            options |= {name: head[name] for name in kept if name in head}
+            return BertClassifier(encoder, head["num_labels"], **options)
         case "span":
             return BertSpan(encoder, **options)
         case "multiple_choice":
@@ -47,6 +47,8 @@ def build_head(encoder: BertEncoder, head: dict, **options):
 
 class _FineTuned(ModelWithLosses):
     """An encoder, an optional BiLSTM, and one dense layer."""
+
+    concat_pooling = False
 
     def __init__(self, encoder: BertEncoder, outputs: int, bilstm=False, seed=None, **kwargs):
         super().__init__(dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
@@ -66,7 +68,7 @@ class _FineTuned(ModelWithLosses):
                 dtype="float32",  # 384 start scores in bfloat16 would be 300 different ones
                 name="head",
             )
-            self.head.build((None, config.hidden_size))
+            self.head.build((None, config.hidden_size * (3 if self.concat_pooling else 1)))
         self.built = True
 
     def training_seed(self, seed):
@@ -94,17 +96,20 @@ class _FineTuned(ModelWithLosses):
         """
         raise NotImplementedError
 
-    def _sequence(self, rows, encoded):
+    def sequence(self, rows, encoded):
         """[N, L, H]: the encoder's last layer, or what the BiLSTM makes of it."""
         sequence = encoded["sequence_output"]
         return sequence if self.bilstm is None else self.bilstm(sequence, rows["input_mask"])
 
-    def _vector(self, rows, encoded):
-        """The vector [N, H] of each row."""
+    def vector(self, rows, encoded):
+        """The vector [N, H] of each row, [N, 3 H] with concat pooling."""
+        sequence, mask = self.sequence(rows, encoded), rows["input_mask"]
         if self.bilstm is None:
-            return encoded["pooled_output"]
-        # "Classification reads after it": the BiLSTM's output at the token that is pooled.
-        return self.encoder.summary_token(self._sequence(rows, encoded), rows["input_mask"])
+            vector = encoded["pooled_output"]
+        else:
+            # "Classification reads after it": the BiLSTM's output at the token that is pooled.
+            vector = self.encoder.summary_token(sequence, mask)
+        return window_pooling.concat(vector, sequence, mask > 0) if self.concat_pooling else vector
 
     def _dropped(self, x, seed):
         return dropout(x, self.dropout_rate, fold_in(seed, HEAD_DROPOUT))
@@ -138,6 +143,7 @@ class BertClassifier(_FineTuned):
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
       windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
+      concat_pooling: the classifier reads the maximum and the mean over the tokens too (ULMFiT).
       seed: seed of the new weights.
 
     >>> import numpy as np
@@ -153,7 +159,14 @@ class BertClassifier(_FineTuned):
     label_names = ("label_ids",)
 
     def __init__(
-        self, encoder, num_labels, problem="single_label", bilstm=False, windows="", **kwargs
+        self,
+        encoder,
+        num_labels,
+        problem="single_label",
+        bilstm=False,
+        windows="",
+        concat_pooling=False,
+        **kwargs,
     ):
         if problem not in PROBLEMS:
             raise UserError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
@@ -162,6 +175,7 @@ class BertClassifier(_FineTuned):
             raise UserError(f"windows must be empty or one of {known}, not {windows!r}")
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
+        self.concat_pooling = concat_pooling
         super().__init__(encoder, num_labels, bilstm, **{"name": "classifier", **kwargs})
         self.num_labels = num_labels
         self.problem = problem
@@ -181,7 +195,7 @@ class BertClassifier(_FineTuned):
 
         An empty window, one whose mask is zero, does not count.
         """
-        vectors = self._vector(rows, encoded)
+        vectors = self.vector(rows, encoded)
         if self.windows:
             texts, count, _ = ops.shape(complete_inputs(batch)["input_ids"])
             real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
@@ -221,8 +235,8 @@ class BertClassifier(_FineTuned):
         return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
 
     def get_config(self):
-        own = {"num_labels": self.num_labels, "problem": self.problem, "windows": self.windows}
-        return {**super().get_config(), **own}
+        names = ("num_labels", "problem", "windows", "concat_pooling")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -237,7 +251,7 @@ class BertSpan(_FineTuned):
 
     def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, L] each -> {"start_logits", "end_logits"}: [B, L]."""
-        logits = self.head(self._sequence(rows, encoded))  # [B, L, 2]
+        logits = self.head(self.sequence(rows, encoded))  # [B, L, 2]
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
     def loss_terms(self, batch, outputs):
@@ -279,7 +293,7 @@ class BertMultipleChoice(_FineTuned):
     def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
         choices = ops.shape(complete_inputs(batch)["input_ids"])[1]
-        scores = self.head(self._dropped(self._vector(rows, encoded), seed))  # [B * C, 1]
+        scores = self.head(self._dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 
     def loss_terms(self, batch, outputs):
@@ -307,7 +321,7 @@ class BertTagger(_FineTuned):
 
     def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
-        return {"logits": self.head(self._dropped(self._sequence(rows, encoded), seed))}
+        return {"logits": self.head(self._dropped(self.sequence(rows, encoded), seed))}
 
     def loss_terms(self, batch, outputs):
         """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B, L], -1 for no label."""

@@ -1,6 +1,23 @@
-"""One vector of a long text from the vectors of its windows."""
+"""One vector of a text from those of its tokens, or of a long text from those of its windows."""
 
 POOLINGS = ("mean", "max", "first_last")
+
+
+def concat(vector, sequence, real):
+    """ULMFiT's concat pooling (Howard and Ruder 2018, section 3.3).
+
+    Args:
+      vector: [B, H], what stands for the text without it.
+      sequence: [B, L, H], the vectors of the tokens.
+      real: bool [B, L], False at padding.
+
+    Returns: [B, 3 H]: the vector, each dimension's largest number over the tokens, and its mean.
+    """
+    from keras import ops
+
+    return ops.concatenate(
+        [vector, *(pool(sequence, real, pooling) for pooling in ("max", "mean"))], axis=-1
+    )
 
 
 def pool(vectors, real, pooling: str):
@@ -15,12 +32,13 @@ def pool(vectors, real, pooling: str):
     """
     from keras import ops
 
-    weights = ops.cast(real, vectors.dtype)[..., None]
-    count = ops.sum(weights, axis=1)  # [B, 1]
+    real = ops.expand_dims(real, -1)  # LiteRT has no slices with an ellipsis
+    weights = ops.cast(real, vectors.dtype)
+    count = ops.maximum(ops.sum(weights, axis=1), 1)  # [B, 1]; rows that fill a batch have none
     if pooling == "mean":
         return ops.sum(vectors * weights, axis=1) / count
     if pooling == "max":
-        return ops.max(ops.where(real[..., None], vectors, -1e4), axis=1)
+        return ops.max(ops.where(real, vectors, -1e4), axis=1)
     last = ops.cast(count, "int32")[..., None] - 1  # [B, 1, 1]
     ends = vectors[:, :1] + ops.take_along_axis(vectors, last, axis=1)
     return ends[:, 0] / 2

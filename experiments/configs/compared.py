@@ -14,16 +14,24 @@ from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training import tfidf
-from experiments.training.config import FinetuneConfig
+from experiments.training.config import FinetuneConfig, PretrainConfig
 from experiments.training.word_models import BILSTM, CBOW
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder
 BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
 WORDS, AVERAGE, READ = "TF-IDF", "CBOW (GloVe)", "BiLSTM and attention (GloVe)"
 _LABELS = {WORDS: "TF-IDF and a linear classifier"}
-# What GPT's fine-tuning has of its own; rate, batch and epochs are the column's.
 _GPT_FIELDS = ("lm_loss_weight", "draw_special_tokens", "bias_correction", "adam_epsilon",
                "warmup_proportion")  # fmt: skip
+# What GPT's fine-tuning has of its own; rate, batch and epochs are the column's.
+GPT_FINETUNE = {field: getattr(gpt.FINETUNE, field) for field in _GPT_FIELDS}
+
+
+def pretraining_of_gpt(scale: Scale) -> PretrainConfig:
+    """GPT on the text of a scale's BERT and for as many steps; it predicts as many tokens as the
+    scale's left-to-right models."""
+    fraction = {"name": "next_token", "fraction": scale.left_to_right_fraction}
+    return dataclasses.replace(gpt.gpt(scale.bert), objectives=(fraction,))
 
 
 def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Ablation:
@@ -35,11 +43,8 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
       seeds: of their pre-trainings.
     """
     base = scale.bert
-    fraction = {"name": "next_token", "fraction": scale.left_to_right_fraction}
-    left_to_right = dataclasses.replace(gpt.gpt(base), objectives=(fraction,))
-    own = {field: getattr(gpt.FINETUNE, field) for field in _GPT_FIELDS}
-    variants = [Variant(GPT, of_equal_compute(left_to_right, base), seeds)]
-    rows = [Row(GPT, GPT, own, paper_row="OpenAI GPT")]
+    variants = [Variant(GPT, of_equal_compute(pretraining_of_gpt(scale), base), seeds)]
+    rows = [Row(GPT, GPT, GPT_FINETUNE, paper_row="OpenAI GPT")]
     same = {variant.name for variant in table.variants if variant.pretrain == base}
     bert = next((row.label for row in table.rows if row.variant in same), BERT)
     if not same:

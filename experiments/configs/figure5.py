@@ -5,18 +5,22 @@
 Two pre-trainings (without NSP, so that they differ in the objective only) keep their model at
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
 200,000), gpu and gpu-day (one H100), cpu (16,000 steps, about 55 minutes on two cores;
-needs BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI, under 5 minutes).
+needs BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI, under 5 minutes). A scale with
+"+gpt" behind it, as in figure5:cpu+gpt, has OpenAI GPT's curve too, of as many steps.
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
 almost from the start. The paper prints no other numbers of this figure.
 """
 
 import dataclasses
+import itertools
 
 from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
+from official_bert.errors import UserError
 
 # Shares of the pre-training after which a model is fine-tuned.
 SHARES = {
@@ -29,35 +33,55 @@ SHARES = {
 
 
 def get_config(scale: str = "smoke") -> Ablation:
+    scale, _, more = scale.partition("+")
+    if more not in ("", "gpt"):
+        raise UserError(f'figure5: there is no curve "{more}" to add to a scale; valid: gpt')
     chosen = get_scale(scale)
     total = chosen.bert.num_train_steps
     steps = [round(total * share) for share in SHARES[scale]]
     snapshots = tuple(steps[:-1])
-    masked = dataclasses.replace(chosen.bert, use_nsp=False, snapshots=snapshots)
-    left_to_right = dataclasses.replace(chosen.left_to_right, snapshots=snapshots)
+    pretrains = {
+        "masked LM": dataclasses.replace(chosen.bert, use_nsp=False),
+        "left-to-right": chosen.left_to_right,
+    }
+    if more:
+        pretrains[GPT] = pretraining_of_gpt(chosen)
+    pretrains = {
+        name: dataclasses.replace(pretrain, snapshots=snapshots)
+        for name, pretrain in pretrains.items()
+    }
     seeds = chosen.pretrain_seeds
     columns = [chosen.columns[name] for name in ("MNLI-m", "entities") if name in chosen.columns]
-
     labels = [column.label for column in columns]
-
-    def rows(variant):
-        return [Row(_label(variant, s), variant, snapshot=0 if s == total else s) for s in steps]
-
-    mlm, ltr = rows("masked LM"), rows("left-to-right")
+    rows = {
+        name: [
+            Row(
+                f"{name}, {s:,} steps",
+                name,
+                GPT_FINETUNE if name == GPT else {},
+                snapshot=0 if s == total else s,
+            )
+            for s in steps
+        ]
+        for name in pretrains
+    }
+    mlm, ltr = rows["masked LM"], rows["left-to-right"]
     return Ablation(
         name="figure5",
         title="Number of pre-training steps",
         variants=(
-            Variant("masked LM", masked, seeds),
-            Variant("left-to-right", left_to_right, seeds),
-            Variant("random", masked, seeds, random_init=True),
+            *(Variant(name, pretrain, seeds) for name, pretrain in pretrains.items()),
+            Variant("random", pretrains["masked LM"], seeds, random_init=True),
         ),
         columns=(*columns, HELDOUT_LOSS),
-        rows=(*mlm, *ltr, Row("random initialisation", "random", reference=True)),
+        rows=(
+            *itertools.chain.from_iterable(rows.values()),
+            Row("random initialisation", "random", reference=True),
+        ),
         curves=tuple(
-            Curve(rows[0].variant, tuple(row.label for row in rows), column.label)
+            Curve(name, tuple(row.label for row in line), column.label)
             for column in columns
-            for rows in (mlm, ltr)
+            for name, line in rows.items()
         ),
         claims=(
             Claim(
@@ -87,10 +111,6 @@ def get_config(scale: str = "smoke") -> Ablation:
         ),
         **chosen.fields(),
     )
-
-
-def _label(variant: str, steps: int) -> str:
-    return f"{variant}, {steps:,} steps"
 
 
 def _half(rows, steps) -> str:

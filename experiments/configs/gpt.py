@@ -20,18 +20,8 @@ import dataclasses
 
 from experiments.configs import pretrain
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
-from official_bert.config import BertConfig
+from official_bert.config import OPENAI_GPT, BertConfig
 
-# What of a BertConfig makes it GPT; sizes and rates apart.
-SHAPE = {
-    "attention_direction": "left_to_right",
-    "type_vocab_size": 0,
-    "embedding_norm": False,
-    "prediction_transform": False,
-    "pooler_activation": "none",
-    "layer_norm_eps": 1e-5,
-    "gelu_form": "tanh",
-}
 FINETUNE = FinetuneConfig(
     task="mrpc",
     max_seq_length=128,
@@ -54,7 +44,7 @@ def get_config(scale: str = "finetune") -> PretrainConfig | FinetuneConfig:
 
 def gpt(base: PretrainConfig) -> PretrainConfig:
     """GPT of the sizes, the data and the steps of a pre-training of BERT."""
-    bert = dataclasses.replace(base.bert_config, **SHAPE)
+    bert = dataclasses.replace(base.bert_config, **OPENAI_GPT)
     return dataclasses.replace(
         base, bert=bert, objectives=("next_token",), bias_correction=True, output_bias="zeros"
     )

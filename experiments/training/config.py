@@ -147,6 +147,8 @@ class FinetuneConfig:
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
     initial_seed: int = dataclasses.field(default=-1, metadata=_LATER)
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
+    # Classification: the head reads the maximum and the mean over the tokens too (ULMFiT).
+    concat_pooling: bool = dataclasses.field(default=False, metadata=_LATER)
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.

@@ -45,11 +45,10 @@ def run(config, folder, progress, task, examples):
     teacher = teachers.of(config, start.tokenizer)
     if teacher:
         teacher_checks.same_head(config.teacher, teacher.start.head, task)
-    head = kept_head.sentence(
-        config.model, kept_head.difference(start.head, task.head, config.bilstm)
-    )
+    head = {**task.head, "concat_pooling": config.concat_pooling}
+    kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
     if progress:
-        print(head, file=sys.stderr, flush=True)
+        print(kept, file=sys.stderr, flush=True)
     train, dev = (
         finetune_data.Split(task, name, start, config, examples.get(name))
         for name in ("train", "dev")
@@ -70,7 +69,7 @@ def run(config, folder, progress, task, examples):
         config,
         _key(config, start, task, teacher),
         lambda seed: teachers.distilled(
-            build_model(config, start, task.head, seed), teacher, config, task.head
+            build_model(config, start, head, seed), teacher, config, head
         ),
         strategy,
         unfreeze_every=round(steps_per_epoch * config.unfreeze_epochs),
@@ -114,7 +113,7 @@ def run(config, folder, progress, task, examples):
         **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
         "main_metric": task.metrics[0],
         "baseline": task.baseline(train.examples, dev.examples),
-        "head": head,
+        "head": kept,
         "steps": num_steps,
         **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
@@ -166,7 +165,7 @@ def build_model(config, start, head, seed):
     Args:
       config: FinetuneConfig.
       start: StartingPoint or WordStart.
-      head: `Task.head`.
+      head: `Task.head`; with "concat_pooling" if its classifier is to have it.
       seed: of new weights.
     """
     if config.model in word_models.NAMES:
@@ -190,7 +189,7 @@ def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem", "windows"))
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    model += (config.lm_loss_weight,)
+    model += config.lm_loss_weight, config.concat_pooling
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
     return "finetune", start.key, head, model, learns
 

@@ -25,6 +25,8 @@ def difference(theirs, ours, bilstm):
         return f"the model's is for {kind}, the task's for {ours['head']}"
     if bool(theirs.get("bilstm")) != bilstm:
         return f"the model's has {'a' if theirs.get('bilstm') else 'no'} BiLSTM"
+    if bool(theirs.get("concat_pooling")) != bool(ours.get("concat_pooling")):
+        return f"the model's has {'' if theirs.get('concat_pooling') else 'no '}concat pooling"
     if kind == "classification" and theirs.get("problem", "single_label") != ours["problem"]:
         return f"the model's is {theirs['problem']}, the task's {ours['problem']}"
     if kind in ("classification", "tagging"):

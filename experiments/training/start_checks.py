@@ -82,6 +82,10 @@ def check_model(config, task, bert):
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
+    if config.concat_pooling and task.head["head"] != "classification":
+        raise UserError(
+            f"--config.concat_pooling is for classification; {config.task} is {task.head['head']}"
+        )
     if config.class_weights:
         class_weights.check(config, task)
     if config.lm_loss_weight:

@@ -74,7 +74,8 @@ def finetuning(config, task, tokenizer, theirs):
 
 def same_head(path, settings, task):
     """Raises UserError unless a teacher (settings of its model.json) answers the task."""
-    why_not = kept_head.difference(settings, task.head, bool(settings.get("bilstm")))
+    head = {**task.head, "concat_pooling": settings.get("concat_pooling")}
+    why_not = kept_head.difference(settings, head, bool(settings.get("bilstm")))
     if why_not:
         raise UserError(
             f"--config.teacher={path}: it must be fine-tuned for this task first: {why_not}"

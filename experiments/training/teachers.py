@@ -40,7 +40,8 @@ class ReadTeacher:
           config: FinetuneConfig.
           head: `Task.head`.
         """
-        bilstm = bool(self.start.head.get("bilstm"))
+        bilstm, concat = (bool(self.start.head.get(x)) for x in ("bilstm", "concat_pooling"))
+        head = {**head, "concat_pooling": concat}
         model = build_head(self.start.encoder(config, 0), head, bilstm=bilstm, seed=0)
         self.start.keep_head(model, head, bilstm)
         return teachers.Teacher(model)

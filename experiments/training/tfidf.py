@@ -28,7 +28,7 @@ def check(config, task):
         raise UserError(
             f"--config.model={NAME} needs scikit-learn: pip install 'official-bert[words]'"
         )
-    for name in ("bilstm", "features", "freeze", "class_weights", "teacher"):
+    for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
         if getattr(config, name):
             raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
     if task.head["head"] != "classification":

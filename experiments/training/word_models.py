@@ -21,7 +21,8 @@ from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
 CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
-_OF_NETWORKS = ("bilstm", "features", "freeze", "teacher", "lm_loss_weight", "vocab")
+_OF_NETWORKS = ("bilstm", "concat_pooling", "features", "freeze", "teacher", "lm_loss_weight",
+                "vocab")  # fmt: skip
 
 
 def check(config, task):

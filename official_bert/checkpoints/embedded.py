@@ -17,7 +17,5 @@ def names() -> list[str]:
 
 def find(model: str | os.PathLike) -> Path:
     """The folder of an embedded model, or the path as it is; what lies here under the name wins."""
-    path = Path(model)
-    if len(path.parts) == 1 and not path.exists() and path.name in names():
-        return _FOLDER / path
-    return path
+    path, inside = Path(model), _FOLDER / model
+    return inside if len(path.parts) == 1 and inside.is_dir() and not path.exists() else path

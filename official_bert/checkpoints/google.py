@@ -102,7 +102,8 @@ def export_google(
 
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
-    if head in ("multiple_choice", "tagging") or own.get("bilstm") or own.get("windows"):
+    more = any(own.get(name) for name in ("bilstm", "windows", "concat_pooling"))
+    if head in ("multiple_choice", "tagging") or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")
     model_folder.check_word_piece(tokenizer, "Google")

@@ -16,7 +16,6 @@ import numpy as np
 from official_bert.checkpoints import (
     huggingface_family,
     huggingface_family_export,
-    huggingface_gpt,
     huggingface_tokenizer,
     integrity,
     model_folder,
@@ -31,7 +30,7 @@ from official_bert.json_files import field, is_json_object, list_of, read_json, 
 from official_bert.objectives import of_bert
 from official_bert.tokenization import BertTokenizer
 
-_MEMBERS = {**huggingface_family.MEMBERS, "openai-gpt": huggingface_gpt.GPT}
+_MEMBERS = huggingface_family_export.MEMBERS
 _LEFT_OUT = (
     (r"position_ids$", "a constant"),
     (r"^cls\.predictions\.decoder\.", "a copy of tied weights"),
@@ -108,7 +107,7 @@ def import_huggingface(
         shapes, read = open_tensors(folder, stack)
         member = _MEMBERS.get(fields.get("model_type"))
         stored = member.table_names(shapes) if member else _table_names(shapes)
-        read = member.reader(read, stored) if member else read
+        read = member.reader(read, stored, fields) if member else read
         settings = _settings(fields, config, shapes, stored, head, folder)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
         tokenizer = _tokenizer(fields, folder, vocab, do_lower_case)
@@ -134,7 +133,8 @@ def export_huggingface(
 ) -> list[str]:
     """Writes a folder that `transformers` loads with no missing and no unexpected tensor.
 
-    Successors go out as RoBERTa, ALBERT, DistilBERT or ELECTRA, whichever the encoder is.
+    Successors go out as RoBERTa, ALBERT, DistilBERT, ELECTRA or OpenAI GPT, whichever the encoder
+    is.
 
     Args:
       folder: where to.
@@ -168,7 +168,7 @@ def export_huggingface(
     notes = []
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
-    if config.attention_direction == "left_to_right":
+    if kind == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         text = json.dumps(fields, indent=2)
@@ -185,7 +185,8 @@ def export_huggingface(
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
-    if not (word_pieces or own_pieces) and (tokenizer or kind in ("roberta", "albert")):
+    has_word_pieces = _tokenizer_kind(kind) == "word_piece"
+    if not (word_pieces or own_pieces or (has_word_pieces and tokenizer is None)):
         notes.append(
             f"no tokenizer files: {_tokenizer_kind(kind)} is what {kind} has; put the original's "
             "beside the model"
@@ -272,6 +273,8 @@ def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> s
         raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
     if settings.get("windows"):
         raise UserError("transformers has no classifier of windows; export the encoder alone")
+    if settings.get("concat_pooling"):
+        raise UserError("transformers has no concat pooling; export the encoder alone")
     if kind != "bert":
         return huggingface_family_export.architecture(kind, head, settings, config)
     if config.attention_direction == "left_to_right":

@@ -65,8 +65,14 @@ class Member:
         """{BERT's name: name in the file}."""
         return {self._berts(name): name for name in stored}
 
-    def reader(self, read: Callable, stored: Mapping[str, str]) -> Callable:
-        """`read` without the rows of positions that are never used."""
+    def reader(self, read: Callable, stored: Mapping[str, str], fields: dict) -> Callable:
+        """`read` without the rows of positions that are never used.
+
+        Args:
+          read: gives the array of a stored name.
+          stored: of `table_names`.
+          fields: of config.json.
+        """
         positions = stored.get(POSITIONS)
         return lambda name: read(name)[self.unused_positions :] if name == positions else read(name)
 

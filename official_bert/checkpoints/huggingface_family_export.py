@@ -1,15 +1,17 @@
-"""RoBERTa, ALBERT, DistilBERT and ELECTRA told in Hugging Face's names: what exports write of them.
+"""RoBERTa, ALBERT, DistilBERT, ELECTRA and GPT told in Hugging Face's names: what exports write.
 
-The names themselves are in `huggingface_family`, which reads them.
+The names themselves are in `huggingface_family` and `huggingface_gpt`, which read them.
 """
 
 import numpy as np
 
-from official_bert.checkpoints.huggingface_family import MEMBERS, POSITIONS
+from official_bert.checkpoints import huggingface_family, huggingface_gpt
+from official_bert.checkpoints.huggingface_family import POSITIONS
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.objectives import parts
 
+MEMBERS = {**huggingface_family.MEMBERS, "openai-gpt": huggingface_gpt.GPT}
 # Head -> how the classes that have it end. Those of pre-training depend on the objectives.
 _CLASSES = {
     "none": "Model",
@@ -34,15 +36,9 @@ def kind_of(config: BertConfig, has_word_pieces: bool) -> str:
 
     RoBERTa's encoder is BERT's with one segment; it goes out as RoBERTa unless its tokeniser is
     BERT's.
-
-    Raises:
-      UserError: it is OpenAI GPT, or has a part of it.
     """
     if not (config.embedding_norm and config.prediction_transform):
-        raise UserError(
-            "embedding_norm or prediction_transform is false, as in OpenAI GPT, which is not "
-            "written as a model of transformers; keep the model folder"
-        )
+        return "openai-gpt"
     if config.num_hidden_groups:
         return "albert"
     if not config.type_vocab_size:
@@ -64,7 +60,14 @@ def architecture(kind: str, head: str, settings: dict, config: BertConfig) -> st
       UserError: there is none.
     """
     member = MEMBERS[kind]
-    needed = _needed(kind, head, settings)
+    if kind == "openai-gpt" and head not in ("none", "pretraining"):
+        raise UserError(
+            f"transformers has no OpenAI GPT with a {head} like this: its own has no bias; export "
+            "the encoder alone"
+        )
+    needed = (
+        huggingface_gpt.needed(config) if kind == "openai-gpt" else _needed(kind, head, settings)
+    )
     wrong = [name for name, value in needed.items() if getattr(config, name) != value]
     if kind == "albert" and not config.embedding_size:
         wrong.append("embedding_size")
@@ -98,10 +101,12 @@ def tensors(kind: str, head: str, found: dict[str, np.ndarray], class_name: str)
     if class_name.endswith(("MaskedLM", "TokenClassification", "QuestionAnswering")):
         absent.append("bert.pooler.")
     left_out = [name for name in found if name.startswith(tuple(absent))]
+    found = {name: array for name, array in found.items() if name not in left_out}
+    if kind == "openai-gpt":
+        prefix = "" if head == "none" else f"{member.prefix}."
+        return huggingface_gpt.own_tensors(found, prefix), left_out
     written = {}
     for name, array in found.items():
-        if name in left_out:
-            continue
         if name == POSITIONS and member.unused_positions:
             unused = np.zeros((member.unused_positions, array.shape[1]), array.dtype)
             array = np.concatenate([unused, array])
@@ -134,6 +139,8 @@ def their_config(kind: str, fields: dict, config: BertConfig) -> dict:
         case "electra":
             fields["embedding_size"] = config.embedding_width
             fields |= {"summary_activation": "gelu", "summary_use_proj": True}
+        case "openai-gpt":
+            fields = huggingface_gpt.their_config(fields, config)
     return fields
 
 
@@ -158,6 +165,8 @@ def _of_pretraining(kind: str, settings: dict) -> str:
     names = _objectives("pretraining", settings)
     if kind == "electra" and "replaced_token" in names:
         return "ForPreTraining"
+    if kind == "openai-gpt" and names == ["next_token"]:
+        return "LMHeadModel"
     if "masked_lm" in names:
         of_order = kind == "albert" and "sentence_order" in names
         return "ForPreTraining" if of_order else "ForMaskedLM"

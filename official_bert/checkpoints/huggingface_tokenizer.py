@@ -13,9 +13,10 @@ from official_bert.tokenization import (
     BertTokenizer,
     Tokenizer,
     load_tokenizer,
+    sequences,
     write_vocab,
 )
-from official_bert.tokenization.byte_pair_files import pieces_of, with_added_tokens
+from official_bert.tokenization.byte_pair_files import pieces_of, with_added_tokens, write_parts
 from official_bert.tokenization.reference import Rules
 
 # Words longer than this become [UNK] in the original; transformers' own default is 100.
@@ -38,7 +39,7 @@ def read(
     Raises:
       UserError: a file is damaged, or the tokenizer is of another kind.
     """
-    if kind != "word_piece":
+    if kind != "word_piece" and not (folder / "vocab.txt").is_file():
         return _successors(folder, vocab, do_lower_case, kind)
     rules = _rules_of(folder)
     lower = rules.pop("do_lower_case", None)
@@ -100,16 +101,24 @@ def write(
 
 
 def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
-    """Writes the vocabulary and `tokenizer_config.json` of RoBERTa's or ALBERT's tokeniser."""
+    """Writes a successor's vocabulary and its `tokenizer_config.json`."""
     tokenizer.write(folder)
-    classes = {"byte_pair": "RobertaTokenizer", "sentence_piece": "AlbertTokenizer"}
+    classes = {
+        "byte_pair": "RobertaTokenizer",
+        "sentence_piece": "AlbertTokenizer",
+        "word_end_byte_pair": "OpenAIGPTTokenizer",
+    }
+    special = tokenizer.special._asdict()
+    if tokenizer.kind == "word_end_byte_pair":
+        write_parts(folder, tokenizer.vocab, tokenizer.merges)
+        del special["mask"]  # GPT has none
     _write_json(
         folder / "tokenizer_config.json",
         {
             "tokenizer_class": classes[tokenizer.kind],
             **tokenizer.options,
             "model_max_length": max_length,
-            **{f"{role}_token": token for role, token in tokenizer.special._asdict().items()},
+            **{f"{role}_token": token for role, token in special.items()},
         },
     )
 
@@ -118,14 +127,6 @@ def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
     """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
     id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-
-    def token(name, segment):
-        return {"SpecialToken": {"id": name, "type_id": segment}}
-
-    def text(name, segment):
-        return {"Sequence": {"id": name, "type_id": segment}}
-
-    single = [token("[CLS]", 0), text("A", 0), token("[SEP]", 0)]
     return {
         "version": "1.0",
         "truncation": None,
@@ -142,15 +143,7 @@ def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
             "lowercase": tokenizer.do_lower_case,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": single,
-            "pair": [*single, text("B", 1), token("[SEP]", 1)],
-            "special_tokens": {
-                name: {"id": name, "ids": [id_of[name]], "tokens": [name]}
-                for name in ("[CLS]", "[SEP]")
-            },
-        },
+        "post_processor": sequences.as_template(tokenizer),
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",

@@ -161,6 +161,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         windows = settings.get("windows", "")
         valid = windows in ("", *POOLINGS)
         _check(path, settings, "windows", valid, f"one of {', '.join(POOLINGS)}")
+        if "concat_pooling" in settings:
+            field(settings, "concat_pooling", bool, path)
     if settings["head"] in ("classification", "tagging"):
         count = settings.get("num_labels")
         valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
@@ -240,8 +242,9 @@ def describe(model) -> tuple[str, dict[str, Any]]:
             for field in ("num_labels", "problem"):
                 if hasattr(model, field):
                     own[field] = getattr(model, field)
-            if getattr(model, "windows", ""):
-                own["windows"] = model.windows
+            for field in ("windows", "concat_pooling"):
+                if getattr(model, field, None):
+                    own[field] = getattr(model, field)
             return name, own
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
 

@@ -108,6 +108,11 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     exports.check_precision(format, settings.precision)
     settings.check_for(head, loaded)
     reads_it = head not in ("embedding", "features", "masked_words")
+    if format == "onnx" and reads_it and loaded.settings.get("concat_pooling"):
+        raise UserError(
+            f"{source} classifies with concat pooling, which is not written as ONNX; litert and "
+            "saved_model have it"
+        )
     if format == "litert" and reads_it and loaded.settings.get("bilstm"):
         raise UserError(
             f"{source} has a BiLSTM, which LiteRT does not run on rows of any length; onnx and "

@@ -121,13 +121,10 @@ class IdModel:
         return ops.concatenate(layers, axis=-1) if join == "concat" else sum(layers) / len(layers)
 
     def _sequence(self, mask, encoded):
-        sequence, bilstm = encoded["sequence_output"], self.model.bilstm
-        return sequence if bilstm is None else bilstm(sequence, mask)
+        return self.model.sequence({"input_mask": mask}, encoded)
 
     def _summary(self, mask, encoded):
-        if self.model.bilstm is None:
-            return encoded["pooled_output"]
-        return self.loaded.encoder.summary_token(self._sequence(mask, encoded), mask)
+        return self.model.vector({"input_mask": mask}, encoded)
 
 
 def _of_tokens(x, mask):

@@ -1,7 +1,5 @@
 """A model as it is served, made of a loaded one: what an export saves and `predict` asks."""
 
-from official_bert.errors import UserError
-
 
 def in_memory(loaded, head: str, settings):
     """A `ServedModel` with a copy of the weights as they are now.
@@ -38,11 +36,7 @@ def in_memory(loaded, head: str, settings):
 
 
 def in_graph_tokenizer(tokenizer):
-    """The same tokeniser as TensorFlow operations.
-
-    Raises:
-      UserError: there is none of its kind.
-    """
+    """The same tokeniser as TensorFlow operations."""
     # Half of an export's time goes into it: exports of the same vocabulary share it.
     key = tokenizer.digest()
     if key not in _made:
@@ -62,10 +56,9 @@ def _in_graph(tokenizer):
 
             return InGraphSentencePiece(tokenizer)
         case "word_end_byte_pair":
-            raise UserError(
-                "OpenAI GPT's tokeniser is not there as TensorFlow operations: no SavedModel takes "
-                "text for this model; experiments.predict does"
-            )
+            from official_bert.tokenization.in_graph_byte_pair import InGraphWordEnds
+
+            return InGraphWordEnds(tokenizer)
         case _:
             from official_bert.tokenization.in_graph import InGraphTokenizer
 

@@ -5,6 +5,7 @@ Everything here is TensorFlow and ends up inside the SavedModel, so that a text 
 of tokens of all rows together.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -74,20 +75,21 @@ def pair(
     sep_id: int,
     max_seq_length: int,
     truncation="head",
-    separators: int = 1,
+    between: Sequence[int] = (),
 ) -> Packed:
-    """[CLS] first [SEP] second [SEP], with so many `separators` between the texts.
+    """[CLS] first [SEP] second [SEP], or with the ids `between` the texts.
 
     A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
     in the original code. Here all at once: the first may keep the larger half of the room, or
     whatever the second leaves.
     """
-    room = max_seq_length - 2 - separators
+    between = between or [sep_id]
+    room = max_seq_length - 2 - len(between)
     a, b = token_counts(first), token_counts(second)
     a = tf.minimum(a, tf.maximum(room - room // 2, room - b))
     b = tf.minimum(b, room - a)
     texts = [cut(first, a, truncation), cut(second, b, truncation)]
-    return assemble(texts, cls_id, sep_id, separators)
+    return assemble(texts, cls_id, sep_id, between)
 
 
 def cut(text, kept, truncation: str = "head"):
@@ -111,24 +113,28 @@ def cut(text, kept, truncation: str = "head"):
     )
 
 
-def assemble(texts: list, cls_id: int, sep_id: int, separators: int = 1) -> Packed:
+def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ()) -> Packed:
     """[CLS] text [SEP], and a second text and [SEP] where there is one; nothing is cut.
-    `separators`: how many [SEP] stand between two texts.
+    `between`: the ids that stand between two texts, else one [SEP].
 
     Written as one scatter a part instead of ragged concatenation, which runs several times as many
     operations; for a single short text those would be a third of the time.
     """
-    behind = [1] if len(texts) == 1 else [separators, 1]
-    part_lengths = [token_counts(text) + n for text, n in zip(texts, behind, strict=True)]
+    behind = [between or [sep_id], [sep_id]][-len(texts) :]
+    part_lengths = [token_counts(text) + len(b) for text, b in zip(texts, behind, strict=True)]
     lengths = 1 + tf.add_n(part_lengths)  # [B]
     starts = tf.cumsum(lengths, exclusive=True)
     ids = tf.fill([tf.reduce_sum(lengths)], sep_id)  # [N]; what is not written below is a [SEP]
     ids = _write(ids, starts, tf.fill(tf.shape(starts), cls_id))
     begin = starts + 1
-    for text, part_length in zip(texts, part_lengths, strict=True):
+    for text, part_length, separators in zip(texts, part_lengths, behind, strict=True):
         text_lengths = token_counts(text)
         places = tf.repeat(begin, text_lengths) + positions_in_rows(text_lengths)
         ids = _write(ids, places, text.values)
+        for offset, separator in enumerate(separators):
+            if separator != sep_id:
+                ends = begin + text_lengths + offset
+                ids = _write(ids, ends, tf.fill(tf.shape(ends), separator))
         begin += part_length
     positions = tf.range(tf.size(ids)) - tf.repeat(starts, lengths)
     if len(texts) == 1:

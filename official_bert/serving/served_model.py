@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from official_bert import window_pooling
 from official_bert.serving import packing
 from official_bert.serving.packed_encoder import PackedEncoder
 from official_bert.serving.settings import ServingSettings
@@ -32,7 +33,8 @@ class ServedModel(tf.Module):
         known = loaded.tokenizer
         self.pad_id, self.unk_id = known.pad_id, known.unk_id
         self.cls_id, self.sep_id, self.mask_id = known.cls_id, known.sep_id, known.mask_id
-        self.separators = known.separators
+        self.between = tuple(known.between)
+        self._concat_pooling = getattr(loaded.model, "concat_pooling", False)
         self._bilstm = None
         if getattr(loaded.model, "bilstm", None) is not None:
             layer = loaded.model.bilstm
@@ -83,7 +85,7 @@ class ServedModel(tf.Module):
             self.sep_id,
             settings.max_seq_length,
             settings.truncation,
-            self.separators,
+            self.between,
         )
 
     def sequence_output(self, packed):
@@ -96,11 +98,17 @@ class ServedModel(tf.Module):
         return rows.collect(tf.reshape(read, [-1, tf.shape(read)[-1]]))
 
     def summary(self, packed):
-        """float32 [B, H]: the vector that classifiers read."""
+        """float32 [B, H], [B, 3 H] with concat pooling: the vector that classifiers read."""
         sequence = self.sequence_output(packed)
         if self._bilstm is None:
-            return tf.cast(self.encoder.pooled(sequence, packed), tf.float32)
-        return self.encoder.summary_token(sequence, packed)
+            vector = tf.cast(self.encoder.pooled(sequence, packed), tf.float32)
+        else:
+            vector = self.encoder.summary_token(sequence, packed)
+        if not self._concat_pooling:
+            return vector
+        rows = packing.Rows(packed)
+        spread = tf.cast(rows.spread(sequence), tf.float32)
+        return window_pooling.concat(vector, spread, rows.mask)
 
     def _checked(self, packed):
         """Refuses ids that the tables do not have: on a GPU they would read zeros silently."""

@@ -38,15 +38,15 @@ class ServedSpan(ServedModel):
         questions = packing.cut(questions, kept)
         contexts, starts, ends = self.tokenize_with_offsets(context)
 
-        room = settings.max_seq_length - 2 - self.separators - kept
+        room = settings.max_seq_length - 2 - len(self.between) - kept
         stride = tf.fill(tf.shape(room), settings.doc_stride)
         plan = windows(packing.token_counts(contexts), room, stride)
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
         texts = [tf.gather(questions, plan.text), passages]
-        packed = packing.assemble(texts, self.cls_id, self.sep_id, self.separators)
+        packed = packing.assemble(texts, self.cls_id, self.sep_id, self.between)
         logits = self.head(self.sequence_output(packed))  # [N, 2]
         # The passage begins behind [CLS], question and [SEP].
-        first = packed.row_starts + 1 + self.separators + tf.gather(kept, plan.text)  # [W]
+        first = packed.row_starts + 1 + len(self.between) + tf.gather(kept, plan.text)  # [W]
         spans, scores = self._spans(logits, packed, first, plan)
         # Where there is no span its token is 0, which passages without any token lack.
         starts, ends = (

@@ -33,15 +33,13 @@ def write(folder: Path, tokenizer, head: str, settings) -> list[str]:
         from official_bert.checkpoints.huggingface_tokenizer import fast_tokenizer
 
         contents = fast_tokenizer(tokenizer)
-    elif tokenizer.kind == "byte_pair":
-        contents = read_json(path)
     elif tokenizer.kind == "sentence_piece":
         return [
             f"no {FILE}: the library sentencepiece reads {tokenizer.file_name}, and ALBERT's "
             "own steps around it are in official_bert.SentencePieceTokenizer"
         ]
     else:
-        return [f"no {FILE}: official_bert.{type(tokenizer).__name__} makes this model's ids"]
+        contents = read_json(path)
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = {

@@ -104,6 +104,15 @@ def write(
         json.dump(contents, file, ensure_ascii=False, indent=1)
 
 
+def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -> None:
+    """Writes `vocab.json` and `merges.txt`, which older versions of `transformers` read."""
+    id_of = {piece: index for index, piece in enumerate(vocab)}
+    text = json.dumps(id_of, ensure_ascii=False) + "\n"
+    (folder / VOCAB_FILE).write_text(text, encoding="utf-8")
+    lines = "".join(f"{left} {right}\n" for left, right in merges)
+    (folder / MERGES_FILE).write_text(f"#version: 0.2\n{lines}", encoding="utf-8")
+
+
 def pieces_of(id_of: dict[str, Any], where: str) -> list[str]:
     """The pieces in the order of their ids.
 

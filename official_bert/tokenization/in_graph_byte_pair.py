@@ -1,9 +1,11 @@
-"""Byte-pair encoding as TensorFlow operations, for SavedModels; equal to `BytePairTokenizer`.
+"""Byte-pair encoding as TensorFlow operations, for SavedModels; equal to `BytePairTokenizer` and
+`WordEndTokenizer`.
 
 GPT-2's cut of a text needs to look ahead, which TensorFlow's regular expressions cannot, and
 TensorFlow may know another version of Unicode. So the characters of all texts stand in one flat
 vector, as in `in_graph.py`, and whether a word begins is asked of tables and neighbours. Then the
-best pair of every word is merged, all words at once, until none has a pair left.
+best pair of every word is merged, all words at once, until none has a pair left. The words of
+OpenAI GPT are those of BERT.
 
 Dimensions in comments: B texts, C characters, W words, P pieces.
 """
@@ -11,8 +13,15 @@ Dimensions in comments: B texts, C characters, W words, P pieces.
 import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization import byte_pair
-from official_bert.tokenization.in_graph import PagedTable, Pieces, TextsToPieces, utf8_sizes
+from official_bert.tokenization import byte_pair, reference
+from official_bert.tokenization.in_graph import (
+    BasicWords,
+    PagedTable,
+    Pieces,
+    TextsToPieces,
+    utf8_sizes,
+)
+from official_bert.tokenization.word_end_byte_pair import END, WordEndTokenizer
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
 _KINDS = {"": _MARK, "L": _LETTER, "N": _NUMBER, "Z": _BLANK}
@@ -36,16 +45,7 @@ class InGraphBytePairs(TextsToPieces):
         self._bytes_of_id = tf.constant([len(piece) for piece in tokenizer.vocab])
         blanks = np.array([byte_pair.blanks_around(piece) for piece in tokenizer.vocab], np.int32)
         self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T)
-        self._entries = len(tokenizer.vocab)
-        pairs = np.array(
-            [(id_of[a], id_of[b], id_of[a + b]) for a, b in tokenizer.merges], np.int64
-        ).reshape(-1, 3)
-        keys = pairs[:, 0] * self._entries + pairs[:, 1]
-        order = np.argsort(keys)
-        # One key more, that no pair has: there is always something to find.
-        self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
-        self._ranks = tf.constant(np.append(order, _NO_RANK).astype(np.int32))
-        self._merged = tf.constant(np.append(pairs[order, 2], 0).astype(np.int32))
+        self._merge = Merges(tokenizer)
 
     def _pieces(self, texts):
         added = tf.zeros(tf.shape(texts), tf.int32)
@@ -76,8 +76,60 @@ class InGraphBytePairs(TextsToPieces):
             )
         )
 
-    def _merge(self, ids, word):
-        """The pieces that the bytes of words become."""
+
+class InGraphWordEnds(TextsToPieces):
+    """OpenAI GPT's texts to ids. Bytes that are not UTF-8 are ignored."""
+
+    def __init__(self, tokenizer: WordEndTokenizer):
+        super().__init__(name="in_graph_word_ends")
+        self._words = BasicWords(reference.Rules())
+        self._merge = Merges(tokenizer)
+        inside, last = np.full((2, _CODE_POINTS), tokenizer.unk_id)
+        spelt = [piece.removesuffix(END) for piece in tokenizer.vocab]
+        for index, (piece, text) in enumerate(zip(tokenizer.vocab, spelt, strict=True)):
+            if len(text) == 1:
+                (inside if piece == text else last)[ord(text)] = index
+        self._inside, self._last = PagedTable(inside), PagedTable(last)
+        lengths = np.array([len(text) for text in spelt], np.int32)
+        lengths[tokenizer.unk_id] = 1  # stands for one character
+        self._lengths = tf.constant(lengths)
+
+    def _pieces(self, texts):
+        characters, word, _ = self._words.split(texts)
+        ends_word = tf.concat([word[1:] != word[:-1], [True]], 0)[: tf.size(word)]
+        points = characters.points
+        ids = self._merge(tf.where(ends_word, self._last(points), self._inside(points)), word)
+        piece = tf.repeat(tf.range(tf.size(ids)), tf.gather(self._lengths, ids))  # [C]
+        row = tf.math.segment_min(characters.rows, piece)
+        starts = tf.math.segment_min(characters.starts, piece)
+        ends = tf.math.segment_max(characters.ends, piece)
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(values, row, tf.size(texts), validate=False)
+                for values in (ids, starts, ends)
+            )
+        )
+
+
+class Merges(tf.Module):
+    """The pieces that the smallest ones of words become."""
+
+    def __init__(self, tokenizer):
+        super().__init__(name="merges")
+        id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
+        self._entries = len(tokenizer.vocab)
+        pairs = np.array(
+            [(id_of[a], id_of[b], id_of[a + b]) for a, b in tokenizer.merges], np.int64
+        ).reshape(-1, 3)
+        keys = pairs[:, 0] * self._entries + pairs[:, 1]
+        order = np.argsort(keys)
+        # One key more, that no pair has: there is always something to find.
+        self._keys = tf.constant(np.append(keys[order], np.iinfo(np.int64).max))
+        self._ranks = tf.constant(np.append(order, _NO_RANK).astype(np.int32))
+        self._merged = tf.constant(np.append(pairs[order, 2], 0).astype(np.int32))
+
+    def __call__(self, ids, word):
+        """int32 [P]; `word` says whose each is, and rises -> fewer pieces."""
 
         def step(ids, word, going):
             del going

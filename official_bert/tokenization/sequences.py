@@ -70,3 +70,26 @@ def cut(ids: list[int], length: int, truncation: str) -> list[int]:
         return list(ids[-length:])
     head = length // 4
     return [*ids[:head], *ids[len(ids) - (length - head) :]]
+
+
+def as_template(tokenizer) -> dict:
+    """How `pack` joins texts, as the `post_processor` of a tokenizer.json."""
+
+    def special(index, segment):
+        return {"SpecialToken": {"id": tokenizer.vocab[index], "type_id": segment}}
+
+    def text(name, segment):
+        return {"Sequence": {"id": name, "type_id": segment}}
+
+    begin, end = special(tokenizer.cls_id, 0), special(tokenizer.sep_id, 0)
+    between = [special(index, 0) for index in tokenizer.between]
+    ids = dict.fromkeys((tokenizer.cls_id, *tokenizer.between, tokenizer.sep_id))
+    return {
+        "type": "TemplateProcessing",
+        "single": [begin, text("A", 0), end],
+        "pair": [begin, text("A", 0), *between, text("B", 1), special(tokenizer.sep_id, 1)],
+        "special_tokens": {
+            name: {"id": name, "ids": [index], "tokens": [name]}
+            for index, name in ((index, tokenizer.vocab[index]) for index in ids)
+        },
+    }

@@ -17,7 +17,7 @@ import numpy as np
 
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
-from official_bert.tokenization import byte_pair, byte_pair_files, offsets, reference
+from official_bert.tokenization import byte_pair, byte_pair_files, offsets, reference, sequences
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
 END = byte_pair_files.WORD_END
@@ -135,7 +135,7 @@ class WordEndTokenizer(Tokenizer):
                 "lowercase": True,
             },
             "pre_tokenizer": {"type": "BertPreTokenizer"},
-            "post_processor": None,
+            "post_processor": sequences.as_template(self),
             "decoder": {"type": "BPEDecoder", "suffix": END},
             "model": {
                 "type": "BPE",

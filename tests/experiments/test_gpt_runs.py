@@ -29,7 +29,7 @@ def config_of(pretrained, texts):
     return dataclasses.replace(
         gpt.FINETUNE, task="text_classification", data_dir=str(texts), model=pretrained,
         max_seq_length=16, train_batch_size=16, learning_rate=1e-2, num_train_epochs=2.0,
-        log_every=1,
+        log_every=1, concat_pooling=True,
     )  # fmt: skip
 
 
@@ -43,6 +43,7 @@ def test_fine_tuning(pretrained, tmp_path, monkeypatch):
     np.testing.assert_allclose(total, label + 0.5 * losses[-1], rtol=1e-4)
     loaded = model_folder.load(results["files"]["model"])
     assert loaded.head == "classification" and not loaded.config.embedding_norm
+    assert loaded.model.concat_pooling and results["head"].startswith("head: new")
     assert not any("masked_lm" in variable.path for variable in loaded.model.weights)
 
 
@@ -85,6 +86,22 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     with pytest.raises(UserError, match=message):
         bert = starting_point.of_finetuning(config).bert
         start_checks.check_model(config, start_checks._task(config), bert)
+
+
+def test_figure_5_may_have_a_curve_of_gpt():
+    alone, both = load_config("figure5:smoke"), load_config("figure5:smoke+gpt")
+    assert all(part in both.variants for part in alone.variants)
+    assert all(part in both.rows for part in alone.rows)
+    assert alone.claims == both.claims
+    [line] = [curve for curve in both.curves if curve not in alone.curves]
+    masked, ours = both.variant("masked LM").pretrain, both.variant("OpenAI GPT").pretrain
+    assert line.label == "OpenAI GPT" and ours.phases == masked.phases
+    assert ours.snapshots == masked.snapshots and not ours.bert.embedding_norm
+    steps = [both.row(label).snapshot for label in line.rows]
+    assert steps == [*ours.snapshots, 0]
+    assert all(both.row(label).finetune["lm_loss_weight"] == 0.5 for label in line.rows)
+    with pytest.raises(UserError, match='no curve "elmo" .* valid: gpt'):
+        load_config("figure5:smoke+elmo")
 
 
 def test_configurations():

@@ -1,9 +1,9 @@
-"""Small tokenisers of RoBERTa's and ALBERT's kinds."""
+"""Small tokenisers of RoBERTa's, GPT's and ALBERT's kinds."""
 
 import functools
 import io
 
-from official_bert.tokenization import BytePairTokenizer
+from official_bert.tokenization import BytePairTokenizer, WordEndTokenizer
 from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL
 from official_bert.tokenization.sentence_piece import SPECIAL as SPECIAL_OF_ALBERT
 
@@ -24,6 +24,14 @@ def byte_pairs(words=(), **options) -> BytePairTokenizer:
     cls, pad, sep, unk = SPECIAL.cls, SPECIAL.pad, SPECIAL.sep, SPECIAL.unk
     pieces = [cls, pad, sep, unk, *BYTE_CHARACTERS, *map("".join, merges), SPECIAL.mask]
     return BytePairTokenizer(pieces, list(merges), **options)
+
+
+def word_ends(words, letters) -> WordEndTokenizer:
+    """GPT's pieces of some words and all their beginnings, of two "a", and of letters."""
+    merges = {(w[:i], w[i] + "</w>" * (i + 1 == len(w))) for w in words for i in range(1, len(w))}
+    merges = [*sorted(merges), ("a", "a</w>"), ("a", "a")]
+    spelt = {x + end for x in {*letters, *"".join(words), "a"} for end in ("", "</w>")}
+    return WordEndTokenizer(["<unk>", *sorted({*spelt, *map("".join, merges)})], merges)
 
 
 @functools.cache

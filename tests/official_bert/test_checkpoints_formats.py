@@ -21,6 +21,7 @@ from official_bert.checkpoints import (
 )
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
+from official_bert.config import OPENAI_GPT
 
 CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
 
@@ -324,6 +325,7 @@ ROBERTA = {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
 ALBERT = {"embedding_size": 4, "num_hidden_groups": 1, "gelu_form": "tanh"}
 DISTILBERT = {"type_vocab_size": 0, "pooler_activation": "none"}
 ELECTRA = {"embedding_size": 4, "pooler_activation": "none"}
+GPT = {**OPENAI_GPT, "intermediate_size": 32}
 
 
 @pytest.mark.parametrize(
@@ -350,6 +352,8 @@ ELECTRA = {"embedding_size": 4, "pooler_activation": "none"}
             ob.BertMultipleChoice,
             "ElectraForMultipleChoice",
         ),
+        (GPT, ["next_token"], "OpenAIGPTLMHeadModel"),
+        (GPT, None, "OpenAIGPTModel"),
     ],
 )
 def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
@@ -384,6 +388,8 @@ def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
         (ELECTRA | {"embedding_size": 8}, None, "no Electra .* its embedding_size 8 is not"),
         (ROBERTA | {"gelu_form": "tanh"}, ["masked_lm"], "no Roberta .* gelu_form 'tanh' is not"),
         (ALBERT, ["sentence_order"], "no Albert with the heads of sentence_order"),
+        (OPENAI_GPT, None, "no OpenAIGPT .* its intermediate_size 12 is not"),
+        (GPT, ob.BertClassifier, "no OpenAI GPT with a classification like this"),
     ],
 )
 def test_successors_that_transformers_does_not_compute(fields, make, message, tmp_path):

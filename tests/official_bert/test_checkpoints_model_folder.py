@@ -20,7 +20,9 @@ MODELS = {
         dataclasses.replace(CONFIG, attention_direction="left_to_right"),
         [{"name": "next_token", "fraction": 0.5}],
     ),
-    "classification": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 3, "multi_label"),
+    "classification": lambda: ob.BertClassifier(
+        ob.BertEncoder(CONFIG), 3, "multi_label", concat_pooling=True
+    ),
     "regression": lambda: ob.BertClassifier(ob.BertEncoder(CONFIG), 1, "regression", bilstm=True),
     "span": lambda: ob.BertSpan(ob.BertEncoder(CONFIG)),
     "multiple_choice": lambda: ob.BertMultipleChoice(ob.BertEncoder(CONFIG)),

@@ -6,9 +6,12 @@ import json
 import numpy as np
 import pytest
 from keras import ops
+from successor_tokenizers import word_ends
+from tiny import VOCAB
 
 import official_bert as ob
-from official_bert.checkpoints import huggingface
+from official_bert.checkpoints import google, huggingface, model_folder
+from official_bert.config import OPENAI_GPT
 from official_bert.errors import UserError
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.language_model_too import LanguageModelToo
@@ -16,21 +19,16 @@ from official_bert.losses import ModelWithLosses
 from official_bert.serving.packed_encoder import PackedEncoder
 from official_bert.serving.packing import from_padded
 
-GPT = {
-    "attention_direction": "left_to_right",
-    "type_vocab_size": 0,
-    "embedding_norm": False,
-    "prediction_transform": False,
-    "pooler_activation": "none",
-    "layer_norm_eps": 1e-5,
-    "gelu_form": "tanh",
-}
-
 
 @pytest.fixture(scope="module")
 def gpt(config):
-    return dataclasses.replace(config, **GPT, hidden_dropout_prob=0.0,
+    return dataclasses.replace(config, **OPENAI_GPT, hidden_dropout_prob=0.0,
                                attention_probs_dropout_prob=0.0, initializer_range=0.3)  # fmt: skip
+
+
+def of_vocabulary(gpt, tokenizer):
+    sizes = {"vocab_size": tokenizer.vocab_size, "intermediate_size": 4 * gpt.hidden_size}
+    return ob.BertEncoder(dataclasses.replace(gpt, **sizes), seed=0)
 
 
 def test_fields_of_bert_are_as_before(config, gpt):
@@ -75,9 +73,8 @@ def test_model_folders_keep_the_fields(gpt, inputs, tmp_path):
     ob.save(tmp_path / "model", model, None)
     again = ob.load(tmp_path / "model")
     assert again.config == gpt and again.settings["objectives"] == ["next_token"]
-    for target in ("huggingface", "google"):
-        with pytest.raises(UserError, match="embedding_norm"):
-            ob.checkpoints.resolve.EXPORTERS[target](tmp_path / target, again.model, None)
+    with pytest.raises(UserError, match="embedding_norm"):
+        google.export_google(tmp_path / "google", again.model, None)
 
 
 def test_the_loss_of_the_language_model_by_hand(gpt, inputs):
@@ -164,3 +161,39 @@ def test_folders_of_transformers(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({**config, "afn": "silu"}))
     with pytest.raises(UserError, match="afn 'silu'"):
         huggingface.import_huggingface(tmp_path)
+
+
+@pytest.mark.parametrize("pieces", ["byte pairs", "WordPiece"])
+def test_exports_keep_the_tokeniser_and_the_rows_of_its_tokens(gpt, pieces, tmp_path):
+    of_gpt = word_ends(["low", "lower"], "st")
+    tokenizer = of_gpt if pieces == "byte pairs" else ob.BertTokenizer(VOCAB)
+    encoder = of_vocabulary(gpt, tokenizer)
+    assert huggingface.export_huggingface(tmp_path / "gpt", encoder, tokenizer) == []
+    for without in ((), ("tokenizer.json",)):  # as older versions of transformers write folders
+        for name in without:
+            (tmp_path / "gpt" / name).unlink()
+        loaded = huggingface.import_huggingface(tmp_path / "gpt")
+        assert loaded.tokenizer.digest() == tokenizer.digest()
+        assert loaded.config == encoder.config
+        for found, expected in zip(loaded.encoder.weights, encoder.weights, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert (tmp_path / "gpt" / "merges.txt").exists() == (tokenizer is of_gpt)
+
+
+@pytest.mark.parametrize("pairs", [None, ["low", "", "lo wer"]])
+def test_texts_are_served_as_training_reads_them(gpt, pairs):
+    pytest.importorskip("tensorflow")
+    from tiny_served import Unsaved
+
+    tokenizer = word_ends(["low", "lower"], "st")
+    texts = ["Lower, lowest", "", "low low low low low low low"]
+    model = BertClassifier(of_vocabulary(gpt, tokenizer), 2, seed=1)
+    head, own = model_folder.describe(model)
+    settings = {**own, "labels": ["no", "yes"], "input_fields": ["a", "b"][: 1 + bool(pairs)]}
+    loaded = model_folder.LoadedModel(
+        model.encoder.config, model.encoder, model, head, tokenizer, settings
+    )
+    given = {"a": texts, "b": pairs} if pairs else {"a": texts}
+    found = Unsaved(loaded, max_seq_length=8)(**given)["logits"]
+    batch = tokenizer(texts, pairs, max_length=8, truncation="head")
+    np.testing.assert_allclose(found, model(batch)["logits"], atol=1e-5)

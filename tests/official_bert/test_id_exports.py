@@ -270,11 +270,12 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
         ({"head": "span"}, "classification, embedding, features"),
         ({"labels": ["x"]}, "1 labels for a model of 3"),
         ({"format": "litert"}, "BiLSTM, which LiteRT does not run"),
+        ({"format": "onnx"}, "concat pooling, which is not written as ONNX"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, options, message):
     monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: True)
-    model = loaded(BertClassifier(make_encoder(), 3, bilstm=True))
+    model = loaded(BertClassifier(make_encoder(), 3, bilstm=True, concat_pooling=True))
     with pytest.raises(UserError, match=message):
         export_ids(model, tmp_path / "out", **options)
 

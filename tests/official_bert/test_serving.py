@@ -238,7 +238,8 @@ def test_the_warm_up_file_is_what_tensorflow_serving_reads(choices):
 
 
 def test_multi_label_regression_and_bfloat16(tmp_path):
-    multi = loaded(BertClassifier(make_encoder(), 3, problem="multi_label"), labels=LABELS)
+    model = BertClassifier(make_encoder(), 3, problem="multi_label", concat_pooling=True)
+    multi = loaded(model, labels=LABELS)
     answer = Unsaved(multi)(text=TEXTS)
     expected = numpy_logits(multi.model, features(multi.tokenizer, [(t,) for t in TEXTS], 64))
     np.testing.assert_allclose(answer["logits"], expected, atol=1e-4)

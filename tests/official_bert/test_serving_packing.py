@@ -1,5 +1,7 @@
 """Packing and windows in the graph give what `data_prep` made for training."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,10 +14,7 @@ from official_bert.serving.windows import windows
 from official_bert.tokenization import sequences
 
 CLS, SEP = 101, 102
-
-
-class Specials:
-    cls_id, sep_id, between = CLS, SEP, [SEP]
+SPECIALS = SimpleNamespace(cls_id=CLS, sep_id=SEP, between=[SEP])
 
 
 def ragged(rows):
@@ -38,7 +37,7 @@ def test_single_equals_training(rows, max_seq_length, truncation):
     packed = packing.single(ragged(rows), CLS, SEP, max_seq_length, truncation)
     ids, segments, positions = rows_of(packed)
     for i, row in enumerate(rows):
-        expected = sequences.pack(Specials, row, None, max_seq_length, truncation)
+        expected = sequences.pack(SPECIALS, row, None, max_seq_length, truncation)
         assert ids[i] == expected["input_ids"]
         assert segments[i] == expected["segment_ids"]
         assert positions[i] == list(range(len(ids[i])))
@@ -49,14 +48,17 @@ def test_single_equals_training(rows, max_seq_length, truncation):
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1),
     st.integers(5, 24),
     st.sampled_from(sequences.TRUNCATIONS),
+    st.sampled_from([[SEP], [SEP, SEP], [103]]),
 )
-def test_pair_equals_training(sizes, max_seq_length, truncation):
+def test_pair_equals_training(sizes, max_seq_length, truncation, between):
     first = [list(range(a)) for a, _ in sizes]
     second = [list(range(50, 50 + b)) for _, b in sizes]
-    packed = packing.pair(ragged(first), ragged(second), CLS, SEP, max_seq_length, truncation)
+    texts = ragged(first), ragged(second)
+    packed = packing.pair(*texts, CLS, SEP, max_seq_length, truncation, between)
     ids, segments, _ = rows_of(packed)
+    specials = SimpleNamespace(cls_id=CLS, sep_id=SEP, between=between)
     for i in range(len(sizes)):
-        expected = sequences.pack(Specials, first[i], second[i], max_seq_length, truncation)
+        expected = sequences.pack(specials, first[i], second[i], max_seq_length, truncation)
         assert ids[i] == expected["input_ids"]
         assert segments[i] == expected["segment_ids"]
 

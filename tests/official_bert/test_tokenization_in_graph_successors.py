@@ -1,9 +1,9 @@
-"""The tokenisers of RoBERTa and ALBERT as TensorFlow operations: equal to those in Python."""
+"""The tokenisers of RoBERTa, GPT and ALBERT as TensorFlow operations: equal to those in Python."""
 
 import random
 
 import pytest
-from successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model
+from successor_tokenizers import TEXTS, byte_pairs, sentence_piece_model, word_ends
 from tokenization_texts import NASTY
 
 from official_bert.tokenization import SentencePieceTokenizer
@@ -44,6 +44,14 @@ def test_bytes_that_are_no_text_are_ignored():
     tokenizer = byte_pairs(_WORDS)
     found = InGraphBytePairs(tokenizer)(tf.constant([b"the\xff dog", b"\xff"])).to_list()
     assert found == [tokenizer.encode("the dog"), []]
+
+
+def test_word_ends():
+    from official_bert.tokenization.in_graph_byte_pair import InGraphWordEnds
+
+    tokenizer = word_ends(["the", "dog", "aaa", "ll", "1990"], "strevlmd19,.é彼'")
+    assert "the</w>" in tokenizer.tokenize(TEXTS[0]) and "<unk>" in tokenizer.tokenize(TEXTS[0])
+    _check(InGraphWordEnds(tokenizer), tokenizer, _texts())
 
 
 @pytest.mark.parametrize("do_lower_case", [True, False])

@@ -69,20 +69,40 @@ def openai_gpt() -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         ours = huggingface.import_huggingface(Path(folder))
+        again = _written_gpt(transformers.OpenAIGPTLMHeadModel, Path(folder, "lm"), ours.model)
+        bare = _written_gpt(transformers.OpenAIGPTModel, Path(folder, "bare"), ours.encoder)
     batch = peers.random_batch(ours.config, rows=6, length=24)
     ids, real = batch["input_ids"] % 60, batch["input_mask"][..., None]
+    given = torch.from_numpy(_numpy(ids)).long()
     with torch.no_grad():
-        outputs = theirs(torch.from_numpy(_numpy(ids)).long(), output_hidden_states=True)
+        outputs = theirs(given, output_hidden_states=True)
+        read_back = again(given).logits.numpy(), bare(given).last_hidden_state.numpy()
     mine = ours.encoder({**batch, "input_ids": ids})["hidden_states"]
     pairs = zip(map(_numpy, mine), outputs.hidden_states, strict=True)
     worst = max(peers.farthest(x * real, y.numpy() * real) for x, y in pairs)
     logits = _numpy(ours.model.masked_lm(mine[-1], ours.encoder.embeddings.word_embeddings))
     scores = peers.farthest(logits[..., :60] * real, outputs.logits.numpy() * real)
+    logits_back = peers.farthest(logits * real, read_back[0] * real)
+    states_back = peers.farthest(_numpy(mine[-1]) * real, read_back[1] * real)
     name = "OpenAIGPTLMHeadModel, tiny shape, random weights"
+    bare_name = "OpenAIGPTModel, tiny shape, random weights, written here"
     return [
         Result(f"hidden states; {name}", AGAINST, worst, 2e-5),
+        Result(f"hidden states; {bare_name}", AGAINST, states_back, 2e-5),
         Result(f"next-token logits; {name}", AGAINST, scores, 2e-5),
+        Result(f"next-token logits; {name}, written here", AGAINST, logits_back, 2e-5),
     ]
+
+
+def _written_gpt(kind, folder, model):
+    """The model as transformers reads what is written here; here it comes back to the bit."""
+    huggingface.export_huggingface(folder, model, None)
+    again, told = kind.from_pretrained(folder, output_loading_info=True)
+    assert not any(told[name] for name in ("missing_keys", "unexpected_keys")), told
+    ours, encoder = huggingface.import_huggingface(folder), getattr(model, "encoder", model)
+    for found, expected in zip(ours.encoder.weights, encoder.weights, strict=True):
+        assert np.array_equal(_numpy(found), _numpy(expected)), expected.path
+    return again.eval()
 
 
 @check("keras_hub")

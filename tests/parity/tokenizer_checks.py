@@ -1,4 +1,4 @@
-"""The tokenisers of RoBERTa and ALBERT against `tokenizers` and `transformers`, on real text."""
+"""RoBERTa's tokeniser, GPT's and ALBERT's against `tokenizers` and `transformers`, on real text."""
 
 import glob
 import gzip
@@ -49,6 +49,46 @@ def byte_pairs() -> list[Result]:
             0,
         ),
         Result("byte pairs: pairs that differ, of 1,000", "tokenizers", differ_as_pairs, 0),
+    ]
+
+
+@check("tokenizers", "transformers")
+def word_ends() -> list[Result]:
+    """GPT's: learnt by `tokenizers`, written here, and read by transformers."""
+    import tokenizers
+    import transformers
+
+    from official_bert.tokenization import WordEndTokenizer
+
+    lines = _lines()[::10]
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.BPE(unk_token="<unk>", end_of_word_suffix="</w>")
+    )
+    theirs.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=2000, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
+    )
+    theirs.train_from_iterator(lines[::2], trainer)
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save(f"{folder}/tokenizer.json")
+        ours = WordEndTokenizer(f"{folder}/tokenizer.json")
+        huggingface_tokenizer.write_of_successor(Path(folder), ours, 4096)
+        read = transformers.AutoTokenizer.from_pretrained(folder)
+    first, second = lines[::2], lines[1::2]
+    first = first[: len(second)]
+    rows, pairs = ours.pack(first, None, 4096), ours.pack(first, second, 4096)
+    return [
+        Result(
+            f"GPT's byte pairs: {what} that differ, of {len(first):,}",
+            "transformers",
+            sum(row["input_ids"] != ids for row, ids in zip(found, expected, strict=True)),
+            0,
+        )
+        for what, found, expected in (
+            ("texts", rows, read(first)["input_ids"]),
+            ("pairs", pairs, read(first, second)["input_ids"]),
+        )
     ]
 
 
