@@ -11,16 +11,18 @@ from official_bert.objectives import parts
 
 def encoder_flops(bert, sequences: int, length: int) -> float:
     """One forward pass of the encoder on [sequences, length] tokens."""
-    H, I = bert.hidden_size, bert.intermediate_size
+    one = bert.one_direction
+    H, I, directions = one.hidden_size, one.intermediate_size, bert.hidden_size // one.hidden_size
     # Query, key, value, output; feed-forward; attention scores and the values that they weight.
     per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
     projection = 2 * bert.embedding_size * H
-    return float(sequences) * length * (per_token * bert.num_hidden_layers + projection)
+    blocks = per_token * bert.num_hidden_layers * directions
+    return float(sequences) * length * (blocks + projection)
 
 
 def head_flops(bert, predictions: int) -> float:
     """One forward pass of the language-model head on that many positions."""
-    transform = bert.hidden_size if bert.prediction_transform else 0
+    transform = bert.one_direction.hidden_size if bert.prediction_transform else 0
     return float(predictions) * 2 * bert.embedding_width * (transform + bert.vocab_size)
 
 
@@ -52,8 +54,9 @@ def predicted_positions(written, length: int, masked: int) -> int:
       masked: masked positions a row of the records.
     """
     name, options = parts(written)
-    if name == "next_token":
-        return round(options.get("fraction", 1.0) * (length - 1))
+    if name in ("next_token", "adjacent_tokens"):
+        directions = 2 if name == "adjacent_tokens" else 1
+        return directions * round(options.get("fraction", 1.0) * (length - 1))
     return masked if name == "masked_lm" else 0
 
 

@@ -110,7 +110,7 @@ class Evaluator:
             return {}
         model = self._trainer.model
         # A left-to-right model has logits at every position, about six times as many.
-        limit = 8 if model.encoder.config.attention_direction == "left_to_right" else 64
+        limit = 64 if model.encoder.config.attention_direction == "bidirectional" else 8
         return heldout.measure(
             self._trainer.evaluate,
             model.objectives,

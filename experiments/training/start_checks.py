@@ -14,7 +14,7 @@ from experiments.training import class_weights, teacher_checks, tfidf, word_mode
 from experiments.training.examples import read_examples
 from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
-from official_bert.config import parts_named
+from official_bert.config import SHALLOW, parts_named
 from official_bert.errors import UserError
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
@@ -171,9 +171,12 @@ def compatible(config, bert, tokenizer):
     if not config.bert:
         return bert
     wanted = config.bert_config
+    # A model may learn to read another way, but for one whose halves do.
+    directions = {wanted.attention_direction, bert.attention_direction}
+    both = ("attention_direction",) if SHALLOW in directions else ()
     different = [
         f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
-        for name in _SIZES
+        for name in (*_SIZES, *both)
         if getattr(wanted, name) != getattr(bert, name)
     ]
     if different:

@@ -187,7 +187,8 @@ def _name(written):
 def _head_name(written):
     """What a user calls the head of an objective."""
     name, _ = parts(written)
-    return "masked-LM" if name in ("masked_lm", "next_token") else name.replace("_", "-")
+    of_pieces = ("masked_lm", "next_token", "adjacent_tokens")
+    return "masked-LM" if name in of_pieces else name.replace("_", "-")
 
 
 def _changed(path):

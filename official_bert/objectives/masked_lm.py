@@ -42,7 +42,7 @@ class MaskedLM(Objective):
                 f"{config.attention_direction!r}, it needs {self.attention_direction!r}"
             )
         model.masked_lm = MaskedLMHead(
-            config, initializer, dtype=model.dtype_policy, name="masked_lm"
+            config.one_direction, initializer, dtype=model.dtype_policy, name="masked_lm"
         )
         # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
         add_head(model, initializer)

@@ -349,6 +349,17 @@ def test_the_family_at_equal_compute():
     assert pairs == {"BERT", "factorised tables", "shared layers", "sentence order", "ALBERT"}
 
 
+def test_what_table_1_compares_bert_with_has_its_compute():
+    ablation = load_config("table1:smoke")
+    trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
+    work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
+    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values()) and len(work) == 3
+    bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
+    left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
+    assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
+    assert "deeply bidirectional" in {claim.name for claim in ablation.claims}
+
+
 def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):
     monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
     grids = [
