@@ -15,6 +15,7 @@ _OBJECTIVES = {
     "masked_lm": ("masked_lm", "MaskedLM"),
     "next_token": ("next_token", "NextToken"),
     "adjacent_tokens": ("adjacent_tokens", "AdjacentTokens"),
+    "adjacent_words": ("adjacent_words", "AdjacentWords"),
     "next_sentence": ("sentence_pair", "NextSentence"),
     "sentence_order": ("sentence_pair", "SentenceOrder"),
     "span_boundary": ("span_boundary", "SpanBoundary"),

@@ -30,7 +30,7 @@ class AdjacentTokens(NextToken):
             raise UserError(f"only one of the objectives {', '.join(others)} can predict pieces")
 
     def corrupt(self, model, batch, seed):
-        batch = restore_masked_tokens(batch)
+        batch = self.as_read(model, restore_masked_tokens(batch))
         ids = batch["input_ids"]
         after = self._drawn(ids[:, 1:], batch, seed)
         before = self._drawn(ids[:, :-1], batch, seed, PREDICTED_POSITIONS + 1)
@@ -40,6 +40,10 @@ class AdjacentTokens(NextToken):
         names = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
         both = (ops.concatenate(two, axis=1) for two in zip(after, before, strict=True))
         return {**batch, **dict(zip(names, both, strict=True))}
+
+    def as_read(self, model, batch):
+        """The text as the encoder reads it."""
+        return batch
 
     def call(self, model, batch, encoded):
         """As `MaskedLM.call`; the next tokens come first, then those before."""
