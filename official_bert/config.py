@@ -17,7 +17,8 @@ from official_bert.files import atomic_write
 from official_bert.json_files import read_json
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
-ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right")
+SHALLOW = "shallow_concatenation"
+ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", SHALLOW)
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
 # What makes a `BertConfig` OpenAI GPT (Radford et al. 2018); sizes and rates apart.
@@ -53,7 +54,9 @@ class BertConfig:
         (RoBERTa), with 0 there is no table (DistilBERT).
       initializer_range: standard deviation of the truncated normal initial weights.
       attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1,
-        where a token attends to itself and to tokens on its left only.
+        where a token attends to itself and to tokens on its left only. "shallow_concatenation" is
+        what that section argues against, as in ELMo: one half of every vector reads left to right,
+        the other right to left, in blocks that never meet. Sizes are those of both together.
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
@@ -123,6 +126,13 @@ class BertConfig:
                 f"BertConfig.num_attention_heads ({self.num_attention_heads}) must divide "
                 f"hidden_size ({self.hidden_size})"
             )
+        if self.attention_direction == SHALLOW:
+            for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
+                if getattr(self, name) % 2:
+                    raise UserError(
+                        f"BertConfig.{name} ({getattr(self, name)}) must be even: one half of it "
+                        "reads left to right, the other right to left"
+                    )
         if not self.prediction_transform and (
             self.embedding_size or self.attention_direction != "left_to_right"
         ):
@@ -161,7 +171,20 @@ class BertConfig:
     @property
     def embedding_width(self) -> int:
         """Width of the embedding tables."""
-        return self.embedding_size or self.hidden_size
+        return self.embedding_size or self.one_direction.hidden_size
+
+    @property
+    def one_direction(self) -> "BertConfig":
+        """The sizes of a half of a shallow concatenation; other encoders are one themselves."""
+        if self.attention_direction != SHALLOW:
+            return self
+        return dataclasses.replace(
+            self,
+            attention_direction="left_to_right",
+            hidden_size=self.hidden_size // 2,
+            num_attention_heads=self.num_attention_heads // 2,
+            intermediate_size=self.intermediate_size // 2,
+        )
 
     @property
     def num_blocks(self) -> int:

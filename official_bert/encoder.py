@@ -5,9 +5,9 @@ import functools
 import keras
 from keras import ops
 
-from official_bert.config import BertConfig, parts_named
+from official_bert.config import SHALLOW, BertConfig, parts_named
 from official_bert.errors import UserError
-from official_bert.layers import Embeddings, TransformerBlock, attention_bias
+from official_bert.layers import Embeddings, ShallowBlock, TransformerBlock, attention_bias
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -38,11 +38,12 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        policy = self.dtype_policy
+        policy, half = self.dtype_policy, config.one_direction
+        block = ShallowBlock if config.attention_direction == SHALLOW else TransformerBlock
         with keras.name_scope(self.name):
-            self.embeddings = Embeddings(config, initializer, dtype=policy, name="embeddings")
+            self.embeddings = Embeddings(half, initializer, dtype=policy, name="embeddings")
             self.blocks = [
-                TransformerBlock(config, initializer, dtype=policy, name=f"layer_{i}")
+                block(config, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
             self.pooler = None
@@ -91,6 +92,8 @@ class BertEncoder(keras.Model):
         segment_ids = ops.cast(inputs["segment_ids"], "int32")
 
         x = self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0))
+        if self.config.attention_direction == SHALLOW:
+            x = ops.concatenate([x, x], axis=-1)
         bias = attention_bias(input_mask, self.config.attention_direction, x.dtype)
         hidden_states, attention_scores = [x], []
         for i in range(self.config.num_hidden_layers):
@@ -120,12 +123,18 @@ class BertEncoder(keras.Model):
         """The token whose vector stands for the whole input: [B, L, H] -> [B, H].
 
         That is [CLS], the first. In a left-to-right model [CLS] has seen only itself, so it is the
-        last real token there, the final [SEP].
+        last real token there, the final [SEP]; in a shallow concatenation each half takes the one
+        at which it has read everything.
         """
+        first = sequence[:, 0]
         if self.config.attention_direction == "bidirectional":
-            return sequence[:, 0]
+            return first
         last = ops.maximum(ops.sum(ops.cast(input_mask, "int32"), axis=-1) - 1, 0)  # [B]
-        return gather_positions(sequence, last[:, None])[:, 0]
+        last = gather_positions(sequence, last[:, None])[:, 0]
+        if self.config.attention_direction == "left_to_right":
+            return last
+        half = sequence.shape[-1] // 2
+        return ops.concatenate([last[:, :half], first[:, half:]], axis=-1)
 
     @property
     def parts(self) -> dict[str, keras.layers.Layer]:

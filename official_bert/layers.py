@@ -10,8 +10,8 @@ import functools
 import keras
 from keras import ops
 
-from official_bert.config import BertConfig
-from official_bert.randomness import dropout, fold_in
+from official_bert.config import SHALLOW, BertConfig
+from official_bert.randomness import RIGHT_TO_LEFT, dropout, fold_in
 
 # Added to the attention scores of forbidden positions: exp(-10000) is 0 in every float format.
 MASKED_SCORE = -10000.0
@@ -145,6 +145,31 @@ class TransformerBlock(keras.layers.Layer):
         return (x, scores) if return_attention else x
 
 
+class ShallowBlock(keras.layers.Layer):
+    """A block for each direction of a shallow concatenation (section 5.1): the halves of a vector
+    never meet."""
+
+    def __init__(self, config: BertConfig, initializer, **kwargs):
+        super().__init__(**kwargs)
+        half, policy = config.one_direction, self.dtype_policy
+        with keras.name_scope(self.name):
+            self.directions = [
+                TransformerBlock(half, initializer, dtype=policy, name=name)
+                for name in ("left_to_right", "right_to_left")
+            ]
+        self.built = True
+
+    def call(self, x, attention_bias, seed=None, return_attention=False):
+        """As `TransformerBlock`'s; the bias is [B, 2, L, L], that of left to right first."""
+        forward, backward = ops.split(x, 2, axis=-1)
+        to_right, to_left = self.directions
+        forward, seen = to_right(forward, attention_bias[:, :1], seed, return_attention=True)
+        seed = fold_in(seed, RIGHT_TO_LEFT)
+        backward, too = to_left(backward, attention_bias[:, 1:], seed, return_attention=True)
+        x = ops.concatenate([forward, backward], axis=-1)
+        return (x, ops.concatenate([seen, too], axis=1)) if return_attention else x
+
+
 class Dense(keras.layers.Dense):
     """Keras' dense layer as a product of two matrices: [..., N] -> [..., M].
 
@@ -185,16 +210,19 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 
     Args:
       input_mask: int32 [B, L], 1 for tokens and 0 for padding.
-      attention_direction: "bidirectional" or "left_to_right".
+      attention_direction: of the `BertConfig`.
       dtype: float dtype of the result.
 
     Returns:
-      [B, 1, 1, L], or [B, 1, L, L] for "left_to_right".
+      [B, 1, 1, L]; [B, 1, L, L] for "left_to_right", [B, 2, L, L] for "shallow_concatenation".
     """
     allowed = ops.cast(input_mask[:, None, None, :], "bool")
-    if attention_direction == "left_to_right":
+    if attention_direction != "bidirectional":
         position = ops.arange(ops.shape(input_mask)[1])
-        allowed = ops.logical_and(allowed, position[None, None, None, :] <= position[:, None])
+        before = position[None, None, None, :] <= position[:, None]
+        if attention_direction == SHALLOW:
+            before = ops.concatenate([before, ops.transpose(before, (0, 1, 3, 2))], axis=1)
+        allowed = ops.logical_and(allowed, before)
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
 
 

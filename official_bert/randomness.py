@@ -20,11 +20,12 @@ _SEED_RANGE = 2**30
 # The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
 # 3 L for its blocks, three each; what stands on it begins beyond the deepest.
 GENERATOR = 450  # plus what the parts of an encoder have
+RIGHT_TO_LEFT = 450  # the same of a half of a shallow concatenation, which has no generator
 HEAD_DROPOUT = 900
 FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors
 SWAPPED_SEGMENTS = 980  # of sentence order prediction
 REPLACEMENTS = 981  # what a generator writes in the place of masks
-PREDICTED_POSITIONS = 1000  # of left-to-right models
+PREDICTED_POSITIONS = 1000  # of left-to-right models; plus 1 of what reads right to left
 
 
 def make_seed(run_seed, step, replica=0):

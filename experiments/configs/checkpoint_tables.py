@@ -14,10 +14,10 @@
            Table 1 (8 tasks x 4 learning rates x 5 seeds a model), about a day for the others
     gpu    BERT BASE, one learning rate, three seeds; about 10 hours, and 3 hours for the others
     cpu    a checkpoint of 2 layers and 128 wide (BERT tiny), at most 4,000 training examples a
-           task; 15 minutes. Table 1 has the rows of `compared` too, of which two are pre-trained
-           first: about 100 minutes
+           task; 15 minutes. Table 1 has the rows of `compared` too, of which three are pre-trained
+           first: about two hours
     smoke  a tiny model pre-trained for half a minute on the embedded sample, 300 examples a task;
-           at most 5 minutes; Table 1, with a second pre-training, 10
+           at most 5 minutes; Table 1, with two more pre-trainings, 15
 
 Scores are those of dev: test labels are with the benchmarks' servers. SQuAD 2.0's are those of the
 best threshold for "no answer" on dev, as in the paper. The predictions of every run are in its

@@ -1,7 +1,8 @@
-"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM, OpenAI GPT.
+"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM, OpenAI GPT, and the
+shallow concatenation of two directions.
 
-`checkpoint_tables` adds them at the scales cpu and smoke. GPT and its BERT are pre-trained here, on
-the same text, with as many matrix operations (docs/compared.md).
+`checkpoint_tables` adds them at the scales cpu and smoke. GPT, the concatenation and their BERT are
+pre-trained here, on the same text, with as many matrix operations (docs/compared.md).
 """
 
 import dataclasses
@@ -16,9 +17,11 @@ from experiments.tables.claims import Claim, each
 from experiments.training import tfidf
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from experiments.training.word_models import BILSTM, CBOW
+from official_bert.config import SHALLOW
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder
 BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
+BOTH = "LTR and RTL, concatenated"
 WORDS, AVERAGE, READ = "TF-IDF", "CBOW (GloVe)", "BiLSTM and attention (GloVe)"
 _LABELS = {WORDS: "TF-IDF and a linear classifier"}
 _GPT_FIELDS = ("lm_loss_weight", "draw_special_tokens", "bias_correction", "adam_epsilon",
@@ -43,13 +46,19 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
       seeds: of their pre-trainings.
     """
     base = scale.bert
-    variants = [Variant(GPT, of_equal_compute(pretraining_of_gpt(scale), base), seeds)]
-    rows = [Row(GPT, GPT, GPT_FINETUNE, paper_row="OpenAI GPT")]
+    trained = {GPT: (pretraining_of_gpt(scale), seeds),
+               # Once: its fine-tunings take twice as long.
+               BOTH: (_side_by_side(scale), seeds[:1])}  # fmt: skip
+    variants = [
+        Variant(name, of_equal_compute(config, base), own)
+        for name, (config, own) in trained.items()
+    ]
+    rows = [Row(GPT, GPT, GPT_FINETUNE, paper_row="OpenAI GPT"), Row(BOTH, BOTH)]
     same = {variant.name for variant in table.variants if variant.pretrain == base}
     bert = next((row.label for row in table.rows if row.variant in same), BERT)
     if not same:
         variants, rows = [Variant(BERT, base, seeds), *variants], [Row(BERT, BERT), *rows]
-    notes = [f"{bert} and {GPT}: {base.bert_config.num_hidden_layers} layers, "
+    notes = [f"{bert}, {GPT} and each half of {BOTH}: {base.bert_config.num_hidden_layers} layers, "
              f"{base.bert_config.hidden_size} wide, equal matrix operations"]  # fmt: skip
     vectors = Path(scale.data_dir, VECTORS)
     if scale.data_dir and vectors.is_file():
@@ -82,6 +91,16 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     )
 
 
+def _side_by_side(scale: Scale) -> PretrainConfig:
+    """Two models of the shape of a scale's BERT, one for each direction, concatenated."""
+    sizes = ("hidden_size", "num_attention_heads", "intermediate_size")
+    bert = scale.bert.bert_config
+    twice = {name: 2 * getattr(bert, name) for name in sizes}
+    both = dataclasses.replace(bert, attention_direction=SHALLOW, **twice)
+    objective = {"name": "adjacent_tokens", "fraction": scale.left_to_right_fraction}
+    return dataclasses.replace(scale.bert, bert=both, objectives=(objective,))
+
+
 def _fields(config: FinetuneConfig, vectors: str) -> dict:
     """What a baseline's configuration changes, apart from task and model."""
     fields = ("feature_width", "train_batch_size", "learning_rate", "num_train_epochs",
@@ -91,11 +110,18 @@ def _fields(config: FinetuneConfig, vectors: str) -> dict:
 
 def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
     steps = (
-        ("bidirectional", "BERT beats OpenAI GPT at equal text and compute", bert, GPT),
-        ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", GPT, READ),
-        ("context", "A BiLSTM with attention beats the mean of word vectors", READ, AVERAGE),
+        ("bidirectional", "BERT beats OpenAI GPT at equal text and compute", "4.1", bert, GPT),
+        (
+            "deeply bidirectional",
+            "BERT, which can use both left and right context at every layer, beats the "
+            "concatenation of separate left-to-right and right-to-left models",
+            "5.1",
+            *(bert, BOTH),
+        ),
+        ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", "4.1", GPT, READ),
+        ("context", "A BiLSTM with attention beats the mean of word vectors", "4.1", READ, AVERAGE),
     )
     return tuple(
-        Claim(name, text, "4.1", each(columns, better, worse))
-        for name, text, better, worse in steps
+        Claim(name, text, section, each(columns, better, worse))
+        for name, text, section, better, worse in steps
     )

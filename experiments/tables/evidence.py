@@ -120,13 +120,13 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
 
 
 def _plateau(ablation, plan, statuses) -> dict[str, str]:
-    """Rows still on the masked-LM plateau, where left-to-right ones never are, and why."""
+    """Rows still on the masked-LM plateau, where those that read one way never are, and why."""
     stuck = {}
     for row in ablation.rows:
         variant = ablation.variant(row.variant)
         if variant.random_init or not variant.pretrain:
             continue
-        if resolve_bert(variant.pretrain.bert).attention_direction == "left_to_right":
+        if resolve_bert(variant.pretrain.bert).attention_direction != "bidirectional":
             continue
         for (name, _), cell in plan.pretrains.items():
             result = statuses[cell].result

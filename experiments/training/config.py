@@ -14,6 +14,7 @@ import sys
 from experiments.training import config_files, config_help
 from experiments.training.overrides import override, replace_field
 from official_bert import objectives
+from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 
@@ -48,7 +49,8 @@ class Phase:
 class PretrainConfig:
     """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
 
-    bert: BertConfig | str = "base"  # a size ("tiny", "L-4_H-256") or its fields; "": init_from's
+    # A size ("tiny", "L-4_H-256") or its fields; "": init_from's. An ElmoConfig pre-trains an ELMo.
+    bert: BertConfig | ElmoConfig | str = "base"
     vocab: str = ""  # "": the vocabulary beside the records
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
@@ -278,7 +280,8 @@ def from_dict(kind, values):
     config = kind()
     for name, value in values.items():
         if name == "bert" and isinstance(value, dict):
-            value = BertConfig.from_dict(value)
+            shape = ElmoConfig if "filters" in value else BertConfig
+            value = shape.from_dict(value)
         if name == "phases":
             value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
         config = replace_field(config, [name], value, name)

@@ -6,21 +6,38 @@ Element-wise work is not counted either: a measured rate contains it.
 """
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
+from official_bert.baselines.elmo_config import MAX_CHARACTERS, ElmoConfig
 from official_bert.objectives import parts
 
 
 def encoder_flops(bert, sequences: int, length: int) -> float:
-    """One forward pass of the encoder on [sequences, length] tokens."""
-    H, I = bert.hidden_size, bert.intermediate_size
+    """One forward pass of the encoder on [sequences, length] tokens; ELMo's, as many words."""
+    if isinstance(bert, ElmoConfig):
+        return float(sequences) * length * _elmo_flops(bert)
+    one = bert.one_direction
+    H, I, directions = one.hidden_size, one.intermediate_size, bert.hidden_size // one.hidden_size
     # Query, key, value, output; feed-forward; attention scores and the values that they weight.
     per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
     projection = 2 * bert.embedding_size * H
-    return float(sequences) * length * (per_token * bert.num_hidden_layers + projection)
+    blocks = per_token * bert.num_hidden_layers * directions
+    return float(sequences) * length * (blocks + projection)
+
+
+def _elmo_flops(elmo: ElmoConfig) -> float:
+    """One word: convolutions, highways, projection, and the LSTMs of both directions."""
+    found = sum(count for _, count in elmo.filters)
+    letters = sum(
+        (MAX_CHARACTERS - width + 1) * width * elmo.character_width * count
+        for width, count in elmo.filters
+    )
+    letters += 2 * elmo.num_highways * found * found + found * elmo.projection
+    lstm = (2 * elmo.projection * 4 + elmo.projection) * elmo.lstm_width
+    return 2.0 * (letters + 2 * elmo.num_hidden_layers * lstm)
 
 
 def head_flops(bert, predictions: int) -> float:
     """One forward pass of the language-model head on that many positions."""
-    transform = bert.hidden_size if bert.prediction_transform else 0
+    transform = bert.one_direction.hidden_size if bert.prediction_transform else 0
     return float(predictions) * 2 * bert.embedding_width * (transform + bert.vocab_size)
 
 
@@ -52,8 +69,9 @@ def predicted_positions(written, length: int, masked: int) -> int:
       masked: masked positions a row of the records.
     """
     name, options = parts(written)
-    if name == "next_token":
-        return round(options.get("fraction", 1.0) * (length - 1))
+    if name in ("next_token", "adjacent_tokens", "adjacent_words"):
+        directions = 1 if name == "next_token" else 2
+        return directions * round(options.get("fraction", 1.0) * (length - 1))
     return masked if name == "masked_lm" else 0
 
 

@@ -5,10 +5,17 @@ import time
 
 import numpy as np
 
-from experiments.training import heldout, loop, session, starting_point, teachers
+from experiments.training import (
+    elmo_features,
+    heldout,
+    loop,
+    session,
+    starting_point,
+    teachers,
+)
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
-from official_bert.checkpoints import model_folder
+from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
@@ -18,7 +25,8 @@ def run(config, folder, progress, records, began=None):
     first moment."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
-    start = starting_point.of_pretraining(config)
+    of = elmo_features if isinstance(config.bert, ElmoConfig) else starting_point
+    start = of.of_pretraining(config)
     if config.init_from and progress:
         print(start.about_heads(config), file=sys.stderr, flush=True)
     objectives = tuple(map(objective, config.objectives_of(start.bert)))
@@ -47,7 +55,7 @@ def run(config, folder, progress, records, began=None):
     def save_model(path):
         if folder.write:
             model = trainer.model.without_teacher()
-            model_folder.save(path, model, start.tokenizer, settings, overwrite=True)
+            start.save(path, model, settings)
 
     evaluator = Evaluator(trainer, config, feed)
     state, seconds_before = session.train(
@@ -110,7 +118,7 @@ class Evaluator:
             return {}
         model = self._trainer.model
         # A left-to-right model has logits at every position, about six times as many.
-        limit = 8 if model.encoder.config.attention_direction == "left_to_right" else 64
+        limit = 64 if model.encoder.config.attention_direction == "bidirectional" else 8
         return heldout.measure(
             self._trainer.evaluate,
             model.objectives,

@@ -12,10 +12,11 @@ from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training import class_weights, teacher_checks, tfidf, word_models
 from experiments.training.examples import read_examples
-from official_bert.baselines.elmo_config import is_elmo_folder
+from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
-from official_bert.config import parts_named
+from official_bert.config import SHALLOW, parts_named
 from official_bert.errors import UserError
+from official_bert.objectives import parts
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -114,6 +115,8 @@ def pretraining(config):
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
+    if isinstance(config.bert, ElmoConfig):
+        _check_elmo(config)
     if config.init_from:
         bert, tokenizer = _peek(config.init_from, "init_from")
         if bert:
@@ -131,6 +134,14 @@ def pretraining(config):
         if phase.heldout_records:
             _records(phase.heldout_records, f"{name}.heldout_records", phase, bert, tokenizer)
     return opened
+
+
+def _check_elmo(config):
+    if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
+        raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
+    for name in ("init_from", "teacher", "remat"):
+        if getattr(config, name):
+            raise UserError(f"--config.{name} is for Transformers; leave it out for an ELMo")
 
 
 def new_model(config):
@@ -171,9 +182,12 @@ def compatible(config, bert, tokenizer):
     if not config.bert:
         return bert
     wanted = config.bert_config
+    # A model may learn to read another way, but for one whose halves do.
+    directions = {wanted.attention_direction, bert.attention_direction}
+    both = ("attention_direction",) if SHALLOW in directions else ()
     different = [
         f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
-        for name in _SIZES
+        for name in (*_SIZES, *both)
         if getattr(wanted, name) != getattr(bert, name)
     ]
     if different:

@@ -73,6 +73,10 @@ class StartingPoint:
             table.assign(trained)
         return encoder
 
+    def save(self, path, model, settings):
+        """Keeps a pre-trained model; arguments as for `model_folder.save`."""
+        model_folder.save(path, model, self.tokenizer, settings, overwrite=True)
+
     def copy_heads_to(self, model):
         """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
         stored = self.head_weights if self._trained else {}
@@ -187,7 +191,8 @@ def _name(written):
 def _head_name(written):
     """What a user calls the head of an objective."""
     name, _ = parts(written)
-    return "masked-LM" if name in ("masked_lm", "next_token") else name.replace("_", "-")
+    of_pieces = ("masked_lm", "next_token", "adjacent_tokens", "adjacent_words")
+    return "masked-LM" if name in of_pieces else name.replace("_", "-")
 
 
 def _changed(path):

@@ -8,6 +8,8 @@ reads is a sum of all layers with learnt weights (`features.LayerCombination`, "
 Weights are those of allenai/bilm-tf: an options.json and an HDF5 file.
 """
 
+import json
+
 import keras
 import numpy as np
 from keras import ops
@@ -21,6 +23,7 @@ from official_bert.baselines.elmo_config import (
     weights_file,
 )
 from official_bert.errors import UserError
+from official_bert.files import atomic_folder
 
 
 class CharacterCNN(keras.layers.Layer):
@@ -140,8 +143,9 @@ class ELMo(keras.Model):
         lstm.build((None, None, self.config.projection))
         return lstm
 
-    def call(self, inputs, training=False, states=None):
-        """
+    def call(self, inputs, training=False, states=None, seed=None, return_attention=False):
+        """Nothing is drawn in training, and there is no attention.
+
         Args:
           inputs: {"character_ids" int32 [B, L, 50], or "input_ids" int32 [B, L]; "input_mask" int32
             [B, L]}; of a text its begin and end too.
@@ -195,6 +199,21 @@ def load_elmo(folder, characters=None) -> ELMo:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
     return model
+
+
+def save_elmo(folder, model: ELMo) -> None:
+    """Writes the files that `load_elmo` reads, replacing the folder; without a softmax."""
+    import h5py
+
+    with atomic_folder(folder, overwrite=True) as temporary:
+        options = json.dumps(model.config.to_options(), indent=2)
+        (temporary / "options.json").write_text(options + "\n", encoding="utf-8")
+        with h5py.File(temporary / "weights.hdf5", "w") as file:
+            for variable, name in _names(model):
+                array = ops.convert_to_numpy(variable)
+                if name == "char_embed":
+                    array = array[1:]
+                file[name] = array[None] if name.startswith("CNN/W_cnn") else array
 
 
 def _names(model: ELMo):

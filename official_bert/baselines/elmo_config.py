@@ -2,16 +2,18 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 from official_bert.json_files import field, list_of, read_json
 
 # Character ids: bytes, then what begins and ends a text and a word, then padding; 0 is no character
 # of any word, so all stand one higher in the table.
 _TEXT_BEGINS, _TEXT_ENDS, _WORD_BEGINS, _WORD_ENDS, _PADDING = range(256, 261)
+PADDING = _PADDING + 1
 NUM_CHARACTERS = 262
 MAX_CHARACTERS = 50
 _ACTIVATIONS = ("relu", "tanh")
@@ -32,6 +34,9 @@ class ElmoConfig:
       clip: largest number in a cell and in an output.
       residual: whether LSTMs but the first add what they read.
       hidden_dropout_prob: for what reads the states.
+      vocab_size: words of the language model's softmax; 0: there is none.
+
+    The rest is what pre-training asks of any encoder (`BertConfig`).
     """
 
     filters: tuple[tuple[int, int], ...] = (
@@ -46,6 +51,17 @@ class ElmoConfig:
     clip: float = 3.0
     residual: bool = True
     hidden_dropout_prob: float = 0.1
+    vocab_size: int = 0
+
+    attention_direction: ClassVar[str] = SHALLOW
+    initializer_range: ClassVar[float] = 0.02
+    max_position_embeddings: ClassVar[int] = 1 << 20  # LSTMs read any length
+    prediction_transform: ClassVar[bool] = False
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of a row of the softmax."""
+        return self.projection
 
     @property
     def hidden_size(self) -> int:
@@ -54,6 +70,32 @@ class ElmoConfig:
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "ElmoConfig":
+        """What `to_dict` gives, after JSON has made lists of its tuples."""
+        return cls(**{**fields, "filters": tuple(map(tuple, fields["filters"]))})
+
+    def to_options(self) -> dict[str, Any]:
+        """The contents of an options.json that `from_options` reads."""
+        return {
+            "lstm": {
+                "dim": self.lstm_width,
+                "projection_dim": self.projection,
+                "n_layers": self.num_hidden_layers,
+                "cell_clip": self.clip,
+                "proj_clip": self.clip,
+                "use_skip_connections": self.residual,
+            },
+            "char_cnn": {
+                "embedding": {"dim": self.character_width},
+                "filters": self.filters,
+                "n_highway": self.num_highways,
+                "n_characters": NUM_CHARACTERS,
+                "max_characters_per_token": MAX_CHARACTERS,
+                "activation": self.activation,
+            },
+        }
 
     @classmethod
     def from_options(cls, path: Path) -> "ElmoConfig":

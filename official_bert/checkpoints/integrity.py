@@ -116,13 +116,16 @@ def check_size(
 
 def encoder_parameters(config: BertConfig) -> int:
     """How many numbers a `BertEncoder` of this shape has."""
-    width, inner, narrow = config.hidden_size, config.intermediate_size, config.embedding_width
+    one, narrow = config.one_direction, config.embedding_width
+    directions = config.hidden_size // one.hidden_size
+    width, inner = one.hidden_size, one.intermediate_size
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
     norm = 2 if config.embedding_norm else 0
     embeddings = (rows + norm) * narrow + (narrow * width + width if config.embedding_size else 0)
     block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    width = config.hidden_size
     pooler = 0 if config.pooler_activation == "none" else width * width + width
-    return embeddings + config.num_blocks * block + pooler
+    return embeddings + config.num_blocks * directions * block + pooler
 
 
 def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:

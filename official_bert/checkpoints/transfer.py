@@ -17,6 +17,7 @@ from official_bert.checkpoints.names import (
     rows_of,
     to_ours,
 )
+from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 
 
@@ -118,9 +119,15 @@ def fill(
 
 def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     """The model's tensors under the names and in the layouts of another format, as far as it has
-    a place for them."""
+    a place for them.
+
+    Raises:
+      UserError: the encoder is a shallow concatenation, which no other format has.
+    """
     import keras
 
+    if getattr(model, "encoder", model).config.attention_direction == SHALLOW:
+        raise UserError("no other format has a shallow concatenation; a model folder has")
     variables = named_variables(model)
     tensors = {}
     for row in rows_of(model, head):

@@ -7,12 +7,15 @@ Configurations and model folders write an objective as its name, "masked_lm", or
 import importlib
 from typing import Any
 
+from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 
 # Name -> its file and class.
 _OBJECTIVES = {
     "masked_lm": ("masked_lm", "MaskedLM"),
     "next_token": ("next_token", "NextToken"),
+    "adjacent_tokens": ("adjacent_tokens", "AdjacentTokens"),
+    "adjacent_words": ("adjacent_words", "AdjacentWords"),
     "next_sentence": ("sentence_pair", "NextSentence"),
     "sentence_order": ("sentence_pair", "SentenceOrder"),
     "span_boundary": ("span_boundary", "SpanBoundary"),
@@ -30,15 +33,15 @@ def of_bert(
     """The objectives of the models of section 5.1, as they are written.
 
     Args:
-      attention_direction: of the `BertConfig`; left-to-right models predict the next token.
+      attention_direction: of the `BertConfig`; left-to-right models predict the next token, shallow
+        concatenations those on both sides.
       use_nsp: False for "No NSP".
       left_to_right_fraction: `fraction` of `NextToken`.
     """
-    language_model: Written = "masked_lm"
-    if attention_direction == "left_to_right":
-        language_model = "next_token"
-        if left_to_right_fraction != 1.0:
-            language_model = {"name": "next_token", "fraction": left_to_right_fraction}
+    names = {"left_to_right": "next_token", SHALLOW: "adjacent_tokens"}
+    language_model: Written = names.get(attention_direction, "masked_lm")
+    if language_model != "masked_lm" and left_to_right_fraction != 1.0:
+        language_model = {"name": language_model, "fraction": left_to_right_fraction}
     return (language_model, "next_sentence") if use_nsp else (language_model,)
 
 

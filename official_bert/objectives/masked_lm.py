@@ -42,7 +42,7 @@ class MaskedLM(Objective):
                 f"{config.attention_direction!r}, it needs {self.attention_direction!r}"
             )
         model.masked_lm = MaskedLMHead(
-            config, initializer, dtype=model.dtype_policy, name="masked_lm"
+            config.one_direction, initializer, dtype=model.dtype_policy, name="masked_lm"
         )
         # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
         add_head(model, initializer)
@@ -60,12 +60,15 @@ class MaskedLM(Objective):
           "masked_lm_weights": float32 [B, P]}
         """
         vectors = gather_positions(encoded["sequence_output"], batch["masked_lm_positions"])
-        table = model.encoder.embeddings.word_embeddings
         return {
-            "masked_lm_logits": model.masked_lm(vectors, table),
+            "masked_lm_logits": self.scores(model, vectors),
             "masked_lm_ids": batch["masked_lm_ids"],
             "masked_lm_weights": batch["masked_lm_weights"],
         }
+
+    def scores(self, model, vectors):
+        """Logits [B, P, V] of vectors [B, P, H]."""
+        return model.masked_lm(vectors, model.encoder.embeddings.word_embeddings)
 
     def loss_terms(self, batch, outputs):
         losses = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])

@@ -27,7 +27,7 @@ class NextToken(MaskedLM):
 
     def corrupt(self, model, batch, seed):
         batch = restore_masked_tokens(batch)
-        positions, ids, weights = self._next_tokens(batch, seed)
+        positions, ids, weights = self._drawn(batch["input_ids"][:, 1:], batch, seed)
         return {
             **batch,
             "masked_lm_positions": positions,
@@ -40,16 +40,16 @@ class NextToken(MaskedLM):
         positions = ops.maximum(batch["masked_lm_positions"] - 1, 0)
         return restore_masked_tokens(batch), positions
 
-    def _next_tokens(self, batch, seed):
-        """Positions whose next token is predicted, those tokens, and weights, each [B, P]."""
-        next_ids = batch["input_ids"][:, 1:]
+    def _drawn(self, ids, batch, seed, number=PREDICTED_POSITIONS):
+        """Which of a row's tokens are predicted, int32 [B, L - 1], as places in it, tokens, and
+        weights, each [B, P]: all, or so many as `fraction` says, drawn with `number`."""
         weights = ops.cast(batch["input_mask"][:, 1:], "float32")
-        rows, count = ops.shape(next_ids)
+        rows, count = ops.shape(ids)
         positions = ops.broadcast_to(ops.arange(count, dtype="int32"), (rows, count))
         if seed is None or self.fraction >= 1:
-            return positions, next_ids, weights
+            return positions, ids, weights
         # The positions with the largest of random numbers; padding's are all below zero.
-        draws = uniform((rows, count), fold_in(seed, PREDICTED_POSITIONS)) + weights - 1
+        draws = uniform((rows, count), fold_in(seed, number)) + weights - 1
         if isinstance(count, int):
             most = max(1, round(self.fraction * count))
         else:  # in a graph of any length
@@ -57,5 +57,5 @@ class NextToken(MaskedLM):
             most = ops.maximum(ops.cast(ops.round(wanted), "int32"), 1)
         _, chosen = ops.top_k(draws, k=most)
         chosen = ops.cast(chosen, "int32")
-        ids = ops.take_along_axis(next_ids, chosen, axis=1)
+        ids = ops.take_along_axis(ids, chosen, axis=1)
         return chosen, ids, ops.take_along_axis(weights, chosen, axis=1)

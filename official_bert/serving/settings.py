@@ -6,6 +6,7 @@ Needs neither Keras nor TensorFlow, so that what cannot be exported is an error 
 import dataclasses
 from typing import Any
 
+from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 from official_bert.json_files import shorten
 from official_bert.tokenization.sequences import TRUNCATIONS
@@ -136,6 +137,11 @@ class ServingSettings:
           loaded: `LoadedModel`; its weights are not looked at.
         """
         config, count = loaded.config, loaded.settings.get("num_labels")
+        if config.attention_direction == SHALLOW:
+            raise UserError(
+                "a shallow concatenation is there to be compared with BERT and is not served; "
+                "experiments.predict reads its model folder"
+            )
         names_labels = head == "tagging" or (
             head == "classification" and loaded.settings.get("problem") != "regression"
         )

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from official_bert.baselines.elmo import ELMo, load_elmo
+from official_bert import BertTokenizer
+from official_bert.baselines.elmo import ELMo, load_elmo, save_elmo
 from official_bert.baselines.elmo_config import ElmoConfig, character_ids
+from official_bert.baselines.words_of_pieces import WordsOfPieces
 from official_bert.errors import UserError
+from tests.parity import other_checks
 
 TINY = ElmoConfig(
     filters=((1, 3), (2, 4)), character_width=4, lstm_width=6, projection=5, num_highways=1
@@ -27,27 +30,9 @@ def test_characters_of_words():
 
 
 def test_embeddings_of_bilm_tf(data_dir):
-    """Its tests made them in batches of three: each row goes on where the batch before ended."""
-    h5py = pytest.importorskip("h5py")
-    folder = data_dir / "elmo_fixture"
-    files = json.loads((folder / "lm_embeddings_sentences.json").read_text())
-    model, states = load_elmo(folder), None
-    expected = [h5py.File(folder / f"lm_embeddings_{row}.hdf5") for row in range(3)]
-    for number, sentences in enumerate(zip(*files, strict=True)):
-        rows = [["[CLS]", *sentence.split(), "[SEP]"] for sentence in sentences]
-        length = 64  # of all batches: one shape
-        characters = np.zeros((3, length, 50), "int32")
-        mask = np.zeros((3, length), "int32")
-        for row, words in enumerate(rows):
-            characters[row, : len(words)] = character_ids(words)
-            mask[row, : len(words)] = 1
-        outputs = model({"character_ids": characters, "input_mask": mask}, states=states)
-        states = outputs["states"]
-        found = ops.convert_to_numpy(outputs["sequence_output"])
-        for row, words in enumerate(rows):
-            forward, backward = expected[row][str(number)][...]
-            both = np.concatenate([forward, backward], axis=-1)
-            np.testing.assert_allclose(found[row, 1 : len(words) - 1], both, atol=1e-6, rtol=1e-6)
+    pytest.importorskip("h5py")
+    [result] = other_checks.bilm_tf(data_dir)
+    assert result.holds, result.figure
 
 
 def test_directions_clipping_and_residual():
@@ -70,6 +55,32 @@ def test_directions_clipping_and_residual():
     alone = ELMo(none, character_ids(["[PAD]", "a", "b", "c"]), seed=0)
     found = alone({"input_ids": ids, "input_mask": mask})["sequence_output"]
     np.testing.assert_allclose(found[0] + first, second, atol=1e-6)
+
+
+def test_words_of_pieces():
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab", "##c", "é", "##" + "x" * 30]
+    ids = np.array([[2, 5, 6, 7, 3, 6, 5, 0], [2, 6, 8, 8, 3, 0, 0, 0]], "int32")
+    words = WordsOfPieces(BertTokenizer(pieces))
+    found = words(ids, (ids > 0).astype("int32"))
+    found = {name: ops.convert_to_numpy(x) for name, x in found.items()}
+    assert found["input_mask"].tolist() == [[1] * 6 + [0] * 2, [1] * 3 + [0] * 5]
+    # What is several pieces is unknown; a piece behind [SEP] or [CLS] begins a word.
+    assert found["input_ids"].tolist() == [[2, 1, 7, 3, 6, 5, 0, 0], [2, 1, 3, 0, 0, 0, 0, 0]]
+    rows = [["[CLS]", "abc", "é", "[SEP]", "c", "ab"], ["[CLS]", "c" + "x" * 60, "[SEP]"]]
+    for row, spelt in enumerate(rows):
+        expected = character_ids(spelt)
+        np.testing.assert_array_equal(found["character_ids"][row, : len(spelt)], expected)
+
+
+def test_saved_and_loaded(tmp_path):
+    config = dataclasses.replace(TINY, clip=2.0, residual=False, activation="tanh")
+    model = ELMo(config, seed=0)
+    save_elmo(tmp_path / "elmo", model)
+    loaded = load_elmo(tmp_path / "elmo")
+    assert loaded.config == config
+    inputs = {"character_ids": character_ids(["a", "bc"])[None], "input_mask": np.ones((1, 2))}
+    for one, other in zip(*(m(inputs)["hidden_states"] for m in (model, loaded)), strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
 
 
 def test_files_that_do_not_fit(data_dir, tmp_path):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from experiments import ablate
-from experiments.configs import scales
+from experiments.configs import scales, table7
 from experiments.tables import ablation as ablation_parts
-from experiments.tables import assemble, cost, plan
+from experiments.tables import assemble, cost, paper, plan
 from experiments.tables.grid import Cell, Grid, Status
 from experiments.tables.nli_mixture import mix
 from experiments.training import example_scores, flops
@@ -347,6 +347,33 @@ def test_the_family_at_equal_compute():
     pairs = {row for row, column in made.runs if column == "which first?"}
     assert pairs == {row for row, column in made.runs if column == "next sentence?"}
     assert pairs == {"BERT", "factorised tables", "shared layers", "sentence order", "ALBERT"}
+
+
+def test_table_7_has_a_row_of_elmo_where_its_weights_are(monkeypatch, tmp_path):
+    scale = dataclasses.replace(scales.get_scale("cpu"), data_dir=str(tmp_path))
+    monkeypatch.setattr(table7, "get_scale", lambda name: scale)
+    without = table7.get_config("cpu")
+    assert "left out for lack of the folder elmo" in without.notes[-1]
+    (tmp_path / "elmo").mkdir()
+    for name in ("options.json", "weights.hdf5"):
+        (tmp_path / "elmo" / name).write_text("{}")
+    table = table7.get_config("cpu")
+    assert [row.label for row in table.rows] == [*(row.label for row in without.rows), "ELMo"]
+    assert table.rows[-1].finetune["features"] == "elmo"
+    assert table.variant("ELMo").checkpoint == str(tmp_path / "elmo")
+    assert [claim.name for claim in table.claims][-1] == "ELMo"
+    assert paper.TABLES["table7"].number("ELMo", "dev F1") == 95.7
+
+
+def test_what_table_1_compares_bert_with_has_its_compute():
+    ablation = load_config("table1:smoke")
+    trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
+    work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
+    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values()) and len(work) == 3
+    bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
+    left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
+    assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
+    assert "deeply bidirectional" in {claim.name for claim in ablation.claims}
 
 
 def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):

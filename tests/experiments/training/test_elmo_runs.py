@@ -1,13 +1,17 @@
 """ELMo's states as features of a tagging run, and beside the word vectors of a pair of texts."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
+import tiny_runs
 
-from experiments import finetune
-from experiments.training import word_models
-from experiments.training.config import FinetuneConfig
+from experiments import finetune, pretrain
+from experiments.training import flops, start_checks, word_models
+from experiments.training.config import FinetuneConfig, Phase, from_dict, load_config, to_dict
+from official_bert.baselines.elmo import load_elmo
+from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.errors import UserError
 
 SENTENCES = {"train": 24, "valid": 8}
@@ -34,6 +38,51 @@ def test_features_of_elmo(config, tmp_path):
     assert len(list((tmp_path / "cache" / "hidden_states").glob("*/layer-*.npy"))) == 6
     with pytest.raises(UserError, match="set --config.features=elmo"):
         finetune.run(dataclasses.replace(config, features=""), tmp_path / "x", progress=False)
+
+
+def test_pre_trained_on_records(data, tmp_path):
+    vocab_size = tiny_runs.bert().vocab_size
+    elmo = ElmoConfig(
+        filters=((1, 4), (2, 8)), character_width=4, num_highways=1, lstm_width=12, projection=8,
+        vocab_size=vocab_size,
+    )  # fmt: skip
+    records = str(data / "short")
+    config = tiny_runs.pretrain_config(
+        data, bert=elmo, phases=(Phase(records, 16, 12, records),),
+        objectives=({"name": "adjacent_words", "fraction": 0.6},),
+    )  # fmt: skip
+    assert from_dict(type(config), json.loads(json.dumps(to_dict(config)))) == config
+    results = pretrain.run(config, tmp_path / "run", progress=False)
+    losses = tiny_runs.logged(tmp_path / "run", "masked_lm_loss")
+    assert losses[-1] < losses[0] and results["heldout"]["masked_lm_loss"] < np.log(vocab_size)
+    loaded = load_elmo(results["model"])
+    softmax = vocab_size * (8 + 1)
+    assert loaded.config == dataclasses.replace(elmo, vocab_size=0)
+    assert results["parameters"] == loaded.count_params() + softmax
+    for wrong, message in (
+        ({"objectives": ()}, "objectives: those of an ELMo"),
+        ({"teacher": "x"}, "teacher is for Transformers"),
+    ):
+        with pytest.raises(UserError, match=message):
+            start_checks.pretraining(dataclasses.replace(config, **wrong))
+
+
+def test_work_of_elmo_by_hand():
+    elmo = ElmoConfig(
+        filters=((2, 3),), character_width=4, num_highways=1, lstm_width=6, projection=5,
+        num_hidden_layers=1, vocab_size=10,
+    )  # fmt: skip
+    word = 49 * 2 * 4 * 3 + 2 * 3 * 3 + 3 * 5 + 2 * (10 * 24 + 6 * 5)
+    assert flops.encoder_flops(elmo, 2, 7) == 2 * 7 * 2 * word
+    step = flops.pretraining_step_flops(elmo, ["adjacent_words"], 2, 7, 1)
+    assert step == 3 * (2 * 7 * 2 * word + 2 * 12 * 2 * 5 * 10)
+
+
+def test_configurations_of_pre_training():
+    for scale in ("tiny", "smoke"):
+        config, bert = load_config(f"elmo:{scale}"), load_config(f"pretrain:{scale}")
+        assert config.phases == bert.phases and config.bert.vocab_size == bert.bert.vocab_size
+        assert config.bert.hidden_size in (bert.bert.hidden_size, 2 * bert.bert.hidden_size)
 
 
 def test_each_text_of_a_pair_is_read_on_its_own():

@@ -1,0 +1,41 @@
+"""ELMo (Peters et al. 2018), the concatenation that section 5.1 and Table 7 compare BERT with.
+
+    python -m experiments.pretrain --config=elmo:tiny --workdir=runs/elmo \\
+        --config.phases.0.records=records_64
+
+pre-trains one on BERT's records (any but those of byte pairs): words are joined of their pieces and
+read by their letters, and words that are one piece are predicted in both directions. The model is
+written as allenai/bilm-tf has it, and its features are read by
+
+    python -m experiments.finetune --config=ner_features --config.model=runs/elmo/model \\
+        --config.features=elmo --config.data_dir=conll2003 --workdir=runs/elmo_ner
+
+Scales: tiny (two LSTMs of 256 projected to 64 in each direction, about as wide as BERT tiny, its
+data and steps), smoke (200 steps of a smaller one). The original's sizes are ElmoConfig's defaults.
+"""
+
+import dataclasses
+
+from experiments.configs import pretrain
+from experiments.training.config import PretrainConfig, choose_scale
+from official_bert.baselines.elmo_config import ElmoConfig
+
+TINY = ElmoConfig(
+    filters=((1, 16), (2, 32), (3, 64), (4, 64)), num_highways=1, lstm_width=256, projection=64
+)
+SMOKE = dataclasses.replace(TINY, filters=((1, 8), (3, 24)), lstm_width=64, projection=32)
+
+
+def get_config(scale: str = "tiny") -> PretrainConfig:
+    sizes = {"tiny": TINY, "smoke": SMOKE}
+    return choose_scale({name: lambda name=name: _elmo(name, sizes[name]) for name in sizes}, scale)
+
+
+def _elmo(scale: str, sizes: ElmoConfig) -> PretrainConfig:
+    base = pretrain.get_config(scale)
+    return dataclasses.replace(
+        base,
+        bert=dataclasses.replace(sizes, vocab_size=base.bert.vocab_size),
+        objectives=("adjacent_words",),
+        output_bias="zeros",
+    )
