@@ -25,7 +25,9 @@ def kind_of(class_name: str) -> str:
     return _KINDS.get(class_name, "word_piece")
 
 
-def to_keras_hub(tokenizer: Tokenizer, class_name: str):
+def to_keras_hub(
+    tokenizer: BertTokenizer | BytePairTokenizer | SentencePieceTokenizer, class_name: str
+):
     """KerasHub's tokeniser of that class, with the vocabulary of ours, which is of its kind."""
     import keras_hub
 
