@@ -105,7 +105,12 @@ def pieces(tokenizer, data: Path, name: str) -> dict:
 
 
 def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = True) -> dict:
-    """All of it; returns {"pieces": {vocabulary: {data set: ...}}, "f1": {row: [of each seed]}}."""
+    """All of it.
+
+    Returns:
+      {"size", "pieces": {vocabulary: {data set: ...}}, "f1": {row: [of each seed]}, "baseline": F1
+      of the entities of the training file wherever they stand}.
+    """
     size = size or Size()
     corpus = write_corpus(workdir / "corpus", data)
     paths = {"general": embedded.find(GENERAL) / "vocab.txt", "own": workdir / "vocab.txt"}
@@ -138,11 +143,13 @@ def run(workdir: Path, data: Path, size: Size | None = None, progress: bool = Tr
             )  # fmt: skip
             results = runs.finetune(config, workdir / "finetune" / f"{row} {seed}", progress)
             found[row].append(results["dev"]["f1"])
+            baseline = results["baseline"]["f1"]
     counted = {
         kind: {name: pieces(BertTokenizer(path), data, name) for name in TAGGED}
         for kind, path in paths.items()
     }
-    return {"size": dataclasses.asdict(size), "pieces": counted, "f1": found}
+    size = dataclasses.asdict(size)
+    return {"size": size, "pieces": counted, "f1": found, "baseline": baseline}
 
 
 def make_records(corpus, vocab, output: Path, length: int, most: int, progress: bool) -> Path:
@@ -180,8 +187,8 @@ def markdown(found: dict) -> str:
     lines = [
         "# A vocabulary of one's own domain",
         "",
-        "Made by `python -m benchmarks.own_vocabulary`; what its rows are says "
-        "[docs/own_domain.md](../../../docs/own_domain.md).",
+        "Made by `python -m benchmarks.own_vocabulary` with the options of `size` in results.json; "
+        "the path is that of [docs/own_domain.md](../../../docs/own_domain.md).",
         "",
         f"Vocabularies of {found['size']['vocab_size']:,} pieces, on dev files that neither was "
         "learnt from:",
@@ -210,6 +217,7 @@ def markdown(found: dict) -> str:
     for row, scores in found["f1"].items():
         each = ", ".join(f"{100 * score:.1f}" for score in scores)
         lines.append(f"| {row} | {ROWS[row]} | {100 * statistics.fmean(scores):.1f} | {each} |")
+    lines.append(f"| (baseline) | the training file's entities | {100 * found['baseline']:.1f} | |")
     return "\n".join(lines) + "\n"
 
 

@@ -120,7 +120,9 @@ def test_the_report():
         "size": dataclasses.asdict(SIZE),
         "pieces": {"general": counted, "own": counted},
         "f1": {row: [0.5, 0.625] for row in own_vocabulary.ROWS},
+        "baseline": 0.75,
     }
     text = own_vocabulary.markdown(found)
     assert "| bc5cdr | own | 1.500 | 2.250 | 12.5% | 0.00% |" in text
     assert f"{own_vocabulary.ROWS['own vocabulary']} | 56.2 | 50.0, 62.5 |" in text
+    assert text.endswith("| 75.0 | |\n")
