@@ -61,6 +61,7 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
         raise UserError(
             f"unknown option {', '.join(unknown)} of task {name}; "
             f"its options are {', '.join(sorted(valid))}"
+            + (f"; {task_class.about_windows}" if "windows" in unknown else "")
         )
     hints = typing.get_type_hints(task_class.__init__)
     for option, value in task_options.items():

@@ -37,6 +37,7 @@ class Conll(Task):
     """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
 
     prediction_file = "predictions.txt"
+    about_windows = "documents are read in as many windows as they need, stride apart"
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 from data_prep.tasks import msr_paraphrase, reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
+from data_prep.tasks.windows import Windows
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -94,6 +95,9 @@ class Glue(SequenceClassification):
         dev_file: str = "",
         test_file: str = "",
         dev_from_train: int = 0,
+        windows: int = 0,
+        window_pooling: str = "mean",
+        window_overlap: int = 0,
         tfds_dir: str = "",
     ):
         """
@@ -102,9 +106,16 @@ class Glue(SequenceClassification):
           train_file, dev_file, test_file: names in the task's folder where they are not the usual.
           dev_from_train: evaluate on so many examples of the training file, which are not trained
             on, in place of the dev file.
+          windows: read what is longer than max_seq_length in at most so many windows of that
+            length, of a pair the longer text beside the other one; 0: cut it.
+          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
+            mean of the first and the last.
+          window_overlap: tokens that a window shares with the one before it.
           tfds_dir: TFDS's own data folder, "" for its default.
         """
-        super().__init__(data_dir, dev_from_train)
+        super().__init__(
+            data_dir, dev_from_train, Windows.of_options(windows, window_pooling, window_overlap)
+        )
         if task not in GLUE:
             raise UserError(f"unknown GLUE task {task!r}; the tasks are {', '.join(GLUE)}")
         self.task, self.spec, self.tfds_dir = task, GLUE[task], os.fspath(tfds_dir)
@@ -124,9 +135,6 @@ class Glue(SequenceClassification):
     @property
     def reads_tfds(self) -> bool:
         return not self.data_dir
-
-    def settings(self) -> dict:
-        return {}
 
     def _read_split(self, split: str) -> list[TextExample]:
         """`id` is "split/index", the index counted from 0 in the order of the file."""

@@ -41,15 +41,15 @@ class SequenceClassification(Task):
 
     `dev_from_train`: so many examples of the training file are the dev split in place of the dev
     file, and are not trained on (`data_prep.tasks.dev_from_train`); 0: the dev file.
+    `windows`: how a text that is longer than the model is read; None: it is cut.
     """
 
     problem = "single_label"
     truncation = "head"
-    # How a text that is longer than the model is read; None: it is cut.
-    windows: Windows | None = None
 
-    def __init__(self, data_dir: str = "", dev_from_train: int = 0):
+    def __init__(self, data_dir: str = "", dev_from_train: int = 0, windows: Windows | None = None):
         super().__init__(data_dir)
+        self.windows = windows
         if dev_from_train < 0:
             raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
         self.dev_from_train = dev_from_train
@@ -82,6 +82,9 @@ class SequenceClassification(Task):
         self.notes.setdefault("train", {})["held_out_for_dev"] = len(dev)
         return train
 
+    def settings(self) -> dict:
+        return self.windows.options() if self.windows else {}
+
     def _read_split(self, split: str) -> list[TextExample]:
         """The examples of a split's file or files."""
         raise NotImplementedError
@@ -96,14 +99,10 @@ class SequenceClassification(Task):
 
     def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
         first, *second = (tokenizer.encode(text) for text in self.texts(example))
-        if self.windows:
-            if second:
-                raise UserError(f"task {self.name}: windows are of one text; these are pairs")
-            feature = self.windows.feature(tokenizer, first, max_seq_length, self.truncation)
-        else:
-            feature = sequences.pack(
-                tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
-            )
+        make = self.windows.feature if self.windows else sequences.pack
+        feature = make(
+            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
+        )
         if example.label is not None:
             feature["label_ids"] = self._label_ids(example.label)
         return [feature]

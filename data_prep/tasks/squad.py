@@ -36,6 +36,7 @@ class Squad(Task):
 
     input_fields = ("question", "context")
     prediction_file = "predictions.json"
+    about_windows = "passages are read in as many windows as they need, doc_stride apart"
 
     def __init__(
         self,

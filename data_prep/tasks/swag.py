@@ -36,6 +36,7 @@ class Swag(Task):
 
     metrics = ("accuracy",)
     prediction_file = "predictions.tsv"
+    about_windows = "a choice is read as one row; raise max_seq_length"
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class Task:
       prediction_file: usual name of the file that `write` makes.
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
         the training data the first time, where the labels are those found there.
+      about_windows: why there is no option `windows`, where there is none.
       notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
     """
 
@@ -29,6 +30,7 @@ class Task:
     metrics: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
     prediction_file = "predictions.tsv"
+    about_windows = ""
 
     def __init__(self, data_dir: str = ""):
         self.data_dir = os.fspath(data_dir)

@@ -71,7 +71,7 @@ class TextClassification(SequenceClassification):
           label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
           windows: read a text that is longer than max_seq_length in at most so many windows of that
-            length; 0: cut it.
+            length, of a pair the longer text beside the other one; 0: cut it.
           window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
             mean of the first and the last.
           window_overlap: tokens that a window shares with the one before it.
@@ -80,7 +80,9 @@ class TextClassification(SequenceClassification):
           dev_from_train: evaluate on so many examples of the training file, which are not trained
             on, whether there is a dev file or not.
         """
-        super().__init__(data_dir, dev_from_train)
+        super().__init__(
+            data_dir, dev_from_train, Windows.of_options(windows, window_pooling, window_overlap)
+        )
         if dev_fraction and dev_from_train:
             raise UserError("dev_fraction and dev_from_train are both set; choose one")
         if problem not in METRICS:
@@ -93,7 +95,6 @@ class TextClassification(SequenceClassification):
             raise UserError("text_b_column is set but text_column is not")
         if problem == "multi_label" and not label_separator:
             raise UserError("label_separator is empty; it stands between the labels of a row")
-        self.windows = Windows(windows, window_pooling, window_overlap) if windows else None
         labels = label_list(labels)
         files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl", ".json"))
@@ -124,16 +125,7 @@ class TextClassification(SequenceClassification):
             "problem": self.problem,
             "label_separator": self.label_separator,
             "truncation": self.truncation,
-            **self._window_settings(),
-        }
-
-    def _window_settings(self) -> dict:
-        if self.windows is None:
-            return {}
-        return {
-            "windows": self.windows.most,
-            "window_pooling": self.windows.pooling,
-            "window_overlap": self.windows.overlap,
+            **super().settings(),
         }
 
     def _read_split(self, split: str) -> list[TextExample]:

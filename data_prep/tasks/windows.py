@@ -1,7 +1,8 @@
 """Texts longer than a model's positions, read in windows (as DocBERT's documents would have to be).
 
 A document becomes one feature of several rows, `[CLS] window [SEP]` each; the classifier pools
-their vectors (`official_bert.window_pooling`).
+their vectors (`official_bert.window_pooling`). Of a pair the longer text is cut into windows, and
+each of them stands beside the whole other text, as SQuAD's paragraphs beside their question.
 """
 
 import dataclasses
@@ -36,30 +37,70 @@ class Windows:
         if self.pooling not in POOLINGS:
             raise UserError(f"window_pooling={self.pooling!r}; it is one of {', '.join(POOLINGS)}")
 
-    def feature(self, tokenizer, ids: list[int], max_seq_length: int, truncation: str) -> dict:
+    @classmethod
+    def of_options(cls, windows: int, window_pooling: str, window_overlap: int) -> "Windows | None":
+        """From the options of a task; None where it has no windows.
+
+        Raises:
+          UserError: a value is impossible, or says how to read windows where there are none.
+        """
+        if windows:
+            return cls(windows, window_pooling, window_overlap)
+        if (window_pooling, window_overlap) != (cls.pooling, cls.overlap):
+            raise UserError("window_pooling and window_overlap are of windows; set windows too")
+        return None
+
+    def options(self) -> dict:
+        """The options of a task that make it again."""
+        return {
+            "windows": self.most,
+            "window_pooling": self.pooling,
+            "window_overlap": self.overlap,
+        }
+
+    def feature(
+        self,
+        tokenizer,
+        first: list[int],
+        second: list[int] | None,
+        max_seq_length: int,
+        truncation: str,
+    ) -> dict:
         """One feature whose lists hold `most` lists; those after the text's end are empty.
 
+        Of a pair the longer text (at a tie the second) is cut; of the other one at most half a
+        window is kept.
+
         Args:
-          ids: the text's.
+          first, second: ids of the text, or of both.
           max_seq_length: of a window, with [CLS] and [SEP].
           truncation: of `sequences.cut`.
 
         Raises:
-          UserError: windows overlap by all that they hold.
+          UserError: windows overlap by all that they may hold of a text.
         """
-        room = max_seq_length - 2
-        step = room - self.overlap
-        if step < 1:
+        room = max_seq_length - 2 - (0 if second is None else len(tokenizer.between))
+        least = room if second is None else room - room // 2
+        if self.overlap >= least:
             raise UserError(
                 f"window_overlap={self.overlap}: windows of max_seq_length={max_seq_length} hold "
-                f"{room} tokens of text; the overlap must be smaller"
+                f"{least} tokens of {'text' if second is None else 'the longer text'}; the overlap "
+                "must be smaller"
             )
-        kept = sequences.cut(ids, room + (self.most - 1) * step, truncation)
-        starts = range(0, max(1, len(kept) - self.overlap), step)
-        rows = [[tokenizer.cls_id, *kept[i : i + room], tokenizer.sep_id] for i in starts]
-        rows += [[] for _ in range(self.most - len(rows))]
+        cut_second = second is not None and len(second) >= len(first)
+        longer, other = (second, first) if cut_second else (first, second)
+        beside = other and sequences.cut(other, room // 2, truncation)
+        room -= len(beside or ())
+        step = room - self.overlap
+        kept = sequences.cut(longer, room + (self.most - 1) * step, truncation)
+        rows = []
+        for start in range(0, max(1, len(kept) - self.overlap), step):
+            window = kept[start : start + room]
+            pair = (beside, window) if cut_second else (window, beside)
+            rows.append(sequences.pack(tokenizer, *pair, max_seq_length))
+        empty = [[]] * (self.most - len(rows))
         return {
-            "input_ids": rows,
-            "segment_ids": [[0] * len(row) for row in rows],
-            "truncated": int(len(kept) < len(ids)),
+            "input_ids": [row["input_ids"] for row in rows] + empty,
+            "segment_ids": [row["segment_ids"] for row in rows] + empty,
+            "truncated": int(len(kept) < len(longer) or len(beside or ()) < len(other or ())),
         }

@@ -10,15 +10,19 @@ import os
 import re
 from pathlib import Path
 
-from official_bert.checkpoints import integrity, keras_hub_family, model_folder, transfer
+from official_bert.checkpoints import (
+    integrity,
+    keras_hub_family,
+    keras_hub_tokenizer,
+    model_folder,
+    transfer,
+)
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
 from official_bert.json_files import field, is_json_object, read_json, shorten
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
-
-_TOKENIZER = "tokenizer.json"
+from official_bert.tokenization import Tokenizer
 
 
 def import_keras_hub(
@@ -56,13 +60,14 @@ def import_keras_hub(
     if name not in keras_hub_family.KINDS:
         known = ", ".join(keras_hub_family.KINDS)
         raise UserError(f"{preset}: a {name}, none of {known}")
-    tokenizer = _read_tokenizer(preset, name, vocab, do_lower_case)
+    kind = keras_hub_family.KINDS[name]
+    tokenizer = keras_hub_tokenizer.read(preset, kind.tokenizer, vocab, do_lower_case)
     return from_backbone(backbone, tokenizer, head, gelu_form, where=preset, **encoder_options)
 
 
 def from_backbone(
     backbone,
-    tokenizer: BertTokenizer | None = None,
+    tokenizer: Tokenizer | None = None,
     head: str | None = None,
     gelu_form: str | None = None,
     where: str = "backbone",
@@ -132,25 +137,24 @@ def export_keras_hub(
     Raises:
       UserError: KerasHub cannot compute what this encoder computes; the folder exists.
     """
-    import keras_hub
 
     backbone = to_backbone(model)
     name = type(backbone).__name__
     tokenizer_class = keras_hub_family.KINDS[name].tokenizer
-    if not isinstance(tokenizer, BertTokenizer):
-        tokenizer_class = ""
+    fits = tokenizer is not None and tokenizer.kind == keras_hub_tokenizer.kind_of(tokenizer_class)
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         backbone.save_to_preset(str(temporary))
-        if tokenizer_class:
-            getattr(keras_hub.models, tokenizer_class)(
-                vocabulary=tokenizer.vocab,
-                lowercase=tokenizer.do_lower_case,
-                strip_accents=tokenizer.rules.accents_go,
-                split_on_cjk=tokenizer.rules.tokenize_chinese_chars,
-            ).save_to_preset(str(temporary))
+        if fits:
+            theirs = keras_hub_tokenizer.to_keras_hub(tokenizer, tokenizer_class)
+            theirs.save_to_preset(str(temporary))
     notes = keras_hub_family.remarks(name, getattr(model, "encoder", model).config)
-    if tokenizer is not None and not tokenizer_class:
+    if tokenizer is not None and not fits:
         notes.append(f"no tokeniser was written: {name} and this one do not go together")
+    elif fits and tokenizer.kind == "sentence_piece":
+        notes.append(
+            "KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "
+            "off before, as ALBERT's own code does"
+        )
     head, _ = model_folder.describe(model)
     if head != "none":
         notes.append(f"left out, a backbone has no head: the {head} head")
@@ -182,8 +186,9 @@ def _check_files(folder: Path) -> None:
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *keras_hub_family.KINDS)
     kind, shape = keras_hub_family.KINDS[fields["class_name"]], field(fields, "config", dict, path)
-    if (folder / _TOKENIZER).exists() and kind.tokenizer:
-        _object_of(folder / _TOKENIZER, kind.tokenizer)
+    tokenizer = folder / keras_hub_tokenizer.FILE
+    if tokenizer.exists():
+        _object_of(tokenizer, kind.tokenizer)
     numbers = kind.config(lambda name: field(shape, name, int, f"{path}: config"))
     config = BertConfig.from_dict(numbers, source=str(path))
     if not weights.is_file():
@@ -222,33 +227,3 @@ def _backbone_variables(backbone) -> dict:
         start = max((path.rindex(start) for start in starts if start in path), default=0)
         named[path[start:]] = variable
     return named
-
-
-def _read_tokenizer(
-    preset: str, backbone: str, vocab, do_lower_case: bool | None
-) -> BertTokenizer | None:
-    import keras_hub
-
-    kind = keras_hub_family.KINDS[backbone].tokenizer
-    if not kind:
-        return None
-    if vocab and do_lower_case is not None:
-        return BertTokenizer(vocab, do_lower_case=do_lower_case)
-    try:
-        theirs = getattr(keras_hub.models, kind).from_preset(preset)
-    except Exception as error:  # a preset of a backbone alone has no tokenizer
-        if (Path(preset) / _TOKENIZER).exists():
-            raise UserError(f"{preset}: its tokenizer cannot be read ({error})") from error
-        if vocab is None:
-            return None
-        from official_bert.checkpoints.google import find_tokenizer
-
-        return find_tokenizer(vocab, Path(preset), do_lower_case)
-    pieces = theirs.get_vocabulary()
-    if not all(token in pieces for token in SPECIAL_TOKENS):
-        raise UserError(f"{preset}: its vocabulary lacks one of {', '.join(SPECIAL_TOKENS)}")
-    lower = theirs.lowercase if do_lower_case is None else do_lower_case
-    lower, strips = bool(lower), bool(theirs.strip_accents)
-    return BertTokenizer(
-        vocab or pieces, lower, None if strips == lower else strips, bool(theirs.split_on_cjk)
-    )

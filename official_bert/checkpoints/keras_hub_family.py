@@ -25,12 +25,12 @@ class Kind:
     Attributes:
       fields: name in `BertConfig` -> argument of the backbone.
       computes: what it computes and has no argument for: values of `BertConfig`.
-      tokenizer: the class of its tokeniser where that is WordPiece, else "".
+      tokenizer: the class of its tokeniser.
     """
 
     fields: Mapping[str, str]
     computes: Mapping[str, Any]
-    tokenizer: str = ""
+    tokenizer: str
 
     def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
         """Fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
@@ -49,7 +49,7 @@ _TANH = {"gelu_form": "tanh", "layer_norm_eps": 1e-12}
 _BARE = {"gelu_form": "erf", "type_vocab_size": 0, "pooler_activation": "none"}
 KINDS = {
     "BertBackbone": Kind(_WITH_SEGMENTS, _TANH, "BertTokenizer"),
-    "RobertaBackbone": Kind(_SIZES, {**_BARE, "layer_norm_eps": 1e-5}),
+    "RobertaBackbone": Kind(_SIZES, {**_BARE, "layer_norm_eps": 1e-5}, "RobertaTokenizer"),
     "DistilBertBackbone": Kind(_SIZES, {**_BARE, "layer_norm_eps": 1e-12}, "DistilBertTokenizer"),
     "ElectraBackbone": Kind(
         {**_WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},
@@ -59,6 +59,7 @@ KINDS = {
     "AlbertBackbone": Kind(
         {**_WITH_SEGMENTS, "embedding_size": "embedding_dim", "num_hidden_groups": "num_groups"},
         _TANH,
+        "AlbertTokenizer",
     ),
 }
 

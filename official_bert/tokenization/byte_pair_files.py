@@ -164,7 +164,7 @@ def _of_tokenizer_json(contents, path):
 
 def _merges(contents, path: Path) -> list[tuple[str, str]]:
     written = list_of(field(contents, "model", dict, path), "merges", (str, list), path)
-    return [_pair(merge, f"{path}: merges") for merge in written]
+    return [pair_of(merge, f"{path}: merges") for merge in written]
 
 
 def _merges_of_text(path: Path) -> list[tuple[str, str]]:
@@ -175,13 +175,18 @@ def _merges_of_text(path: Path) -> list[tuple[str, str]]:
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error.reason})") from None
     return [
-        _pair(line, f"{path} line {number}")
+        pair_of(line, f"{path} line {number}")
         for number, line in enumerate(lines, 1)
         if line and not line.startswith("#version")
     ]
 
 
-def _pair(merge, where) -> tuple[str, str]:
+def pair_of(merge, where) -> tuple[str, str]:
+    """A merge written as a text or a list.
+
+    Raises:
+      UserError: it is no pair.
+    """
     parts = merge.split(" ") if isinstance(merge, str) else merge
     if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
         raise UserError(f"{where}: {shorten(merge)} is no pair of pieces")

@@ -6,6 +6,7 @@ import json
 import keras
 import numpy as np
 import pytest
+import successor_tokenizers
 import tiny
 from safetensors.numpy import load_file, save_file
 from tiny import VOCAB
@@ -22,6 +23,8 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
 from official_bert.config import OPENAI_GPT
+from official_bert.tokenization import SentencePieceTokenizer
+from official_bert.tokenization.sentence_piece import normalized
 
 CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
 
@@ -267,6 +270,35 @@ def test_keras_hub_s_successors_come_back_to_the_bit(name, fields, tmp_path):
         EXPORTERS["keras_hub"](tmp_path / "p", encoder, ob.BertTokenizer(VOCAB))
         preset = ob.load(tmp_path / "p")
         assert preset.config == encoder.config and preset.tokenizer.vocab == VOCAB
+
+
+@pytest.mark.parametrize("member", ["roberta", "albert"])
+def test_keras_hub_s_presets_carry_the_tokenisers_of_successors(member, tmp_path):
+    """KerasHub gives the same ids, and what comes back is the same tokeniser."""
+    library = pytest.importorskip("keras_hub")
+    texts = successor_tokenizers.TEXTS
+    if member == "roberta":
+        fields = {**DISTILBERT, "layer_norm_eps": 1e-5}
+        tokenizer = successor_tokenizers.byte_pairs(["Ġdog", "Ġthe", "cat"], add_prefix_space=True)
+        other, given = ob.BertTokenizer(VOCAB), texts
+    else:
+        pytest.importorskip("sentencepiece")
+        fields = ALBERT
+        tokenizer = SentencePieceTokenizer(successor_tokenizers.sentence_piece_model(()))
+        other, given = successor_tokenizers.byte_pairs(), [normalized(t, True) for t in texts]
+    config = dataclasses.replace(CONFIG, **fields, vocab_size=max(tokenizer.vocab_size, 270))
+    encoder = ob.BertEncoder(config, seed=0)
+    notes = EXPORTERS["keras_hub"](tmp_path / "p", encoder, tokenizer)
+    assert any("as ALBERT's own code does" in note for note in notes) == (member == "albert")
+    theirs = library.tokenizers.Tokenizer.from_preset(str(tmp_path / "p"))
+    for text, theirs_of in zip(texts, map(theirs, given), strict=True):
+        assert np.asarray(theirs_of).tolist() == tokenizer.encode(text), text
+    assert ob.load(tmp_path / "p").tokenizer.digest() == tokenizer.digest()
+    [note] = EXPORTERS["keras_hub"](tmp_path / "other", encoder, other)
+    assert note.startswith("no tokeniser was written") and ob.load(tmp_path / "other")
+    other.write(tmp_path)
+    with pytest.raises(UserError, match=f"a {other.kind} vocabulary; this model has"):
+        keras_hub.import_keras_hub(tmp_path / "other", vocab=tmp_path / other.file_name)
 
 
 def test_what_keras_hub_cannot_hold_of_a_successor():

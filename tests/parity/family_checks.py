@@ -12,6 +12,7 @@ import official_bert as ob
 from official_bert.checkpoints import huggingface, keras_hub
 from tests.parity import peers
 from tests.parity.results import Result, check
+from tests.parity.transformers_checks import relative_difference
 
 AGAINST = "transformers (PyTorch)"
 _SHAPE = {"vocab_size": 60, "num_attention_heads": 4, "num_hidden_layers": 4}
@@ -159,12 +160,7 @@ def _compare(family, kind, fields, heads) -> list[Result]:
         again, told = type(theirs).from_pretrained(written, output_loading_info=True)
         _assert_same_tensors(theirs, again.eval(), told)
     batch = peers.random_batch(ours.config, rows=6, length=24)
-    inputs = peers.their_inputs(batch)
-    if family == "DistilBert":
-        inputs.pop("token_type_ids")
-    if family == "Roberta":  # one row of segments; ids of padding are 1, which says the positions
-        inputs["token_type_ids"] = torch.zeros_like(inputs["token_type_ids"])
-        inputs["input_ids"][inputs["attention_mask"] == 0] = 1
+    inputs = _inputs(family, batch)
     with torch.no_grad():
         outputs = theirs(**inputs, output_hidden_states=True)
         read_back = again(**inputs, output_hidden_states=True).hidden_states[-1]
@@ -180,10 +176,74 @@ def _compare(family, kind, fields, heads) -> list[Result]:
     found = [Result(f"hidden states; {name}", AGAINST, worst, 2e-5)]
     back = peers.farthest(mine[-1] * real, read_back.numpy() * real)
     found.append(Result(f"hidden states; {name}, written here", AGAINST, back, 2e-5))
-    return found + [
+    found += [
         Result(f"{what}; {name}", AGAINST, peers.farthest(x, y.numpy()), 2e-5)
         for what, x, y in heads(ours, batch, outputs)
     ]
+    return found if labels else found + _training(family, ours.model, theirs, batch, name)
+
+
+def _training(family, model, theirs, batch, name) -> list[Result]:
+    """The loss of pre-training and its gradient, which is written as if it were the weights.
+
+    Changes the model's weights.
+    """
+    import tensorflow as tf
+    import torch
+    from safetensors.torch import load_file
+
+    batch = {name: tf.convert_to_tensor(x) for name, x in batch.items()}
+    batch["next_sentence_labels"] *= 0  # every B follows its A, so that every row has an order
+    corrupted = batch
+    for one in model.objectives:
+        corrupted = one.corrupt(model, corrupted, None)
+    corrupted = {name: _numpy(x) for name, x in corrupted.items()}
+    inputs = _inputs(family, corrupted)
+    losses = ["masked_lm_loss", "sentence_order_loss"]
+    if "replaced_token_labels" in corrupted:
+        losses = ["replaced_token_loss"]  # the generator is a model of its own there
+        inputs["labels"] = torch.from_numpy(corrupted["replaced_token_labels"]).long()
+    else:
+        places, ids = (
+            torch.from_numpy(corrupted[f"masked_lm_{field}"]).long()
+            for field in ("positions", "ids")
+        )
+        nowhere = torch.full_like(inputs["input_ids"], -100)
+        inputs["labels"] = nowhere.scatter(1, places, ids)
+    if "sentence_order_labels" in corrupted:
+        order = torch.from_numpy(corrupted["sentence_order_labels"]).long()
+        inputs["sentence_order_label"] = order
+    their_loss = theirs(**inputs).loss
+    their_loss.backward()
+
+    with tf.GradientTape() as tape:
+        terms = model.loss_terms(batch, model(batch))
+        loss = sum(total / weight for name, (total, weight) in terms.items() if name in losses)
+    variables = model.trainable_variables
+    gradients = tape.gradient(loss, [variable.value for variable in variables])
+    for variable, gradient in zip(variables, gradients, strict=True):
+        variable.assign(tf.zeros_like(variable) if gradient is None else gradient)
+    with tempfile.TemporaryDirectory() as folder:
+        huggingface.export_huggingface(Path(folder, "m"), model, None)
+        written = load_file(Path(folder, "m", "model.safetensors"))
+    grads = {n: x.grad.numpy() for n, x in theirs.named_parameters() if x.grad is not None}
+    assert len(grads) > 10 and grads.keys() <= written.keys(), grads.keys() - written.keys()
+    worst = max(relative_difference(written[n].numpy(), grad) for n, grad in grads.items())
+    return [
+        Result(f"loss; {name}", AGAINST, abs(float(loss) - their_loss.item()), 2e-5),
+        Result(f"gradient, worst tensor, norm-wise; {name}", AGAINST, worst, 1e-4),
+    ]
+
+
+def _inputs(family, batch) -> dict:
+    """A batch as the family's models of `transformers` take it."""
+    inputs = peers.their_inputs(batch)
+    if family == "DistilBert":
+        inputs.pop("token_type_ids")
+    if family == "Roberta":  # one row of segments; ids of padding are 1, which says the positions
+        inputs["token_type_ids"].zero_()
+        inputs["input_ids"][inputs["attention_mask"] == 0] = 1
+    return inputs
 
 
 def _assert_same_tensors(before, after, told) -> None:

@@ -15,7 +15,7 @@ CLS, SEP = 2, 3
 
 
 def rows(windows, ids, length=6, truncation="head"):
-    feature = windows.feature(TOKENIZER, list(ids), length, truncation)
+    feature = windows.feature(TOKENIZER, list(ids), None, length, truncation)
     for row in filter(None, feature["input_ids"]):
         assert row[0] == CLS and row[-1] == SEP and len(row) <= length
     return [row[1:-1] for row in feature["input_ids"]], feature["truncated"]
@@ -79,8 +79,62 @@ def test_a_batch_of_texts_in_windows(folder):
     assert "windows" not in plain.head and "windows" not in plain.settings()
 
 
-def test_pairs_have_no_windows(tmp_path):
-    (tmp_path / "train.tsv").write_text("premise\thypothesis\tlabel\na\tb\tx\nc\td\ty\n")
-    task = get_task("text_classification", str(tmp_path), windows=2)
-    with pytest.raises(UserError, match="windows are of one text; these are pairs"):
-        task.features(task.examples("train")[0], TOKENIZER, 8)
+@pytest.mark.parametrize(
+    ("windows", "first", "second", "expected", "truncated"),
+    [
+        # Seven places beside [CLS] and the two [SEP].
+        (Windows(2), "aa", "bbb", ["aa|bbb", ""], 0),
+        (Windows(3), "aa", "cdefghi", ["aa|cdefg", "aa|hi", ""], 0),
+        (Windows(3), "cdefghi", "aa", ["cdefg|aa", "hi|aa", ""], 0),
+        (Windows(2, overlap=1), "aa", "cdefghijkl", ["aa|cdefg", "aa|ghijk"], 1),
+        (Windows(2), "abcd", "efgh", ["abc|efgh", ""], 1),
+        (Windows(2), "", "abcdefgh", ["|abcdefg", "|h"], 0),
+    ],
+)
+def test_pairs_by_hand(windows, first, second, expected, truncated):
+    """The longer text is cut, at a tie the second; of the other half a window is kept."""
+    codes = ([ord(char) for char in text] for text in (first, second))
+    feature = windows.feature(TOKENIZER, *codes, 10, "head")
+    found = []
+    for ids, segments in zip(feature["input_ids"], feature["segment_ids"], strict=True):
+        assert len(ids) == len(segments) <= 10 and ids[:1] == [CLS][: len(ids)]
+        end = segments.index(1) if ids else 0  # the separator of the first text is counted to it
+        assert ids[end - 1 :: len(ids) - end or 1] == [SEP, SEP] if ids else not segments
+        texts = ids[1 : end - 1], ids[end:-1]
+        found.append("|".join("".join(map(chr, text)) for text in texts) if ids else "")
+    assert (found, feature["truncated"]) == (expected, truncated)
+
+
+def test_windows_of_pairs_that_cannot_be():
+    """Half a window is sure to hold the longer text, whatever the other one is."""
+    with pytest.raises(UserError, match="hold 4 tokens of the longer text; the overlap must be"):
+        Windows(2, overlap=4).feature(TOKENIZER, [7], [8], 10, "head")
+    with pytest.raises(UserError, match="window_pooling and window_overlap are of windows"):
+        get_task("mrpc", window_overlap=4)
+    for name, why in (("swag", "raise max_seq_length"), ("ner", "stride"), ("squad", "doc_stride")):
+        with pytest.raises(UserError, match=f"unknown option windows of task .*; .*{why}"):
+            get_task(name, windows=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "label", "texts", "counts"),
+    [
+        ("SST-2", "sentence", "1", ["w1 w2 w3", " ".join(WORDS[:9])], [1, 2]),
+        ("QNLI", "question\tsentence", "entailment",
+         ["w1 w2\tw3", "w1 w2\t" + " ".join(WORDS[:6])], [1, 3]),
+    ],
+)  # fmt: skip
+def test_glue_in_windows(name, columns, label, texts, counts, tmp_path):
+    lines = [f"{i}\t{text}\t{label}" for i, text in enumerate(texts)]
+    (tmp_path / "train.tsv").write_text("\n".join([f"index\t{columns}\tlabel", *lines]) + "\n")
+    options = {"windows": 3, "window_pooling": "first_last", "window_overlap": 1}
+    task = get_task(name, str(tmp_path), **options)
+    assert task.head["windows"] == "first_last" and task.settings() == options
+    assert get_task(name, **options).head == task.head
+    assert get_task(name).settings() == {} and "windows" not in get_task(name).head
+    features = featurize.featurize(task, task.examples("train"), TOKENIZER, 8, num_processes=1)
+    [(order, batch)] = batches.eval_batches(features, 2, 2)
+    assert batch["input_ids"].shape == (2, 3, 8) and batch["label_ids"].shape == (2,)
+    windows = (batch["input_mask"].sum(-1) > 0).sum(-1)
+    assert [windows[list(order).index(i)] for i in range(2)] == counts
+    assert batch["segment_ids"].any() == (name == "QNLI")
