@@ -76,43 +76,41 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab, workers):
+def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab):
     path = write_corpus(tmp_path / "a.txt", documents=250, sentences=(5, 60))
     (tmp_path / "run.py").write_text(KILLED)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
-    def start(output):
+    def start(output, workers):
         command = [sys.executable, str(tmp_path / "run.py"), path, vocab, str(output), workers]
         return subprocess.Popen(command, env=environment, start_new_session=True)
 
-    whole = start(tmp_path / "whole")
+    whole = start(tmp_path / "whole", "1")
     assert whole.wait() == 0
-    kills = 0
-    for wanted in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
-        process = start(tmp_path / "killed")
-        while process.poll() is None and not (tmp_path / "killed" / wanted).exists():
-            time.sleep(0.002)
-        if process.poll() is None:
+    for workers in ("1", "2"):
+        killed = tmp_path / workers
+        for wanted in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
+            process = start(killed, workers)
+            while process.poll() is None and not (killed / wanted).exists():
+                time.sleep(0.002)
+            assert process.poll() is None, "nothing to kill"
             os.killpg(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills == 2
-    assert not (tmp_path / "killed" / "manifest.json").exists()
-    done = tmp_path / "killed" / "work" / "rows-train-00001.rows"
-    made = done.stat().st_mtime_ns
-    again = start(tmp_path / "killed")
-    while again.poll() is None and done.exists():
-        assert done.stat().st_mtime_ns == made  # what was done is not done again
-        time.sleep(0.01)
-        if not done.exists():
-            break
-    assert again.wait() == 0
-    assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
-    assert (tmp_path / "killed" / "manifest.json").read_text() == (
-        tmp_path / "whole" / "manifest.json"
-    ).read_text()
-    assert not (tmp_path / "killed" / "work").exists()
+            process.wait()
+        assert not (killed / "manifest.json").exists()
+        done = killed / "work" / "rows-train-00001.rows"
+        made = done.stat().st_mtime_ns
+        again = start(killed, workers)
+        while again.poll() is None and done.exists():
+            assert done.stat().st_mtime_ns == made  # what was done is not done again
+            time.sleep(0.01)
+            if not done.exists():
+                break
+        assert again.wait() == 0
+        assert digest(killed) == digest(tmp_path / "whole")
+        assert (killed / "manifest.json").read_text() == (
+            tmp_path / "whole" / "manifest.json"
+        ).read_text()
+        assert not (killed / "work").exists()
 
 
 def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path, vocab):
