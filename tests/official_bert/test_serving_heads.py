@@ -20,7 +20,7 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
         chosen = [LABELS[i] for i in np.flatnonzero(row > 0)]
         assert labels == chosen + [""] * (len(labels) - len(chosen))
 
-    regression = loaded(BertClassifier(make_encoder(), 1, problem="regression"))
+    regression = loaded(BertClassifier(make_encoder(num_hidden_layers=2), 1, problem="regression"))
     batch = features(regression.tokenizer, [(text,) for text in TEXTS], 64)
     expected = numpy_logits(regression.model, batch)[:, 0]
     exact = Unsaved(regression)(text=TEXTS)["values"]
@@ -38,7 +38,9 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
     options = {"doc_stride": 9, "max_query_length": 6, "max_answer_length": 7, "n_best_size": 5}
     task = squad.Squad(version=version, **options)
     task_settings = {"name": f"squad_v{version}", "options": task.settings()}
-    model = loaded(BertSpan(make_encoder(), seed=3), max_seq_length=32, task=task_settings)
+    model = loaded(
+        BertSpan(make_encoder(num_hidden_layers=2), seed=3), max_seq_length=32, task=task_settings
+    )
     rng = np.random.default_rng(0)
     words = ["the", "answer", "is", "here", "good", "Bad,", "ing", "東京", "é", "\u20ac", "x9"]
     contexts = [" ".join(rng.choice(words, size)) for size in (1, 3, 12, 40, 90)] + ["", " \u0378"]
