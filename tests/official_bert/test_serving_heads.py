@@ -76,7 +76,8 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
 
 
 def test_tagging_labels_words(tmp_path):
-    model = loaded(BertTagger(make_encoder(), 3, seed=4), labels=LABELS, max_seq_length=32)
+    tagger = BertTagger(make_encoder(num_hidden_layers=2), 3, seed=4)
+    model = loaded(tagger, labels=LABELS, max_seq_length=32)
     served = load(export(model, tmp_path / "tags"))
     texts = ["The U.N. is (here)! 19-year, good.", "", "J. 東京 \U0001f600 a", "is bad " * 40]
     answer = served(text=texts)
