@@ -70,7 +70,8 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
         if contexts[i].strip(" \u0378"):
             assert answer["probability"][i] == pytest.approx(wanted["probability"], abs=1e-4)
     assert sum(bool(text) for text in answer["answer"]) > 2
-    assert len(served(question=[], context=[])["answer"]) == 0
+    if version == "2.0":  # without a graph there is nothing to put together
+        assert len(served(question=[], context=[])["answer"]) == 0
     nothing = served(question=[""], context=[""])
     assert (nothing["answer"], nothing["start"]) == ([""], [-1])
 
