@@ -1,31 +1,43 @@
 """A served model without the time that an export takes."""
 
+import functools
 from pathlib import Path
 
 import tensorflow as tf
 
-from official_bert.serving import exports
-from official_bert.serving.client import ExportedModel
+from official_bert.serving import client, exports
 from official_bert.serving.in_memory import in_memory
 from official_bert.serving.settings import ServingSettings
 
 
-class Unsaved(ExportedModel):
-    """What `load(export(loaded))` gives, with the signature for texts only."""
+class Unsaved(client.ExportedModel):
+    """What `load(export(loaded))` gives, with the signature for texts only.
+
+    It answers as `predict` does, operation after operation: a graph takes seconds to be optimised.
+    """
 
     def __init__(self, loaded, **settings):
         self.path = Path("1")
         settings = ServingSettings.of_model(loaded, **settings)
         head = exports.choose_head(loaded, None, "the model")
-        served = in_memory(loaded, head, settings)
-        self.description = exports.description(loaded, head, list(served.text_inputs), settings)
+        self._served = in_memory(loaded, head, settings)
+        inputs = list(self._served.text_inputs)
+        self.description = exports.description(loaded, head, inputs, settings)
+
+    @functools.cached_property
+    def signatures(self):
         specs = {
             name: tf.TensorSpec(shape, tf.string, name=name)
-            for name, shape in served.text_inputs.items()
+            for name, shape in self._served.text_inputs.items()
         }
 
         def answer(**texts):  # called by name, as signatures are
-            return served.answer_texts(**texts)
+            return self._served.answer_texts(**texts)
 
         run = tf.function(answer, autograph=False).get_concrete_function(**specs)
-        self.signatures = {"serving_default": run}
+        return {"serving_default": run}
+
+    def __call__(self, signature="serving_default", **texts):
+        tensors = {name: tf.constant(value, tf.string) for name, value in texts.items()}
+        answer = self._served.answer_texts(**tensors)
+        return {name: client._readable(value.numpy()) for name, value in answer.items()}

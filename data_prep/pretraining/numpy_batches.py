@@ -9,7 +9,7 @@ from data_prep.pretraining import philox, record_sets
 from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.numpy_masking import mask
 from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits, within
-from data_prep.pretraining.record_files import feature_lists, read_records
+from data_prep.pretraining.record_files import feature_lists, read_records, unpack_varints
 from data_prep.pretraining.record_sets import Position, Records
 from data_prep.pretraining.tf_example import varint
 from official_bert.errors import UserError
@@ -132,20 +132,10 @@ def _floats(contents, length):
 
 
 def _integers(contents, length):
-    """uint64 [rows, length] from base-128 varints: seven bits a byte, the eighth if more follow."""
-    stored = np.frombuffer(b"".join(contents), np.uint8)
+    """uint64 [rows, length] from varints."""
+    values, ends = unpack_varints(b"".join(contents))
     row_ends = np.cumsum([len(content) for content in contents])
-    ends = np.flatnonzero(stored < 0x80)
-    counts = np.diff(np.searchsorted(ends, row_ends), prepend=0)
-    if (counts != length).any() or (stored[row_ends - 1] > 0x7F).any():
+    last = np.searchsorted(ends, row_ends, side="right")
+    if (np.diff(last, prepend=0) != length).any() or (ends[last - 1] != row_ends).any():
         raise ValueError(f"a feature has not {length} values")
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    sizes = ends - starts + 1
-    if (sizes > 10).any():
-        raise ValueError("a number of more than 64 bits")
-    values = np.zeros(len(ends), np.uint64)
-    for byte in range(int(sizes.max(initial=0))):
-        more = sizes > byte
-        bits = (stored[starts[more] + byte] & 0x7F).astype(np.uint64)
-        values[more] |= bits << np.uint64(7 * byte)
     return values.reshape(len(contents), length)

@@ -129,10 +129,11 @@ def feature_lists(record: bytes, path: str = "record") -> dict[str, tuple[str, l
 def _values(kind, parts):
     if kind == "float32":
         return np.frombuffer(b"".join(parts), "<f4")
-    numbers = []
-    for part in parts:
-        numbers.extend([part] if isinstance(part, int) else _varints(part))
-    return np.array(numbers, np.uint64).view(np.int64)  # negative ones have the last bit
+    numbers = [
+        np.array([part], np.uint64) if isinstance(part, int) else unpack_varints(part)[0]
+        for part in parts
+    ]
+    return np.concatenate([np.zeros(0, np.uint64), *numbers]).view(np.int64)  # some are negative
 
 
 def _fields(message):
@@ -154,11 +155,31 @@ def _fields(message):
         yield tag >> 3, content
 
 
-def _varints(content):
-    at = 0
-    while at < len(content):
-        value, at = _varint(content, at)
-        yield value
+def unpack_varints(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Base-128 varints, seven bits a byte, the eighth if more follow.
+
+    Returns:
+      uint64 [N], the numbers, and int64 [N], where in the bytes each ends.
+
+    Raises:
+      ValueError: these are none.
+    """
+    stored = np.frombuffer(content, np.uint8)
+    ends = np.flatnonzero(stored < 0x80) + 1
+    if len(ends) == len(stored):
+        return stored.astype(np.uint64), ends
+    if stored[-1] > 0x7F:
+        raise ValueError("a number without its end")
+    starts = np.concatenate([[0], ends[:-1]])
+    sizes = ends - starts
+    if (sizes > 10).any():
+        raise ValueError("a number of more than 64 bits")
+    values = np.zeros(len(ends), np.uint64)
+    for byte in range(sizes.max()):
+        more = sizes > byte
+        bits = (stored[starts[more] + byte] & 0x7F).astype(np.uint64)
+        values[more] |= bits << np.uint64(7 * byte)
+    return values, ends
 
 
 def _varint(content, at):

@@ -51,14 +51,9 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
     kind, case, order, is_ideograph = (np.zeros(CODE_POINTS, np.uint8) for _ in range(4))
     replacement = np.zeros(CODE_POINTS, np.int32)
     lengths, points = [1], [0]
-    for code_point in range(CODE_POINTS):
-        char = chr(code_point)
-        ideograph = rules.tokenize_chinese_chars and reference.is_ideograph(char)
-        is_ideograph[code_point] = ideograph
-        kind[code_point] = ALONE if ideograph else _kind(char)
-        # Characters that Unicode does not define have none of the properties that follow.
-        if unicodedata.category(char) in ("Cn", "Co", "Cs"):
-            continue
+    for char in defined():
+        code_point = ord(char)
+        kind[code_point] = _kind(char)
         letters = char
         if rules.do_lower_case:
             case[code_point] = _case(char)
@@ -72,6 +67,10 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
             replacement[code_point] = len(lengths)
             lengths.append(len(letters))
             points.extend(map(ord, letters))
+    if rules.tokenize_chinese_chars:
+        for first, last in reference.CJK_BLOCKS:
+            is_ideograph[first : last + 1] = 1
+        kind[is_ideograph == 1] = ALONE
     length = np.array(lengths, np.int32)
     start = (np.cumsum(length) - length).astype(np.int32)
     points = np.array(points, np.int32)
@@ -81,10 +80,16 @@ def code_point_tables(rules: reference.Rules) -> CodePointTables:
 def case_table() -> np.ndarray:
     """`CodePointTables.case` alone."""
     case = np.zeros(CODE_POINTS, np.uint8)
-    for code_point in range(CODE_POINTS):
-        if unicodedata.category(chr(code_point)) not in ("Cn", "Co", "Cs"):
-            case[code_point] = _case(chr(code_point))
+    for char in defined():
+        case[ord(char)] = _case(char)
     return case
+
+
+@functools.cache
+def defined() -> str:
+    """The characters that Unicode defines, one in four; the others are letters without case."""
+    characters = map(chr, range(CODE_POINTS))
+    return "".join(c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
 
 
 def _kind(char):

@@ -291,9 +291,11 @@ class PagedTable(tf.Module):
 
     def __init__(self, values: np.ndarray):
         super().__init__()
-        pages, page_of = np.unique(values.reshape(-1, 256), axis=0, return_inverse=True)
-        self._values = tf.constant(pages.astype(np.int32).reshape(-1))
-        self._page_start = tf.constant((page_of.reshape(-1) * 256).astype(np.int32))
+        pages: dict[bytes, int] = {}  # each with the number of those before it
+        page_of = [pages.setdefault(page.tobytes(), len(pages)) for page in values.reshape(-1, 256)]
+        stored = np.frombuffer(b"".join(pages), values.dtype)
+        self._values = tf.constant(stored.astype(np.int32))
+        self._page_start = tf.constant(np.array(page_of, np.int32) * 256)
 
     def __call__(self, points: tf.Tensor) -> tf.Tensor:
         """int32 [C] values of int32 [C] code points."""

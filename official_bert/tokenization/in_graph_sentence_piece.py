@@ -163,8 +163,8 @@ class _Tables(NamedTuple):
 def _tables() -> _Tables:
     is_blank, replacement = np.zeros((2, code_points.CODE_POINTS), np.int32)
     texts = ["\0"]
-    for code in range(code_points.CODE_POINTS):
-        char = chr(code)
+    for char in code_points.defined():
+        code = ord(char)
         is_blank[code] = char.isspace()
         hangul = 0xAC00 <= code <= 0xD7A3
         if hangul or unicodedata.decomposition(char) or unicodedata.combining(char):
@@ -179,6 +179,8 @@ def _tables() -> _Tables:
 @functools.cache
 def _lower_case_tables() -> tuple[np.ndarray, np.ndarray]:
     """Lower case, and what `final_sigma` asks, of each code point."""
-    # Only U+0130 becomes two characters, and it is decomposed before.
-    lowered = [chr(code).lower()[0] for code in range(code_points.CODE_POINTS)]
-    return np.array([*map(ord, lowered)]), code_points.case_table()
+    lowered = np.arange(code_points.CODE_POINTS)
+    for char in code_points.defined():
+        # Only U+0130 becomes two characters, and it is decomposed before.
+        lowered[ord(char)] = ord(char.lower()[0])
+    return lowered, code_points.case_table()

@@ -22,7 +22,7 @@ from typing import NamedTuple
 # A longer word is noise (a URL, a line of dashes) and becomes one [UNK].
 MAX_WORD_CHARACTERS = 200
 
-_CJK_BLOCKS = (
+CJK_BLOCKS = (
     (0x3400, 0x4DBF),  # Extension A
     (0x4E00, 0x9FFF),  # Unified Ideographs
     (0xF900, 0xFAFF),  # Compatibility Ideographs
@@ -161,4 +161,4 @@ def is_punctuation(char: str) -> bool:
 
 def is_ideograph(char: str) -> bool:
     """The blocks of Chinese, Japanese and Korean ideographs that the original lists."""
-    return any(first <= ord(char) <= last for first, last in _CJK_BLOCKS)
+    return any(first <= ord(char) <= last for first, last in CJK_BLOCKS)

@@ -1,5 +1,7 @@
 """Small made-up corpora and vocabularies for the tests of data preparation."""
 
+import functools
+
 import numpy as np
 
 from official_bert.tokenization import write_vocab
@@ -16,6 +18,12 @@ def write_vocabulary(path):
 
 def write_corpus(path, documents=60, seed=0, sentences=(1, 30), words=(1, 25)):
     """Writes documents of random words, some with endings, and returns the path."""
+    path.write_text(_text(documents, seed, sentences, words), encoding="utf-8")
+    return str(path)
+
+
+@functools.cache
+def _text(documents, seed, sentences, words):
     generator = np.random.default_rng(seed)
     endings = ["", "", "s", "ed", "ing", "ings"]
     lines = []
@@ -24,5 +32,4 @@ def write_corpus(path, documents=60, seed=0, sentences=(1, 30), words=(1, 25)):
             picked = generator.choice(WORDS, generator.integers(*words))
             lines.append(" ".join(word + generator.choice(endings) for word in picked) + " .")
         lines.append("")
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return str(path)
+    return "\n".join(lines)

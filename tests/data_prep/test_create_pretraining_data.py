@@ -1,8 +1,5 @@
-"""From text to records: the original's rules on thousands of examples, same bytes, resuming."""
+"""From text to records: the same bytes, resuming, what is refused, damage found."""
 
-import dataclasses
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -15,226 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import VOCAB, write_corpus, write_vocabulary
+from corpora import write_corpus
+from made_records import digest, examples, make
 
 from data_prep.corpus.documents import documents
-from data_prep.create_pretraining_data import RecordOptions, create
 from data_prep.pretraining import rows, shards, token_store
-from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer, write_vocab
 
 ROOT = Path(__file__).parents[2]
-CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
-OPTIONS = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 3}
-
-
-@pytest.fixture
-def vocab(tmp_path):
-    return write_vocabulary(tmp_path / "vocab.txt")
-
-
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(token_store, "BLOCK_TOKENS", 20_000)
-    monkeypatch.setattr(token_store.store_options, "__defaults__", (0.0, 20_000))
-
-
-def make(inputs, vocab, output, **options):
-    options = OPTIONS | {"num_workers": 1, "progress": False} | options
-    return create(inputs, vocab, str(output), **options)
-
-
-def examples(folder):
-    """All examples of a folder in file order: feature name to [examples, values]."""
-    manifest = json.loads((Path(folder) / "manifest.json").read_text())
-    parsed = [
-        parse_example(record)
-        for shard in manifest["shards"]
-        for record in read_records(str(Path(folder) / shard["file"]), manifest["compression"])
-    ]
-    return {name: np.stack([example[name] for example in parsed]) for name in parsed[0]}
-
-
-def digest(folder):
-    """One digest of all record files below a folder."""
-    total = hashlib.sha256()
-    for path in sorted(Path(folder).rglob("*.tfrecord")):
-        total.update(str(path.relative_to(folder)).encode() + path.read_bytes())
-    return total.hexdigest()
-
-
-# Every option away from its default in some case (a test below sees to that).
-CASES = {
-    "default": {},
-    "whole words": {"do_whole_word_mask": True, "compression": "GZIP"},
-    "rates": {"mask_rate": 0.6, "same_rate": 0.3, "random_rate": 0.1, "masked_lm_prob": 0.1},
-    "short": {"short_seq_prob": 0.9, "max_seq_length": 256, "held_out": 0.2, "num_shards": 3},
-    "few predictions": {"max_predictions_per_seq": 4, "dupe_factor": 5, "examples_per_shard": 900},
-    "whole words, rates": {
-        "do_whole_word_mask": True,
-        "mask_rate": 0.0,
-        "same_rate": 0.0,
-        "random_rate": 1.0,
-        "masked_lm_prob": 0.3,
-        "max_predictions_per_seq": 30,
-    },
-    "spans": {"spans": "ngrams"},
-    "dynamic": {"dynamic_masking": True, "random_seed": 7, "held_out": 0.1, "compression": "GZIP"},
-    "cased": {"do_lower_case": False, "max_seq_length": 128},
-    "other rules": {
-        "strip_accents": False,
-        "tokenize_chinese_chars": False,
-        "invalid_utf8": "ignore",
-        "language_exponent": 0.5,
-        "segmented": True,
-    },
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_rules_on_thousands_of_examples(tmp_path, vocab, case):
-    path = write_corpus(tmp_path / "a.txt", documents=300, sentences=(1, 40))
-    chosen = dataclasses.asdict(RecordOptions(**OPTIONS | CASES[case]))
-    manifest = make(path, vocab, tmp_path / "records", **CASES[case])
-    folders = [tmp_path / "records"]
-    folders += [tmp_path / "records" / "heldout"] * bool(chosen["held_out"])
-    for folder in folders:
-        read = examples(folder)
-        counts = json.loads((folder / "manifest.json").read_text())["counts"]
-        lengths, ids = check_rows(read, chosen)
-        if chosen["dynamic_masking"]:
-            assert sorted(read) == [
-                "input_ids", "input_mask", "next_sentence_labels", "segment_ids"
-            ]  # fmt: skip
-        else:
-            check_masks(read, ids, lengths, chosen)
-            assert counts["predictions"] == (read["masked_lm_weights"] == 1).sum()
-        number = len(lengths)
-        assert counts["examples"] == number and counts["tokens"] == lengths.sum()
-        assert counts["random_next"] == read["next_sentence_labels"].sum()
-        assert 0.5 < counts["random_next"] / number < 0.9  # more: chunks of a single sentence
-        if folder == folders[0]:
-            assert number > 2500
-
-    # What decides about files and passes.
-    number = manifest["counts"]["examples"]
-    shards = chosen["num_shards"] or -(-number // chosen["examples_per_shard"])
-    assert len(manifest["shards"]) == shards
-    for shard in manifest["shards"]:
-        magic = (tmp_path / "records" / shard["file"]).read_bytes()[:2]
-        assert (magic == b"\x1f\x8b") == (chosen["compression"] == "GZIP")
-    if chosen["held_out"]:
-        documents = [json.loads((f / "manifest.json").read_text()) for f in folders]
-        train, held_out = (d["counts"]["corpus_documents"] for d in documents)
-        assert held_out == round(300 * chosen["held_out"]) and train + held_out == 300
-    else:
-        tokens = manifest["counts"]["corpus_tokens"] * chosen["dupe_factor"]
-        # No text is lost but by truncation; random segments come on top.
-        assert 0.9 * tokens < manifest["counts"]["tokens"] < 2 * tokens
-
-
-def test_the_rules_cover_every_option():
-    away = {name for case in CASES.values() for name in case}
-    away |= {"packing"}  # pretraining/test_packings.py
-    assert away == {field.name for field in dataclasses.fields(RecordOptions)}
-
-
-def check_rows(read, chosen):
-    """Shapes, input masks, segments and special tokens; returns lengths and unmasked ids."""
-    length, number = chosen["max_seq_length"], len(read["input_ids"])
-    assert read["input_ids"].shape == (number, length)
-    lengths = read["input_mask"].sum(axis=1)
-    column = np.arange(length)
-    np.testing.assert_array_equal(read["input_mask"], column < lengths[:, None])
-    ids = read["input_ids"].copy()
-    if "masked_lm_ids" in read:
-        used = read["masked_lm_weights"] == 1
-        ids[np.nonzero(used)[0], read["masked_lm_positions"][used]] = read["masked_lm_ids"][used]
-    b_ends = length - np.argmax(read["segment_ids"][:, ::-1], axis=1)  # past the last segment 1
-    np.testing.assert_array_equal(b_ends, lengths)
-    assert (ids[:, 0] == CLS).all()
-    assert ((ids == SEP).sum(axis=1) == 2).all() and ((ids == CLS).sum(axis=1) == 1).all()
-    assert (ids[np.arange(number), lengths - 1] == SEP).all()
-    first_sep = np.argmax(ids == SEP, axis=1)
-    segments = (column > first_sep[:, None]) & (column < lengths[:, None])
-    np.testing.assert_array_equal(read["segment_ids"], segments)
-    assert (first_sep > 1).all() and (lengths - first_sep > 2).all()  # neither segment is empty
-    assert (ids[column >= lengths[:, None]] == 0).all()
-    assert lengths.max() == length
-    # Targets drawn from 2 on make short rows; without them only ends of documents do.
-    assert ((lengths < length / 2).mean() > 0.3) == (chosen["short_seq_prob"] > 0.5)
-    return lengths, ids
-
-
-def check_masks(read, ids, lengths, chosen):
-    """Counts, places and rates of the masked LM."""
-    slots, used = chosen["max_predictions_per_seq"], read["masked_lm_weights"] == 1
-    rows, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
-    now, before = read["input_ids"][rows, places], read["masked_lm_ids"][used]
-    assert read["masked_lm_positions"].shape == (len(ids), slots)
-    assert set(np.unique(read["masked_lm_weights"])) <= {0, 1}
-    assert (read["masked_lm_ids"][~used] == 0).all()
-    assert (read["masked_lm_positions"][~used] == 0).all()
-    assert not np.isin(before, (CLS, SEP)).any()
-    expected = [
-        min(slots, max(1, int(round(n * chosen["masked_lm_prob"])))) for n in lengths.tolist()
-    ]
-    if chosen["do_whole_word_mask"]:
-        assert (used.sum(axis=1) <= expected).all()
-        assert used.sum() > 0.97 * sum(expected)
-        column, first_sep = np.arange(ids.shape[1]), np.argmax(ids == SEP, axis=1)
-        continues = np.array([entry.startswith("##") for entry in VOCAB])
-        chosen_places = np.zeros(ids.shape, bool)
-        chosen_places[rows, places] = True
-        row, place = np.nonzero(continues[ids] & (column > 1) & (column != first_sep[:, None] + 1))
-        np.testing.assert_array_equal(chosen_places[row, place], chosen_places[row, place - 1])
-    else:
-        np.testing.assert_array_equal(used.sum(axis=1), expected)
-    assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
-    shares = np.array([(now == MASK).mean(), (now == before).mean()])
-    by_chance = chosen["random_rate"] / len(VOCAB)
-    error = 4 * 0.5 / len(now) ** 0.5
-    assert abs(shares[0] - chosen["mask_rate"] - by_chance) < error
-    assert abs(shares[1] - chosen["same_rate"] - by_chance) < error
-
-
-def test_dynamic_records_hold_the_texts_unmasked(tmp_path, vocab):
-    path = write_corpus(tmp_path / "a.txt")
-    make(path, vocab, tmp_path / "static")
-    make(path, vocab, tmp_path / "dynamic", dynamic_masking=True)
-    static, dynamic = examples(tmp_path / "static"), examples(tmp_path / "dynamic")
-    assert sorted(dynamic) == ["input_ids", "input_mask", "next_sentence_labels", "segment_ids"]
-    used = static["masked_lm_weights"] == 1
-    rows = np.nonzero(used)[0]
-    ids = static["input_ids"]
-    ids[rows, static["masked_lm_positions"][used]] = static["masked_lm_ids"][used]
-    # The same pairs in the same order: only the masks are left out.
-    np.testing.assert_array_equal(dynamic["input_ids"], ids)
-    np.testing.assert_array_equal(dynamic["segment_ids"], static["segment_ids"])
-
-
-def test_random_segments_come_from_other_documents(tmp_path, vocab):
-    # Each document repeats a word of its own.
-    words = [entry for entry in VOCAB if entry.startswith("word")]
-    text = "\n\n".join("\n".join([f"{word} " * 12] * 20) for word in words)
-    (tmp_path / "a.txt").write_text(text)
-    make(str(tmp_path / "a.txt"), vocab, tmp_path / "records", dynamic_masking=True)
-    read = examples(tmp_path / "records")
-    ids = read["input_ids"]
-    b_word = ids[np.arange(len(ids)), read["input_mask"].sum(axis=1) - 2]
-    np.testing.assert_array_equal(ids[:, 1] != b_word, read["next_sentence_labels"][:, 0] == 1)
-
-
-def test_neighbours_come_from_all_over_the_corpus(tmp_path, vocab):
-    words = [entry for entry in VOCAB if entry.startswith("word")]
-    text = "\n\n".join("\n".join([f"{word} " * 12] * 200) for word in words)
-    (tmp_path / "a.txt").write_text(text)
-    make(str(tmp_path / "a.txt"), vocab, tmp_path / "records", dynamic_masking=True, num_shards=2)
-    first = examples(tmp_path / "records")["input_ids"][:, 1]
-    assert abs((first[1:] == first[:-1]).mean() - 1 / len(words)) < 0.02
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 def test_the_same_options_give_the_same_bytes_with_any_number_of_workers(tmp_path, vocab):
@@ -287,43 +76,41 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab, workers):
+def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab):
     path = write_corpus(tmp_path / "a.txt", documents=250, sentences=(5, 60))
     (tmp_path / "run.py").write_text(KILLED)
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
-    def start(output):
+    def start(output, workers):
         command = [sys.executable, str(tmp_path / "run.py"), path, vocab, str(output), workers]
         return subprocess.Popen(command, env=environment, start_new_session=True)
 
-    whole = start(tmp_path / "whole")
+    whole = start(tmp_path / "whole", "1")
     assert whole.wait() == 0
-    kills = 0
-    for wanted in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
-        process = start(tmp_path / "killed")
-        while process.poll() is None and not (tmp_path / "killed" / wanted).exists():
-            time.sleep(0.002)
-        if process.poll() is None:
+    for workers in ("1", "2"):
+        killed = tmp_path / workers
+        for wanted in ("work/rows-train-00001.summary", "work/shards-train-00001.summary"):
+            process = start(killed, workers)
+            while process.poll() is None and not (killed / wanted).exists():
+                time.sleep(0.002)
+            assert process.poll() is None, "nothing to kill"
             os.killpg(process.pid, signal.SIGKILL)
-            kills += 1
-        process.wait()
-    assert kills == 2
-    assert not (tmp_path / "killed" / "manifest.json").exists()
-    done = tmp_path / "killed" / "work" / "rows-train-00001.rows"
-    made = done.stat().st_mtime_ns
-    again = start(tmp_path / "killed")
-    while again.poll() is None and done.exists():
-        assert done.stat().st_mtime_ns == made  # what was done is not done again
-        time.sleep(0.01)
-        if not done.exists():
-            break
-    assert again.wait() == 0
-    assert digest(tmp_path / "killed") == digest(tmp_path / "whole")
-    assert (tmp_path / "killed" / "manifest.json").read_text() == (
-        tmp_path / "whole" / "manifest.json"
-    ).read_text()
-    assert not (tmp_path / "killed" / "work").exists()
+            process.wait()
+        assert not (killed / "manifest.json").exists()
+        done = killed / "work" / "rows-train-00001.rows"
+        made = done.stat().st_mtime_ns
+        again = start(killed, workers)
+        while again.poll() is None and done.exists():
+            assert done.stat().st_mtime_ns == made  # what was done is not done again
+            time.sleep(0.01)
+            if not done.exists():
+                break
+        assert again.wait() == 0
+        assert digest(killed) == digest(tmp_path / "whole")
+        assert (killed / "manifest.json").read_text() == (
+            tmp_path / "whole" / "manifest.json"
+        ).read_text()
+        assert not (killed / "work").exists()
 
 
 def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path, vocab):

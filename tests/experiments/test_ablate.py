@@ -47,20 +47,21 @@ def get_config():
         columns=(HELDOUT_LOSS, Column("spam", finetune, "accuracy", paper_column="SST-2")),
         rows=(Row("BERT", "BERT", paper_row="BERT"), Row("random", "random", reference=True)),
         claims=(Claim("c", "it helps", "3.1", (Comparison("spam", "BERT", "random"),)),),
-        exports=(Export("BERT", "spam", ("WIN a prize now", "see you at six")),),
+        exports=(EXPORTS),
         **(scale.fields() | {"corpus": corpus}),
     )
 """
+EXPORTS = 'Export("BERT", "spam", ("WIN a prize now", "see you at six")),'
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
     """(results of an uninterrupted run, results of a killed and repeated one, its folder)."""
     folder = tmp_path_factory.mktemp("ablation")
-    config = folder / "tiny.py"
-    config.write_text(CONFIG)
 
     def command(workdir, workers):
+        config = folder / f"{workdir}.py"
+        config.write_text(CONFIG.replace("EXPORTS", EXPORTS if workdir == "cut" else ""))
         arguments = [f"--config={config}", f"--workdir={folder / workdir}", f"--workers={workers}"]
         return [sys.executable, "-m", "experiments.ablate", *arguments]
 

@@ -13,8 +13,8 @@ from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase, load_config, override
 from experiments.training.search import parse
-from experiments.training.starting_point import StartingPoint, of_finetuning
-from official_bert import BertClassifier, BertEncoder, BertPretrainer, BertTokenizer
+from experiments.training.starting_point import of_finetuning
+from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 
@@ -179,48 +179,6 @@ def test_continuing_needs_nothing_but_a_checkpoint_and_records(data, tmp_path, c
     assert f"heads: loaded from {results['model']}" in capsys.readouterr().err
 
 
-def test_a_next_sentence_head_that_was_never_trained_is_new(data):
-    there, model = (BertPretrainer(tiny_runs.bert(), seed=seed) for seed in (1, 2))
-    heads = [*there.masked_lm.trainable_variables, *there.next_sentence.trainable_variables]
-    start = StartingPoint(
-        tiny_runs.bert(),
-        tokenizer=None,
-        head={"head": "pretraining", "objectives": ["masked_lm"]},
-        head_weights={head.path: head.numpy() for head in heads},
-    )
-    before = model.next_sentence.kernel.numpy()
-    start.copy_heads_to(model)
-    assert (model.next_sentence.kernel.numpy() == before).all()
-    for ours, theirs in zip(
-        model.masked_lm.trainable_variables, there.masked_lm.trainable_variables, strict=True
-    ):
-        assert (ours.numpy() == theirs.numpy()).all()
-    config = tiny_runs.pretrain_config(data, init_from="M", bert="")
-    assert start.about_heads(config).startswith("heads: M has no next-sentence head; new ones")
-    alone = dataclasses.replace(config, use_nsp=False)
-    assert start.about_heads(alone) == "heads: loaded from M"
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"bert": tiny_runs.bert(vocab_size=100)}, "bert.vocab_size=39"),
-        ({"phases": (Phase("{data}/records", 16, 4),)}, "max_seq_length 24, the configuration 16"),
-        ({"phases": (Phase("{data}/nothing*", 16, 4),)}, "no record file matches"),
-        ({"phases": (Phase("", 16, 4),)}, r"phases.0.records is empty"),
-        ({"do_lower_case": False}, "made with do_lower_case=True"),
-        ({"train_batch_size": 9, "gradient_accumulation": 2}, "not a multiple of 2"),
-    ],
-)
-def test_wrong_pretraining_configurations(data, tmp_path, fields, message):
-    if "phases" in fields:
-        (phase,) = fields["phases"]
-        records = phase.records.format(data=data)
-        fields = {"phases": (dataclasses.replace(phase, records=records),)}
-    with pytest.raises(UserError, match=message):
-        pretrain.run(tiny_runs.pretrain_config(data, **fields), tmp_path, progress=False)
-
-
 def test_loss_that_explodes_stops_the_run(data, tmp_path):
     config = tiny_runs.pretrain_config(data, learning_rate=1e30, clip_norm=0.0, save_every=1)
     with pytest.raises(FloatingPointError, match=r"step \d+: the loss is"):
@@ -374,14 +332,11 @@ def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, dat
         ({"task": ""}, "task is empty; choose one of text_classification"),
         ({"task": "sst3"}, "unknown task"),
         ({"model": "", "vocab": ""}, "give model"),
-        ({"model": "no/such/model"}, "no such folder"),
-        ({"max_seq_length": 64}, "positions for 32 tokens"),
         ({"keep_best": True}, "keep_best needs eval_every"),
-        ({"data_dir": "/nowhere"}, "nowhere"),
-        ({"task_options": {"colour": 1}}, "unknown option colour"),
     ],
 )
 def test_wrong_finetuning_configurations(texts, pretrained, tmp_path, fields, message):
+    """More of them in training/test_start_checks.py."""
     config = override(_finetune_config(texts, pretrained[0] / "model"), fields)
     with pytest.raises(UserError, match=message):
         finetune.run(config, tmp_path, progress=False)

@@ -30,7 +30,8 @@ def test_weights_of_rows_and_classes_weigh_the_loss(classifier, inputs):
 
 
 def test_plain_arrays_callbacks_and_validation_data_in_float16(config, inputs):
-    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = dataclasses.replace(config, num_hidden_layers=1, **rates)
     model = BertClassifier(BertEncoder(config, seed=0, dtype="mixed_float16"), 3, seed=1)
     model.compile(BertAdamW(3e-3))
     history = model.fit(

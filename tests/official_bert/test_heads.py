@@ -47,7 +47,8 @@ KINDS = ["single_label", "multi_label", "regression", "span", "multiple_choice",
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fit_learns(kind, config, inputs):
-    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = dataclasses.replace(config, num_hidden_layers=1, **rates)
     model, batch = head_and_batch(kind, config, inputs)
     model.compile(optimizer=BertAdamW(3e-3))
     data = tf.data.Dataset.from_tensors(batch).repeat(25)

@@ -45,6 +45,11 @@ def every_code_point(last: int = 0x30000) -> list[str]:
     ]
 
 
+def code_points_but_ideographs() -> list[str]:
+    """Those of `every_code_point` below U+11000 that some step may treat in a way of their own."""
+    return every_code_point(0x3400) + every_code_point()[0xF900 // 64 : 0x11000 // 64]
+
+
 @functools.cache
 def letters_vocab() -> list[str]:
     """Every assigned character below U+30000 is a piece, so that nothing hides in [UNK]."""
@@ -67,7 +72,11 @@ def corpus_lines(data_dir: Path, count: int) -> list[str]:
     """Lines of Wikipedia and of a novel, evenly spaced."""
     lines = []
     for name in ("wikipedia/wiki_03.txt.gz", "books/Anon_Clara_1864.txt.gz"):
-        text = gzip.decompress((data_dir / "corpus" / name).read_bytes()).decode()
-        found = text.split("\n")
+        found = _lines(data_dir / "corpus" / name)
         lines += found[:: max(1, len(found) // (count // 2))]
     return lines
+
+
+@functools.cache
+def _lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().split("\n")

@@ -191,7 +191,7 @@ def bilm_tf(data_dir) -> list[Result]:
     model, states, differences = load_elmo(folder), None, []
     for number, sentences in enumerate(zip(*files, strict=True)):
         rows = [["[CLS]", *sentence.split(), "[SEP]"] for sentence in sentences]
-        length = 64  # of all batches: one shape
+        length = max(map(len, rows))
         characters = np.zeros((3, length, 50), "int32")
         mask = np.zeros((3, length), "int32")
         for row, words in enumerate(rows):

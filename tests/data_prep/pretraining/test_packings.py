@@ -9,13 +9,13 @@ import pytest
 from corpora import write_corpus, write_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_records import examples
 
 from data_prep import show_records
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.packings import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
-from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.records import open_records
 from official_bert.errors import UserError
 from official_bert.tokenization import load_tokenizer
@@ -100,7 +100,7 @@ def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
     manifest = create(corpus, vocab, str(folder), progress=False, **options)
     tokenizer = load_tokenizer(vocab)
     assert (folder / tokenizer.file_name).read_bytes() == Path(vocab).read_bytes()
-    batches = _examples(folder)
+    batches = examples(folder)
     ids, mask, segments = batches["input_ids"].copy(), batches["input_mask"], batches["segment_ids"]
     used = batches["masked_lm_weights"] == 1
     row, places = np.nonzero(used)[0], batches["masked_lm_positions"][used]
@@ -132,16 +132,6 @@ def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
         where = np.nonzero(inside)
         np.testing.assert_array_equal(chosen[where], chosen[where[0], where[1] - 1])
         assert inside.sum() > 100
-
-
-def _examples(folder):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    parsed = [
-        parse_example(record)
-        for shard in manifest["shards"]
-        for record in read_records(str(folder / shard["file"]), "")
-    ]
-    return {name: np.stack([example[name] for example in parsed]) for name in parsed[0]}
 
 
 def test_what_reads_such_records(tmp_path, corpus, vocabularies):

@@ -1,5 +1,6 @@
+"""SQuAD's files, and the windows of its paragraphs."""
+
 import json
-import pathlib
 import pickle
 import tracemalloc
 
@@ -7,39 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from squad_questions import CONTEXT, IMPOSSIBLE, document, logits_of, question
 
 from data_prep.tasks import get_task, squad_examples, squad_windows
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
-
-CONTEXT = "Peter was born in Paris. The big red dog lives in London, the city of the river."
-
-
-def document(*questions):
-    return json.dumps({"data": [{"paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]})
-
-
-def question(id="q1", text="Who lives in London?", answer="The big red dog", start=None, **more):
-    start = CONTEXT.index(answer) if start is None else start
-    return {
-        "id": id, "question": text, "answers": [{"text": answer, "answer_start": start}], **more
-    }  # fmt: skip
-
-
-IMPOSSIBLE = {"id": "q2", "question": "Who ran?", "answers": [], "is_impossible": True}
-
-
-def logits_of(features, length=40, start=None, end=None):
-    """Scores that choose the labelled span, or the given one, in every window."""
-    outputs = {"start_logits": [], "end_logits": []}
-    for feature in features:
-        for name, place in (("start", start), ("end", end)):
-            row = np.zeros(length)
-            row[feature[f"{name}_positions"] if place is None else place] = 5.0
-            outputs[f"{name}_logits"].append(row)
-    return outputs
 
 
 def test_reading_keeps_all_answers(write, tmp_path):
@@ -251,142 +226,13 @@ def test_long_questions_are_cut_and_counted(tokenizer):
         task.features(SquadExample("q", "who was the dog", "a cat"), tokenizer, 5)
 
 
-def answer_of(task, tokenizer, start_scores, end_scores, context="the big red dog ran home"):
-    """The prediction where context tokens have the given scores (by index)."""
-    example = SquadExample("q", "who", context)
-    features = featurize(task, [example], tokenizer, 32)
-    offset = features[0]["context_start"]
-    outputs = {}
-    for name, scores in (("start", start_scores), ("end", end_scores)):
-        row = np.full(32, -10.0)
-        for token, score in scores.items():
-            row[offset + token] = score
-        outputs[f"{name}_logits"] = [row]
-    return task.predictions([example], features, outputs)[0]
-
-
-def test_spans_are_ordered_valid_and_distinct(tokenizer):
-    task = get_task("squad_v1.1", max_answer_length=2)
-    # End before start (3, 1) and too long (0, 2) are no answers although they score highest.
-    prediction = answer_of(task, tokenizer, {0: 5, 2: 2, 3: 6}, {1: 6, 2: 5.5, 3: 1})
-    assert prediction["text"] == "the big"
-    assert [entry["text"] for entry in prediction["nbest"]][:3] == ["the big", "red", "dog"]
-    texts = [entry["text"] for entry in prediction["nbest"]]
-    assert len(texts) == len(set(texts)) <= 20
-    assert sum(entry["probability"] for entry in prediction["nbest"]) == pytest.approx(1.0)
-
-
-def test_an_answer_never_comes_from_the_question(tokenizer, tmp_path):
-    task = get_task("squad_v1.1")
-    prediction = answer_of(task, tokenizer, {-2: 9, 1: 0}, {-2: 9, 1: 0})
-    assert prediction["text"] == "big"
-    nothing = answer_of(get_task("squad_v1.1", n_best_size=1), tokenizer, {-2: 9}, {-2: 9})
-    assert (nothing["text"], nothing["start"]) == ("", -1)
-    (path, _) = get_task("squad_v1.1").write(tmp_path, [nothing])
-    assert json.loads(pathlib.Path(path).read_text()) == {"q": "empty"}  # as the original says it
-
-
-def null_task(**options):
-    return get_task("squad_v2.0", **options)
-
-
-def null_prediction(tokenizer, null_score, **options):
-    task = null_task(**options)
-    example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
-    features = featurize(task, [example], tokenizer, 32)
-    outputs = logits_of(features, 32)
-    for name in outputs:
-        outputs[name][0][0] = null_score
-    return task, example, task.predictions([example], features, outputs)
-
-
-@pytest.mark.parametrize(("threshold", "text"), [(-1.0, ""), (0.0, "red dog"), (1.0, "red dog")])
-def test_null_odds_against_the_threshold(tokenizer, threshold, text):
-    _, _, (prediction,) = null_prediction(tokenizer, 4.75, null_score_diff_threshold=threshold)
-    assert prediction["null_odds"] == pytest.approx(2 * 4.75 - 10)
-    assert prediction["text"] == text and prediction["best_text"] == "red dog"
-    assert "" in [entry["text"] for entry in prediction["nbest"]]
-
-
-@pytest.mark.parametrize(
-    ("null_score", "texts"),
-    [
-        (6.0, ["", "red dog", "red"]),  # among the n best: one of them
-        (4.6, ["red dog", "", "red"]),
-        (-9.0, ["red dog", "red", "the big red dog", ""]),  # not among them: one more
-    ],
-)
-def test_the_null_answer_in_the_n_best(tokenizer, null_score, texts):
-    task = null_task(n_best_size=3)
-    example = SquadExample("q", "who", "the big red dog", ("red dog",), 8)
-    features = featurize(task, [example], tokenizer, 32)
-    outputs = logits_of(features, 32)
-    outputs["end_logits"][0][features[0]["start_positions"]] = 4.0
-    outputs["start_logits"][0][features[0]["context_start"]] = 3.0
-    for name in outputs:
-        outputs[name][0][0] = null_score
-    (prediction,) = task.predictions([example], features, outputs)
-    found = prediction["nbest"]
-    assert [entry["text"] for entry in found] == texts
-    assert sum(entry["probability"] for entry in found) == pytest.approx(1.0)
-    assert prediction["null_odds"] == pytest.approx(2 * null_score - 10)
-    assert prediction["text"] == ("" if null_score > 5 else "red dog")
-
-
-def test_the_lowest_null_score_of_the_windows_counts(tokenizer):
-    task = null_task(doc_stride=4)
-    example = SquadExample("q", "who", CONTEXT, ("red dog",), CONTEXT.index("red dog"))
-    features = featurize(task, [example], tokenizer, 12)
-    outputs = logits_of(features, 12)
-    for row in range(len(features)):
-        outputs["start_logits"][row][0] = outputs["end_logits"][row][0] = 9.0 - row
-    (prediction,) = task.predictions([example], features, outputs)
-    assert prediction["null_odds"] == pytest.approx(2 * (9.0 - (len(features) - 1)) - 10)
-
-
-def test_tuning_sets_the_threshold_that_settings_carry(tokenizer):
-    task, example, predictions = null_prediction(tokenizer, 6.0)
-    assert predictions[0]["text"] == ""  # null odds 2 are above 0
-    assert task.score([example], predictions)["f1"] == 0.0
-    assert task.score([example], predictions)["best_f1"] == 1.0
-    tuned = task.tune([example], predictions)
-    assert tuned[0]["text"] == "red dog" and tuned[0]["start"] == 8
-    assert task.settings()["null_score_diff_threshold"] == pytest.approx(2.0)
-    assert task.score([example], tuned)["f1"] == 1.0
-
-
 def test_unanswerable_questions_train_at_cls_and_are_left_out_of_version_1(write, tmp_path):
     for version in ("1.1", "2.0"):
         write(f"train-v{version}.json", document(question(), IMPOSSIBLE))
     assert len(get_task("squad_v1.1", data_dir=str(tmp_path)).examples("train")) == 1
-    assert [e.answers for e in null_task(data_dir=str(tmp_path)).examples("train")][1] == ()
-
-
-def test_three_files_in_the_original_format(tokenizer, tmp_path):
-    task, _, predictions = null_prediction(tokenizer, 6.0)
-    paths = [pathlib.Path(path) for path in task.write(tmp_path, predictions)]
-    assert [p.name for p in paths] == [
-        "predictions.json", "nbest_predictions.json", "null_odds.json"
-    ]  # fmt: skip
-    answers, nbest, odds = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
-    assert answers == {"q": ""} and odds == {"q": pytest.approx(2.0)}
-    assert set(nbest["q"][0]) == {"text", "probability", "start_logit", "end_logit"}
-
-
-def test_missing_predictions(tokenizer, capsys):
-    task, example, predictions = null_prediction(tokenizer, 0.0)
-    other = SquadExample("other", "who", "a cat", ())
-    assert task.score([example, other], predictions)["f1"] == 1.0
-    assert "1 questions have no prediction" in capsys.readouterr().err
-    one = get_task("squad_v1.1")
-    assert one.score([example, other], [{"id": "q", "text": "red dog"}])["f1"] == 0.5
-
-
-def test_baselines(tokenizer):
-    impossible = [SquadExample(str(i), "who", CONTEXT, ()) for i in range(3)]
-    example = SquadExample("q", "who", CONTEXT, ("Peter",), 0)
-    assert null_task().baseline([], [*impossible, example])["best_f1"] == 0.75
-    assert get_task("squad_v1.1").baseline([], [example])["exact_match"] == 1.0
+    assert [e.answers for e in get_task("squad_v2.0", data_dir=str(tmp_path)).examples("train")][
+        1
+    ] == ()
 
 
 @pytest.mark.parametrize(
@@ -418,7 +264,7 @@ def test_errors(write, tmp_path, content, message):
 def test_only_test_files_may_lack_answers(write, tmp_path):
     for split in ("train", "dev", "test"):
         write(f"{split}-v2.0.json", document({"id": "q", "question": "?", "answers": None}))
-    task = null_task(data_dir=str(tmp_path))
+    task = get_task("squad_v2.0", data_dir=str(tmp_path))
     for split in ("train", "dev"):
         with pytest.raises(UserError, match=rf"{split}-v2\.0\.json question q has no answers"):
             task.examples(split)
