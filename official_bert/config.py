@@ -21,6 +21,7 @@ SHALLOW = "shallow_concatenation"
 ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", SHALLOW)
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
+PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
 # What makes a `BertConfig` OpenAI GPT (Radford et al. 2018); sizes and rates apart.
 OPENAI_GPT = {
     "attention_direction": "left_to_right",

@@ -10,13 +10,12 @@ import keras
 from keras import ops
 
 from official_bert import window_pooling
+from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs
 from official_bert.errors import UserError
 from official_bert.fit_arguments import check_classes
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in, next_seed
-
-PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 def build_head(encoder: BertEncoder, head: dict, **options):

@@ -19,7 +19,7 @@ from typing import Any
 from official_bert import objectives
 from official_bert.answers import Answers
 from official_bert.checkpoints import embedded, integrity
-from official_bert.config import BertConfig
+from official_bert.config import PROBLEMS, BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, recover_folder
 from official_bert.json_files import field, list_of, read_json, shorten
@@ -31,7 +31,6 @@ WEIGHTS_FILE = "model.weights.h5"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
 HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
-PROBLEMS = ("single_label", "multi_label", "regression")
 
 
 @dataclasses.dataclass
