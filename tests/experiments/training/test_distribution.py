@@ -60,13 +60,12 @@ def test_replicas_draw_different_dropout_masks(runs):
 
 
 def test_dropout_is_reproducible_from_the_seed(runs):
-    again, other = runs["dropout_again"], runs["dropout_other_seed"]
+    again = runs["dropout_again"]
     np.testing.assert_array_equal(runs["dropout"]["loss"], again["loss"])
     for a, b in zip(runs["dropout"]["weights"], again["weights"], strict=True):
         np.testing.assert_array_equal(a, b)
-    # The weights differ, too; at the first step only the mask tells these losses apart.
+    # Equal weights and batches: only the mask tells these losses apart.
     assert runs["dropout_same_weights_other_seed"] != runs["dropout"]["loss"][0]
-    assert other["loss"] != again["loss"]
 
 
 def test_fine_tuning_on_replicas_equals_one_device(runs):
@@ -112,7 +111,6 @@ def _all_runs(devices):
         "fit_mirrored_2": _fit(mirrored, quiet, batches),
         "dropout": _train(mirrored, noisy, batches),
         "dropout_again": _train(mirrored, noisy, batches),
-        "dropout_other_seed": _train(mirrored, noisy, batches, seed=8),
         "predictions_of_halves": [
             float(sum(b["masked_lm_weights"][half].sum() for b in batches))
             for half in (slice(0, 8), slice(8, 16))
