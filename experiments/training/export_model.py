@@ -18,6 +18,7 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     Raises:
       UserError: the model cannot be exported so, a package is missing, or the output exists.
     """
+    from official_bert.checkpoints import resolve
     from official_bert.checkpoints.model_folder import is_model_folder
     from official_bert.serving import exports, id_export, saved_model
 
@@ -25,7 +26,8 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     if format != "saved_model":
         id_export.check_packages(format)
     if not is_model_folder(model_folder):
-        return  # a checkpoint of another kind, whose import will say what is wrong
+        resolve.peek(model_folder)
+        return  # of another kind, whose import will say what is wrong inside
     loaded, source = exports.peek(model_folder)
     if format == "saved_model":
         *_, output = saved_model.plan(loaded, source, output, head, version, **settings)
