@@ -5,7 +5,7 @@ import os
 
 os.environ["KERAS_BACKEND"] = "jax"
 
-from turns import arguments, random_batch, take_turns
+from turns import arguments, random_batch, sizes, take_turns
 
 from experiments.training import jax_distribution
 from experiments.training.jax_trainer import JaxTrainer
@@ -15,13 +15,7 @@ from official_bert import BertPretrainer, named_config
 AT_ONCE = 16  # steps of one compiled call
 
 (layers, width, heads, batch, length, predictions), _, precision = arguments()
-config = named_config(
-    "base",
-    num_hidden_layers=layers,
-    hidden_size=width,
-    num_attention_heads=heads,
-    intermediate_size=4 * width,
-)
+config = named_config("base", **sizes(layers, width, heads))
 trainer = JaxTrainer(
     lambda seed: BertPretrainer(config, seed=seed),
     jax_distribution.get_strategy("one_device"),

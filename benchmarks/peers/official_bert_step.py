@@ -2,20 +2,14 @@
 
 import keras
 import tensorflow as tf
-from turns import arguments, random_batch, take_turns
+from turns import arguments, random_batch, sizes, take_turns
 
 from official_bert import BertAdamW, BertPretrainer, WarmupLinearDecay, named_config
 from official_bert.randomness import make_seed
 
 (layers, width, heads, batch, length, predictions), _, precision = arguments()
 keras.config.set_dtype_policy("mixed_bfloat16" if precision == "bfloat16" else "float32")
-config = named_config(
-    "base",
-    num_hidden_layers=layers,
-    hidden_size=width,
-    num_attention_heads=heads,
-    intermediate_size=4 * width,
-)
+config = named_config("base", **sizes(layers, width, heads))
 model = BertPretrainer(config, seed=0)
 optimizer = BertAdamW(WarmupLinearDecay(1e-4, 10_000, 1_000_000))
 optimizer.build(model.trainable_variables)

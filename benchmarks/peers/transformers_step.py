@@ -7,18 +7,13 @@ there is one. Attention is PyTorch's own (sdpa), which transformers chooses.
 
 import torch
 from transformers import BertConfig, BertForPreTraining
-from turns import arguments, random_batch, take_turns
+from turns import arguments, random_batch, sizes, take_turns
 
 (layers, width, heads, batch, length, predictions), mode, precision = arguments()
 device = "cuda" if torch.cuda.is_available() else "cpu"
 at_once = 16 if device == "cuda" else 1  # steps before the host waits for the loss
 torch.manual_seed(0)
-config = BertConfig(
-    num_hidden_layers=layers,
-    hidden_size=width,
-    num_attention_heads=heads,
-    intermediate_size=4 * width,
-)
+config = BertConfig(**sizes(layers, width, heads))
 model = BertForPreTraining(config).train().to(device)
 raw = {
     k: torch.from_numpy(v.astype("int64") if v.dtype == "int32" else v).to(device)

@@ -13,6 +13,16 @@ def arguments():
     return tuple(json.loads(sys.argv[1])), sys.argv[2], sys.argv[3]
 
 
+def sizes(layers, width, heads):
+    """The shape as fields of a BertConfig, of this project or of transformers."""
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * width,
+    }
+
+
 def random_batch(batch, length, predictions, vocabulary=30522):
     """A batch under the original's field names; int32 but for the weights."""
     rng = np.random.default_rng(0)
