@@ -201,11 +201,11 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
 def test_a_rate_is_measured_in_a_training_step():
     import tensorflow as tf
 
-    from official_bert.config import BertConfig
+    from official_bert.config import OPENAI_GPT, BertConfig
 
     bert = BertConfig(
         vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8, attention_direction="left_to_right",
+        intermediate_size=8, **OPENAI_GPT,
     )  # fmt: skip
     tf.config.run_functions_eagerly(True)  # cheaper than to compile it
     try:
