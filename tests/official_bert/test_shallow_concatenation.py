@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 from scipy.special import erf, log_softmax
 
@@ -137,6 +138,27 @@ def test_a_fraction_of_the_positions(shallow, pretraining_batch):
         assert (positions[:, 6:] - 17 != positions[:, :6]).any()  # drawn apart
         seen.append(positions.tobytes())
     assert len(set(seen)) == 3
+
+
+def test_both_halves_learn(shallow, pretraining_batch):
+    learner = BertPretrainer(shallow, ["adjacent_tokens"], seed=0)
+    optimizer = ob.BertAdamW(1e-2)
+    optimizer.build(learner.trainable_variables)
+    blocks = [v for block in learner.encoder.blocks for v in block.trainable_variables]
+    started = [array(v) for v in blocks]
+    losses = []
+    for step in range(6):
+        with tf.GradientTape() as tape:
+            outputs = learner(pretraining_batch, training=True, seed=make_seed(0, step))
+            [(total, weight)] = learner.loss_terms(pretraining_batch, outputs).values()
+            loss = total / weight
+        optimizer.apply_reduced(
+            tape.gradient(loss, learner.trainable_variables), learner.trainable_variables
+        )
+        losses.append(float(loss))
+    assert losses[-1] < losses[0] - 0.5
+    for before, variable in zip(started, blocks, strict=True):
+        assert (array(variable) != before).any(), variable.path
 
 
 def test_kept_in_files(model, shallow, inputs, pretraining_batch, tokenizer, tmp_path):
