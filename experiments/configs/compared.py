@@ -43,7 +43,7 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     Args:
       table: Table 1 at `scale`.
       scale: whose text and pre-training GPT and BERT have.
-      seeds: of their pre-trainings.
+      seeds: of their pre-trainings, and of the models on word vectors. Each is fine-tuned once.
     """
     base = scale.bert
     trained = {GPT: (pretraining_of_gpt(scale), seeds),
@@ -58,22 +58,25 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     bert = next((row.label for row in table.rows if row.variant in same), BERT)
     if not same:
         variants, rows = [Variant(BERT, base, seeds), *variants], [Row(BERT, BERT), *rows]
-    notes = [f"{bert}, {GPT} and each half of {BOTH}: {base.bert_config.num_hidden_layers} layers, "
-             f"{base.bert_config.hidden_size} wide, equal matrix operations"]  # fmt: skip
+    bert_config = base.bert_config
+    notes = [f"{bert}, {GPT} and each half of {BOTH}: {bert_config.num_hidden_layers} layers, "
+             f"{bert_config.hidden_size} wide, equal matrix operations"]  # fmt: skip
     vectors = Path(scale.data_dir, VECTORS)
     if scale.data_dir and vectors.is_file():
         for label, name, config in (
             (READ, BILSTM, bilstm_attention.get_config("small")),
             (AVERAGE, CBOW, cbow.get_config()),
         ):
-            variants.append(Variant(label, checkpoint=name))
-            rows.append(Row(label, label, _fields(config, str(vectors)), reference=True))
+            fields = _fields(config, str(vectors)) | {"feature_width": bert_config.hidden_size}
+            variants.append(Variant(label, seeds=seeds, checkpoint=name))
+            rows.append(Row(label, label, fields, reference=True))
     else:
         notes.append(f"rows on word vectors are left out for lack of {VECTORS}")
     if importlib.util.find_spec("sklearn"):
         variants.append(Variant(WORDS, checkpoint=tfidf.NAME))
         rows.append(Row(_LABELS[WORDS], WORDS, reference=True))
-    labels = [column.label for column in table.columns]
+    columns = tuple(dataclasses.replace(column, seeds=(1,)) for column in table.columns)
+    labels = [column.label for column in columns]
     known = {row.label for row in rows}
     claims = [
         claim
@@ -85,6 +88,7 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
         corpus=scale.corpus,
         records=scale.records,
         variants=(*table.variants, *variants),
+        columns=columns,
         rows=(*table.rows, *rows),
         claims=(*table.claims, *claims),
         notes=(*table.notes, *notes),
@@ -103,7 +107,7 @@ def _side_by_side(scale: Scale) -> PretrainConfig:
 
 def _fields(config: FinetuneConfig, vectors: str) -> dict:
     """What a baseline's configuration changes, apart from task and model."""
-    fields = ("feature_width", "train_batch_size", "learning_rate", "num_train_epochs",
+    fields = ("train_batch_size", "learning_rate", "num_train_epochs",
               "weight_decay", "clip_norm", "bias_correction")  # fmt: skip
     return {"word_vectors": vectors, **{field: getattr(config, field) for field in fields}}
 

@@ -84,7 +84,8 @@ class Variant:
     Attributes:
       pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
         `Records`: the plan fills in the files.
-      seeds: one pre-training for each; `pretrain.seed` is not used.
+      seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
+        have none, are trained once for each, so that they share seeds with the rows beside them.
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
       random_init: no training at all: the random weights with which a pre-training of `pretrain`
         and each of `seeds` begins.

@@ -166,7 +166,9 @@ class _Planner:
                 for (name, seed), cell in self.pretrains.items()
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
-        seeds = variant.seeds if variant.pretrain else (0,)
+        # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
+        trained = variant.pretrain or variant.checkpoint in word_models.NAMES
+        seeds = variant.seeds if trained else (0,)
         return [
             PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
             for p in seeds

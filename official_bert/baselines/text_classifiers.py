@@ -135,25 +135,22 @@ class BiLSTMAttention(TextClassifier):
         return ops.concatenate([words, mixed], axis=-1)
 
     def texts(self, words, masks, unknown, seed):
-        read = [self._read(words, mask, seed) for mask in masks]
+        # All texts below each other, so that each LSTM runs once.
+        mask, count = ops.concatenate(masks), len(masks)
+        x = self.first(ops.concatenate([words] * count), mask=mask)
+        x = self.second(dropout(x, self.dropout_rate, seed), mask=mask)
         if self.pairs:
-            (u, v), (in_u, in_v) = read, masks
-            read = [
-                self._compare(u, v, in_u, in_v, fold_in(seed, 1)),
-                self._compare(v, u, in_v, in_u, fold_in(seed, 1)),
-            ]
-        return [_maximum(x, mask) for x, mask in zip(read, masks, strict=True)]
+            alike = self._alike(x, mask)
+            both = ops.concatenate([x, alike], axis=-1)
+            x = self.third(dropout(both, self.dropout_rate, fold_in(seed, 1)), mask=mask)
+        return ops.split(_maximum(x, mask), count)
 
-    def _read(self, words, mask, seed):
-        x = self.first(words, mask=mask)
-        return self.second(dropout(x, self.dropout_rate, seed), mask=mask)
-
-    def _compare(self, own, other, in_own, in_other, seed):
-        scores = ops.matmul(own, ops.transpose(other, (0, 2, 1)))  # [B, L, L]
+    def _alike(self, own, in_own):
+        """For every word the mean of the other text's words, weighted by how alike they are."""
+        other, in_other = (ops.concatenate(ops.split(x, 2)[::-1]) for x in (own, in_own))
+        scores = ops.matmul(own, ops.transpose(other, (0, 2, 1)))  # [2 B, L, L]
         scores = ops.where(in_other[:, None, :], scores, ops.cast(-1e4, scores.dtype))
-        alike = ops.matmul(ops.softmax(scores, axis=-1), other)
-        both = ops.concatenate([own, alike], axis=-1)
-        return self.third(dropout(both, self.dropout_rate, seed), mask=in_own)
+        return ops.matmul(ops.softmax(scores, axis=-1), other)
 
 
 def _mean(words, mask):

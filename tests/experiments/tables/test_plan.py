@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import ablate
-from experiments.configs import scales, table7
+from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, paper, plan
 from experiments.tables.grid import Cell, Grid, Status
@@ -374,6 +374,20 @@ def test_what_table_1_compares_bert_with_has_its_compute():
     left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
     assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
     assert "deeply bidirectional" in {claim.name for claim in ablation.claims}
+
+
+def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
+    (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
+    scale = dataclasses.replace(scales.get_scale("smoke"), data_dir=str(tmp_path))
+    column = dataclasses.replace(scale.columns["SST-2"], label="spam", seeds=(1, 2))
+    empty = ablation_parts.Ablation("table1", "T", "smoke", columns=(column,))
+    empty = dataclasses.replace(empty, data_dir=str(tmp_path))
+    made = plan.plan(compared.with_compared(empty, scale, (1, 2, 3)))
+    runs = {row: [(r.pretrain_seed, r.finetune_seed) for r in made.runs[row, "spam"]]
+            for row, _ in made.runs}  # fmt: skip
+    for row in (compared.BERT, compared.GPT, compared.READ, compared.AVERAGE):
+        assert runs[row] == [(1, 1), (2, 1), (3, 1)]
+    assert runs[compared.BOTH] == [(1, 1)]
 
 
 def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):
