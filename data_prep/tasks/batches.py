@@ -16,13 +16,18 @@ import numpy as np
 _MODEL_FIELDS = ("input_ids", "segment_ids", "label_ids", "start_positions", "end_positions")
 
 
+def sizes_of(examples: list) -> np.ndarray:
+    """int64 [n]: as how many each counts. One of several sentences says so by its `size`."""
+    return np.array([getattr(example, "size", 1) for example in examples], np.int64)
+
+
 def sample(examples: list, limit: int) -> list:
     """At most `limit` examples (0: all), drawn once and for all, in their order.
 
-    Files may be sorted, so the first ones would not do. An example of several sentences, which says
-    so by its `size`, counts as so many; the last one drawn is cut to its first sentences.
+    Files may be sorted, so the first ones would not do. An example that counts as several sentences
+    is cut to the first ones where it is the last one drawn.
     """
-    sizes = np.array([getattr(example, "size", 1) for example in examples], np.int64)
+    sizes = sizes_of(examples)
     if not limit or limit >= sizes.sum():
         return examples
     order = _permutation(np.random.Philox(key=[0, 0]), len(examples))

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 
+from data_prep.tasks.batches import sizes_of
 from experiments.training import (
     class_weights,
     elmo_features,
@@ -117,8 +118,8 @@ def run(config, folder, progress, task, examples):
         "steps": num_steps,
         **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
-        "train_examples": len(train.examples),
-        "dev_examples": len(dev.examples),
+        "train_examples": int(sizes_of(train.examples).sum()),
+        "dev_examples": int(sizes_of(dev.examples).sum()),
         "train_notes": train.notes,
         "dev_notes": dev.notes,
         "trained_examples": state.examples,

@@ -99,6 +99,7 @@ def test_from_own_pieces_to_tags(made, data, tmp_path):
         train_batch_size=8, num_train_epochs=1.0,
     )  # fmt: skip
     results = runs.finetune(tagging, tmp_path / "ner", progress=False)
+    assert results["train_examples"] == results["dev_examples"] == 8  # sentences of one document
     assert results["steps"] >= 1 and 0 <= results["dev"]["f1"] <= 1
 
 
