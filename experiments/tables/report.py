@@ -170,7 +170,7 @@ def _table(rows: list[list[str]]) -> list[str]:
     A row whose label is indented belongs to the one above it and is set in italics.
     """
     shown = [[cell.strip().replace("|", "\\|") for cell in row] for row in rows]
-    _, *columns = zip(*shown[1:], strict=True)
+    _, *columns = zip(*(shown[1:] or shown), strict=True)
     right = [False, *(all(cell[:1] in "-+−0123456789" for cell in c) for c in columns)]
     for row, cells in zip(rows, shown, strict=True):
         if row[0].startswith(" "):

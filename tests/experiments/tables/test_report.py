@@ -235,6 +235,10 @@ def test_markdown_keeps_bars_in_labels_and_alignment():
     assert table == ["| a | b |", "|---|---:|", "| x\\|y | 1.5 |", "| *the paper's* | *2* |"]
 
 
+def test_a_table_of_which_nothing_was_run_has_its_header():
+    assert report._table([["run", "score"]]) == ["| run | score |", "|---|---|"]
+
+
 def test_page_is_self_contained_and_well_formed(results, tmp_path):
     paths = report.write(results, tmp_path)
     page = Path(paths["html"]).read_text()
