@@ -21,23 +21,14 @@ pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of `_all_runs`."""
-    folder = tmp_path_factory.mktemp("distribution")
-    # A process for each number of devices: TensorFlow's collective groups are made once a process.
-    paths = [folder / f"{devices}.pickle" for devices in (2, 4)]
-    processes = [forked.start(_write_runs, int(path.stem), path) for path in paths]
-    assert [forked.exit_code(process) for process in processes] == [0, 0]
-    parts = [pickle.loads(path.read_bytes()) for path in paths]
-    return parts[0] | parts[1]
+    path = tmp_path_factory.mktemp("distribution") / "runs.pickle"
+    assert forked.exit_code(forked.start(_write_runs, path)) == 0
+    return pickle.loads(path.read_bytes())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "accumulated_4",
-        "mirrored_2_accumulated_2",
-        "mirrored_4",
-    ],
-)
+# Three replicas, as processes: test_distribution_processes.py; four devices on JAX:
+# tests/without_tensorflow.
+@pytest.mark.parametrize("name", ["accumulated_4", "mirrored_2_accumulated_2"])
 def test_equals_one_device(runs, name):
     one, other = runs["one_device"], runs[name]
     np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
@@ -85,24 +76,22 @@ def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
 _CLIP = 0.8
 
 
-def _write_runs(devices, path):
-    path.write_bytes(pickle.dumps(_all_runs(devices)))
+def _write_runs(path):
+    path.write_bytes(pickle.dumps(_all_runs()))
 
 
-def _all_runs(devices):
+def _all_runs():
     import tensorflow as tf
 
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],
-        [tf.config.LogicalDeviceConfiguration()] * devices,
+        [tf.config.LogicalDeviceConfiguration()] * 2,
     )
     from experiments.training import distribution
 
     one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
     quiet = tiny_runs.quiet_bert()
     batches = _batches()
-    if devices == 4:
-        return {"mirrored_4": _train(mirrored, quiet, batches)}
     noisy = tiny_runs.bert()
     results = {
         "one_device": _train(one, quiet, batches),
