@@ -236,7 +236,7 @@ def _define_flags():
         "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
         "segmented": "Blanks between ideographs are a segmenter's: whole-word masks follow them.",
         "spans": "Mask runs of whole words: '', geometric (SpanBERT) or ngrams (ALBERT).",
-        "packing": "What a row is made of: segments (BERT), pairs of sentences, or single.",
+        "packing": "Rows of segments (BERT), consecutive ones (ALBERT), pairs or single (RoBERTa).",
         "language_exponent": "Below 1, small languages (folders) count for more.",
     }
     define = {

@@ -62,6 +62,7 @@ def segment_pairs(
     short_seq_prob: float,
     streams: list[RandomStream],
     two_sentences: bool = False,
+    random_share: float = 0.5,
 ) -> SegmentPairs:
     """Draws the pairs of a block of documents, once for each stream.
 
@@ -76,6 +77,7 @@ def segment_pairs(
       streams: one random stream a duplication of the corpus; each one's pairs depend on that
         stream alone.
       two_sentences: A and B are one sentence each, whatever the target length.
+      random_share: probability of a random B for a chunk of two sentences or more.
 
     Returns:
       The pairs after truncation, ordered by duplication. With a single document there is no other
@@ -88,6 +90,7 @@ def segment_pairs(
         short_seq_prob,
         streams,
         two_sentences,
+        random_share,
     )
     chunks = chunks.take(np.argsort(chunks.duplication, kind="stable"))
     bounds = np.searchsorted(chunks.duplication, np.arange(len(streams) + 1))
@@ -96,7 +99,9 @@ def segment_pairs(
     return chunks
 
 
-def _chunks(offsets, documents, max_tokens, short_seq_prob, streams, two_sentences) -> SegmentPairs:
+def _chunks(
+    offsets, documents, max_tokens, short_seq_prob, streams, two_sentences, random_share
+) -> SegmentPairs:
     """All pairs before truncation, in the order of the steps."""
     number = len(documents) - 1
     draw = LockstepDraws(streams)
@@ -112,7 +117,7 @@ def _chunks(offsets, documents, max_tokens, short_seq_prob, streams, two_sentenc
         sentences = end - sentence
         raw = draw(duplication, 2)
         a_end = sentence + 1 + below(raw[0], np.maximum(sentences - 1, 1))
-        is_random = (sentences == 1) | (uniform(raw[1]) < 0.5)
+        is_random = (sentences == 1) | (uniform(raw[1]) < random_share)
 
         a_length = offsets[a_end] - start
         b_start = offsets[a_end].copy()

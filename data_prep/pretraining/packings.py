@@ -1,8 +1,9 @@
 """What a row of pre-training data is made of: the comparison of RoBERTa's paper (section 4.2).
 
-"segments": BERT's own, two segments of several sentences each. "pairs": two sentences, else as
-BERT's (sentence-pair with next sentence prediction). "single": one segment of as many whole
-sentences of one document as fit (doc-sentences). Rows that go on into the next document
+"segments": BERT's own, two segments of several sentences each. "consecutive": the same without
+random partners, but for chunks of one sentence, which have no other (ALBERT's code). "pairs": two
+sentences, else as BERT's (sentence-pair with next sentence prediction). "single": one segment of as
+many whole sentences of one document as fit (doc-sentences). Rows that go on into the next document
 (full-sentences, which was a little worse) are not made: a block would have to know its neighbour.
 """
 
@@ -64,6 +65,7 @@ def single_segments(
 
 PACKINGS = {
     "segments": segment_pairs,
+    "consecutive": functools.partial(segment_pairs, random_share=0.0),
     "pairs": functools.partial(segment_pairs, two_sentences=True),
     "single": single_segments,
 }

@@ -51,8 +51,9 @@ class RecordOptions:
         such words (`pretraining.segmented`). Not with dynamic_masking.
       spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
         Not with dynamic_masking.
-      packing: what a row is made of (`packings`): "segments", "pairs" of sentences, or "single",
-        sentences of one document without a second segment (RoBERTa, SpanBERT).
+      packing: what a row is made of (`packings`): "segments", "consecutive" ones, the second hardly
+        ever random (ALBERT), "pairs" of sentences, or "single", sentences of one document without
+        a second segment (RoBERTa, SpanBERT).
     """
 
     max_seq_length: int = 128

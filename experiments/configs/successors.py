@@ -4,10 +4,10 @@
         --config.phases.0.records=records_64
 
 Configurations: albert, electra, roberta, spanbert, distil, tinybert. Scales: tiny, smoke (those of
-`pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's papers' are made with
---spans=ngrams, SpanBERT's with --packing=single --spans=geometric, RoBERTa's with --packing=single
---dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair
---vocab_size=8192`.
+`pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
+--packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, RoBERTa's
+with --packing=single --dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab
+--kind=byte_pair --vocab_size=8192`.
 
 distil and tinybert learn from a model that `pretrain` made at the same scale, or another one that
 --config.teacher names:
@@ -27,7 +27,11 @@ from experiments.training.config import PretrainConfig, choose_scale
 
 
 def albert(scale: str = "tiny") -> PretrainConfig:
-    """Narrow tables, one block for all layers, the order of the segments, LAMB."""
+    """Narrow tables, one block for all layers, the order of the segments, LAMB.
+
+    The order as its paper has it; as its code does, with records of --packing=consecutive, under
+    --config.objectives.1.random_as_swapped=true.
+    """
     base = _base(scale)
     bert = dataclasses.replace(
         base.bert, embedding_size=base.bert.hidden_size // 4, num_hidden_groups=1, gelu_form="tanh"

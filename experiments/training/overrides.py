@@ -42,6 +42,8 @@ def replace_field(node, keys, value, name):
         if not key.isdigit() or int(key) >= len(node):
             raise UserError(f"--config.{name}: {key} is no position among {len(node)} entries")
         items = list(node)
+        if rest and isinstance(items[int(key)], str) and "objectives" in name.split("."):
+            items[int(key)] = {"name": items[int(key)]}  # written with options from now on
         items[int(key)] = replace_field(items[int(key)], rest, value, name) if rest else value
         return tuple(items)
     if isinstance(node, dict):
@@ -129,7 +131,7 @@ def _guess(value):
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return json.loads({"True": "true", "False": "false"}.get(value, value))
     except ValueError:
         return value
 

@@ -146,13 +146,24 @@ class _Stretch:
 
 
 def _check_pairs(records, source, objectives):
-    """Raises UserError where objectives on pairs would read rows that are none."""
-    made = records.manifest.get("options") or {}
+    """Raises UserError where objectives on pairs would read rows that do not serve them."""
+    made = records.manifest.get("options") or {}  # none where records are another program's
+    packing = made.get("packing", "segments" if made else "")
     for one in objectives:
-        if made.get("packing") == "single":
+        if packing == "single":
             raise UserError(
                 f"{source}: rows of a single segment, and {one.name} needs two; leave it out of "
                 "the objectives, or make records with --packing=segments"
+            )
+        if packing == "consecutive" and one.name == "next_sentence":
+            raise UserError(
+                f"{source}: hardly a second segment is random, and {one.name} asks which are; "
+                "choose sentence_order, or make records with --packing=segments"
+            )
+        if packing in ("segments", "pairs") and getattr(one, "random_as_swapped", False):
+            raise UserError(
+                f"{source}: half of the second segments are random, and {one.name} with "
+                "random_as_swapped takes them for swapped; make records with --packing=consecutive"
             )
         if made.get("separators", 1) > 1 and one.name == "sentence_order":
             raise UserError(f"{source}: two separators in a pair; {one.name} swaps pairs with one")

@@ -47,7 +47,13 @@ class SentenceOrder(Objective):
     Half of the rows are swapped, drawn anew in every step (in evaluation: every other row), so that
     records for next sentence prediction serve. The order of two segments that do not belong
     together is not asked for: rows whose B is random do not count.
+
+    Attributes:
+      random_as_swapped: rows whose B is random count, stay as they are and have the label 1, as in
+        google-research/albert, whose records (packing "consecutive") have few of them.
     """
+
+    random_as_swapped: bool = False
 
     name = "sentence_order"
     needs = ("next_sentence_labels",)
@@ -68,10 +74,14 @@ class SentenceOrder(Objective):
         follows = 1 - batch["next_sentence_labels"][:, 0]
         # A row with one segment has no order.
         pairs = ops.cast(ops.any(batch["segment_ids"] * batch["input_mask"] > 0, axis=1), "int32")
+        labels, counted = swapped, follows * pairs
+        if self.random_as_swapped:
+            swapped = swapped * follows
+            labels, counted = ops.maximum(swapped, 1 - follows), pairs
         return {
             **swap_segments(batch, swapped),
-            "sentence_order_labels": swapped,
-            "sentence_order_weights": ops.cast(follows * pairs, "float32"),
+            "sentence_order_labels": labels,
+            "sentence_order_weights": ops.cast(counted, "float32"),
         }
 
     def call(self, model, batch, encoded):

@@ -27,7 +27,7 @@ def data(tmp_path_factory):
     text = tiny_runs.write_text(folder / "text.txt")
     tokenizer = vocab.learn_byte_pairs([str(text)], 320)
     storage.write_tokenizer(str(folder / "tokenizer.json"), tokenizer)
-    for packing in ("single", "segments"):
+    for packing in ("single", "segments", "consecutive"):
         options = {"max_seq_length": 24, "max_predictions_per_seq": 4, "dynamic_masking": True}
         create(
             str(text), str(folder / "tokenizer.json"), str(folder / packing), packing=packing,
@@ -84,9 +84,15 @@ def test_pretraining_and_evaluation(pretrained, data):
     [
         ("single", "next_sentence", "rows of a single segment, and next_sentence needs two"),
         ("segments", "sentence_order", "two separators in a pair"),
+        ("consecutive", "next_sentence", "hardly a second segment is random"),
+        (
+            "segments",
+            {"name": "sentence_order", "random_as_swapped": True},
+            "half of the second segments are random.*--packing=consecutive",
+        ),
     ],
 )
-def test_objectives_on_pairs_that_are_none(config, data, tmp_path, packing, objective, message):
+def test_records_that_objectives_cannot_use(config, data, tmp_path, packing, objective, message):
     phases = (Phase(str(data / packing), 24, 4),)
     wrong = dataclasses.replace(config, phases=phases, objectives=("masked_lm", objective))
     with pytest.raises(UserError, match=message):

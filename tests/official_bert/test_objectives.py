@@ -13,7 +13,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.objectives import objective, of_bert
 from official_bert.objectives.next_token import NextToken
 from official_bert.objectives.replaced_token import draw
-from official_bert.objectives.sentence_pair import NextSentence, swap_segments
+from official_bert.objectives.sentence_pair import NextSentence, SentenceOrder, swap_segments
 from official_bert.objectives.span_boundary import SpanBoundary, span_ends
 from official_bert.randomness import make_seed
 
@@ -121,6 +121,49 @@ def test_sentence_order_counts_pairs_that_belong_together(config, pretraining_ba
     drawn = [model(batch, training=True, seed=make_seed(0, step)) for step in range(20)]
     swapped = [keras.ops.convert_to_numpy(o["sentence_order_labels"]) for o in drawn]
     assert 0.3 < np.mean(swapped) < 0.7 and len({x.tobytes() for x in swapped}) > 15
+
+
+@pytest.mark.parametrize(
+    ("random_as_swapped", "labels", "weights"),
+    [
+        (False, [0, 1, 0, 1, 0, 1], [1, 1, 0, 0, 0, 0]),
+        (True, [0, 1, 1, 1, 0, 1], [1, 1, 1, 1, 0, 0]),
+    ],
+)
+def test_sentence_order_by_hand(random_as_swapped, labels, weights):
+    """Two rows whose B follows, two whose B is random, and two of one segment, as in evaluation."""
+    pair, single = [1, 10, 11, 2, 20, 2, 0], [1, 10, 11, 2, 0, 0, 0]
+    ids = np.array([pair] * 4 + [single] * 2, "int32")
+    batch = {
+        "input_ids": ids,
+        "input_mask": (ids > 0).astype("int32"),
+        "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 0]] * 4 + [[0] * 7] * 2, "int32"),
+        "masked_lm_positions": np.array([[2, 4]] * 6, "int32"),
+        "next_sentence_labels": np.array([[0], [0], [1], [1], [0], [0]], "int32"),
+    }
+    one = SentenceOrder(random_as_swapped)
+    found = arrays(one.corrupt(None, tensors(batch), None))
+    assert found["sentence_order_labels"].tolist() == labels
+    assert found["sentence_order_weights"].tolist() == weights
+    # Whether a row that does not count is swapped is no matter; one that counts as random stays.
+    swapped = (found["input_ids"] != ids).any(axis=1)
+    assert swapped.tolist() == [False, True, False, not random_as_swapped, False, False]
+    assert found["input_ids"][1].tolist() == [1, 20, 2, 10, 11, 2, 0]
+    assert found["masked_lm_positions"].tolist() == [[4, 1] if s else [2, 4] for s in swapped]
+
+    logits = np.random.default_rng(0).normal(size=(6, 2)).astype("float32")
+    outputs = tensors({**found, "sentence_order_logits": logits})
+    losses = -log_softmax(logits, axis=1)[np.arange(6), labels]
+    total, weight = one.loss_terms(batch, outputs)["sentence_order_loss"]
+    assert float(weight) == sum(weights)
+    np.testing.assert_allclose(float(total), losses @ np.array(weights), rtol=1e-6)
+    hits, weight = one.metric_terms(batch, outputs)["sentence_order_accuracy"]
+    assert float(hits) == (logits.argmax(1) == labels) @ np.array(weights)
+    assert one.written() == (
+        "sentence_order"
+        if not random_as_swapped
+        else {"name": "sentence_order", "random_as_swapped": True}
+    )
 
 
 def test_replaced_tokens_by_hand(config, pretraining_batch):

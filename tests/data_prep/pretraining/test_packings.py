@@ -75,6 +75,32 @@ def test_pairs_are_single_sentences(corpus):
     assert used == sentences[-1]  # as A, or as the true B of an A
 
 
+def chunks(documents, target):
+    """(document, sentences, tokens) of every chunk, collected one sentence after another."""
+    for number, document in enumerate(documents):
+        sentences = tokens = 0
+        for place, length in enumerate(document):
+            sentences, tokens = sentences + 1, tokens + length
+            if tokens >= target or place == len(document) - 1:
+                yield number, sentences, tokens
+                sentences = tokens = 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpora, st.integers(2, 80))
+def test_consecutive_segments_have_a_random_partner_in_chunks_of_one_sentence_only(corpus, limit):
+    pairs = draw("consecutive", corpus, limit)
+    expected = list(chunks(corpus, limit))
+    assert sorted(pairs.document[pairs.is_random]) == [d for d, n, _ in expected if n == 1]
+    found = pairs.take(~pairs.is_random)
+    whole = found.a_length + found.b_length + found.cut
+    assert sorted(zip(found.document, whole, strict=True)) == sorted(
+        (document, tokens) for document, sentences, tokens in expected if sentences > 1
+    )
+    assert (found.document == found.random_document).all()
+    assert (found.b_start >= found.a_start + found.a_length).all()
+
+
 @pytest.fixture
 def corpus(tmp_path):
     return write_corpus(tmp_path / "a.txt", documents=30)
@@ -91,7 +117,7 @@ def vocabularies(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["word_piece", "byte_pair"])
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", ["segments", "pairs", "single"])
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
     options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
@@ -153,6 +179,27 @@ def test_one_document_is_enough_for_single_segments(tmp_path, vocabularies):
     )
     assert made["counts"]["random_next"] == 0
     assert made["options"]["packing"] == "single" and made["options"]["separators"] == 0
+
+
+def test_records_of_consecutive_segments(tmp_path, vocabularies):
+    # Every document is one chunk: ten of three sentences and four of one.
+    text = "worda .\nwordb .\nwordc .\n\n" * 10 + "wordd worde .\n\n" * 4
+    (tmp_path / "a.txt").write_text(text)
+    options = {"short_seq_prob": 0.0, "dupe_factor": 3, "progress": False, "num_workers": 1}
+
+    def made(**more):
+        folder = str(tmp_path / "records")
+        return create(
+            str(tmp_path / "a.txt"), vocabularies["word_piece"], folder, **options, **more
+        )
+
+    manifest = made(packing="consecutive")
+    assert manifest["counts"]["examples"] == 3 * 14
+    assert manifest["counts"]["random_next"] == 3 * 4
+    labels = examples(tmp_path / "records")["next_sentence_labels"]
+    assert labels.sum() == 3 * 4 and manifest["options"]["packing"] == "consecutive"
+    with pytest.raises(UserError, match="packing: .*consecutive"):
+        made()
 
 
 def test_wrong_options(tmp_path, corpus, vocabularies):

@@ -263,6 +263,9 @@ def test_objectives_are_bert_s_unless_they_are_named():
     assert "objectives" not in configs.to_dict(config)
     chosen = override(config, ["objectives=masked_lm,next_sentence"])
     assert chosen.objectives == ("masked_lm", "next_sentence")
+    swapped = ["objectives=masked_lm,sentence_order", "objectives.1.random_as_swapped=True"]
+    order = {"name": "sentence_order", "random_as_swapped": True}
+    assert override(config, swapped).objectives == ("masked_lm", order)
     written = {"name": "next_token", "fraction": 0.5}
     chosen = dataclasses.replace(config, objectives=(written,))
     assert configs.from_dict(PretrainConfig, configs.to_dict(chosen)) == chosen
