@@ -159,7 +159,6 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
     files = shards.row_files(tasks, counts)
     if joins := shards.join_tasks(files, split, options, vocab_size, work):
         joined = workers.run(shards.join, joins, f"{split}: joined blocks")
-        storage.remove_all(f"{path}.{end}" for path, *_ in files for end in ("rows", "keys"))
         files = shards.row_files(joins, joined)
     storage.make_folder(folder)
     tasks = shards.shard_tasks(files, split, options, vocab_size, folder)

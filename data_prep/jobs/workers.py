@@ -3,7 +3,8 @@
 A task is a function of one dictionary that writes files and, last of all, a small JSON summary at
 task["summary"]. The summary is the sign that the task is done: a run that was killed goes on with
 the tasks that have none. Tasks never depend on one another or on the order of work, so the results
-have the same bytes whatever runs them.
+have the same bytes whatever runs them. Files that no other task needs may be named in the summary
+as "used_up": they are removed once it is written, and no earlier.
 """
 
 import concurrent.futures
@@ -17,8 +18,16 @@ from data_prep.jobs.progress import progress_bar
 
 
 def run_task(function: Callable[[dict], dict], task: dict) -> None:
-    """Runs one task and marks it as done."""
-    storage.write_json(task["summary"], function(task))
+    """Runs one task, marks it as done and removes what it used up.
+
+    Nothing happens where it is done already: clusters repeat work whose end they have not heard of.
+    """
+    if storage.exists(task["summary"]):
+        return
+    summary = function(task)
+    used_up = summary.pop("used_up", [])
+    storage.write_json(task["summary"], summary)
+    storage.remove_all(used_up)
 
 
 def missing_tasks(tasks: list[dict]) -> list[dict]:

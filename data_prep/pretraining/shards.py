@@ -55,7 +55,7 @@ def join(task: dict) -> dict:
     """Some files of rows to a larger one, sorted as they are.
 
     Returns:
-      Its {"rows", "keys_crc32"}.
+      Its {"rows", "keys_crc32"}, and the smaller files as "used_up".
 
     Raises:
       UserError: a file is damaged.
@@ -70,7 +70,11 @@ def join(task: dict) -> dict:
             rows, order = _read_rows([path for path, *_ in files], dtype, starts, stops)
             file.write(rows[order].view(np.uint8).data)
     keys = np.sort(np.concatenate(keys))
-    return {"rows": len(keys), "keys_crc32": storage.write_array(task["output"] + ".keys", keys)}
+    return {
+        "rows": len(keys),
+        "keys_crc32": storage.write_array(task["output"] + ".keys", keys),
+        "used_up": [path + end for path, *_ in files for end in (".rows", ".keys")],
+    }
 
 
 def shard_tasks(files: list[list], split: str, options: dict, vocab_size: int, folder: str):

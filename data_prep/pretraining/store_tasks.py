@@ -63,7 +63,7 @@ def join(task: dict) -> dict:
     """Between the steps where there are many chunks: some of them to a larger one.
 
     Returns:
-      The chunk, as the "parts" of `tokenise` are.
+      The chunk, as the "parts" of `tokenise` are, and the files of the smaller ones as "used_up".
     """
     chunks = storage.read_json(task["chunks"])["chunks"][slice(*task["group"])]
     paths = [chunk["path"] for chunk in chunks]
@@ -85,7 +85,12 @@ def join(task: dict) -> dict:
                     file.write(array.view(np.uint8).data)
     documents = np.concatenate(documents)
     crc32 = storage.write_array(path + ".documents", documents)
-    return {"path": path, "documents": len(documents), "documents_crc32": crc32}
+    return {
+        "path": path,
+        "documents": len(documents),
+        "documents_crc32": crc32,
+        "used_up": [chunk + end for chunk in paths for end in ARRAYS],
+    }
 
 
 def assemble(task: dict) -> dict:

@@ -25,7 +25,6 @@ from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.store_tasks import (
-    ARRAYS,
     assemble,
     join,
     read_documents,
@@ -135,9 +134,7 @@ def build(
     parts = [part for chunk in chunks for part in chunk["parts"]]
     dtype = token_dtype(chunks[0]["vocab_size"], options.get("segmented", False))
     if joins := _join_tasks(parts, dtype, folder):
-        joined = workers.run(join, joins, "joining")
-        storage.remove_all(part["path"] + ending for part in parts for ending in ARRAYS)
-        parts = joined
+        parts = workers.run(join, joins, "joining")
     tasks = _block_tasks(options, inputs, dtype, parts, folder)
     summaries = workers.run(assemble, tasks, "sorting into blocks")
     names = [name for task in tasks for name in task["names"]]

@@ -106,6 +106,22 @@ def test_killed_while_it_joins_it_goes_on(make, two_levels, monkeypatch, module)
 @pytest.mark.parametrize(
     "module,name", [(token_store, "chunk-*.tokens"), (shards, "rows-train-*.rows")]
 )
+def test_files_go_when_they_are_joined(make, two_levels, tmp_path, monkeypatch, module, name):
+    join, left = module.join, []
+
+    def counts(task):
+        left.append(len(list((tmp_path / "records").rglob(name))))
+        return join(task)
+
+    monkeypatch.setattr(module, "join", counts)
+    make("records")
+    groups = -np.diff(left[-len(key_ranges.groups(max(left))) :])
+    assert left[-1] < max(left) / 4 and (groups > 0).all()
+
+
+@pytest.mark.parametrize(
+    "module,name", [(token_store, "chunk-*.tokens"), (shards, "rows-train-*.rows")]
+)
 def test_damaged_files_are_found_when_they_are_joined(
     make, two_levels, tmp_path, monkeypatch, module, name
 ):

@@ -1,0 +1,37 @@
+"""When the files that a task uses up are removed, whatever happens in between."""
+
+import pytest
+
+from data_prep.jobs import storage, workers
+
+
+@pytest.fixture
+def task(tmp_path):
+    (tmp_path / "part").write_text("3")
+    return {"part": str(tmp_path / "part"), "summary": str(tmp_path / "summary")}
+
+
+def double(task):
+    number = 2 * int(storage.read_bytes(task["part"]))
+    return {"number": number, "used_up": [task["part"]]}
+
+
+def test_used_up_files_go_when_the_summary_is_there(task, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(storage, "write_json", killed)
+        workers.run_task(double, task)
+    assert storage.exists(task["part"])  # else the task could not be done again
+
+    workers.run_task(double, task)
+    assert workers.summaries([task]) == [{"number": 6}]
+    assert not storage.exists(task["part"])
+
+
+def test_a_task_that_is_done_is_not_repeated(task):
+    """Clusters repeat a whole bundle of tasks when a machine is lost."""
+    for _ in range(2):
+        workers.run_task(double, task)
+    assert workers.summaries([task]) == [{"number": 6}]
