@@ -1,20 +1,36 @@
 """The whole path from text to records on a synthetic corpus of many gigabytes.
 
     python benchmarks/data_at_scale.py --articles='wikipedia/*.txt.gz' --books='books/*.txt.gz' \\
-        --vocab=vocab.txt --gigabytes=1,20 --folder=/scratch --output=results.json
+        --vocab=vocab.txt --gigabytes=1,20 --dupe_factor=1 --folder=/scratch/scale \\
+        --output=results.json
 
 The corpus is the given articles and books again and again, one word in ten replaced by another of
 them, drawn as often as it is written: it compresses like text, and its documents differ. Of each
-size are measured: sentences; records of length 128 and, from the same token store, 512; those of
-128 again, killed with SIGKILL at 40% of the time and continued, whose bytes have to be the same;
-and with --beam the same on a tenth with Beam's direct runner. Of each step: time, processor time,
-the peak memory of every process (VmHWM), the most disk, and how many reads of which size the
-pipeline asked for. All of it is deleted at the end: --folder needs about 30 times the size free.
+size are measured, as --steps says:
+
+    sentences  always; the text is written and split a gigabyte at a time, and removed
+    128        records of length 128
+    512        records of length 512, from the same token store
+    killed     those of 128 again, killed with SIGKILL at 40% of the time and continued, whose bytes
+               have to be the same
+    beam       a tenth of the files, here and with Beam's direct runner (--beam_python), whose bytes
+               have to be the same
+
+Of each step: time, processor time, the peak memory of every process (VmHWM), the most disk, and how
+many reads of which size the pipeline asked for. Finished shards of records are taken away while
+others are made, as to another disk, and compared by the checksums of their bytes in the manifest.
+
+Ctrl-C, SIGTERM or a lost machine stop it at any time, and the same command goes on where it was:
+figures lie in FOLDER/20GB/state.json and, unfinished too, in --output. A step's time is that of its
+parts together. The folder is emptied at the end. It needs about 2.3 times the size free at
+--dupe_factor=1, and 1.4 times more for each further duplication.
 """
 
 import argparse
+import contextlib
 import functools
 import glob
+import itertools
 import json
 import os
 import re
@@ -29,14 +45,11 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
-
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 _FILE_BYTES = 64_000_000  # of the synthetic corpus
-_SUBSTITUTED = 0.1
-_CHAPTER = 60  # paragraphs of a book that are a document
+_PORTION = 16  # files that are there as text at a time
 
 
 def main():
@@ -45,9 +58,10 @@ def main():
     parser.add_argument("--books", help="Glob of books: paragraphs between blank lines.")
     parser.add_argument("--vocab", help="Uncased vocabulary.")
     parser.add_argument("--gigabytes", default="1", help="Sizes of the corpus, with commas.")
+    parser.add_argument("--steps", default="128,512,killed", help="Of 128,512,killed,beam.")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--dupe_factor", type=int, default=5)
-    parser.add_argument("--beam", action="store_true", help="Run a tenth on Beam, too.")
+    parser.add_argument("--beam_python", default=sys.executable, help="A Python that has Beam.")
     parser.add_argument("--folder", help="Where there is room for it.")
     parser.add_argument("--output", help="Write the results to this JSON file too.")
     parser.add_argument("--step", help=argparse.SUPPRESS)  # one step, as JSON
@@ -56,93 +70,107 @@ def main():
     if arguments.step:
         return _step(arguments.reads, **json.loads(arguments.step))
     results = {}
-    for gigabytes in arguments.gigabytes.split(","):
-        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            results[f"{gigabytes} GB"] = _measure(float(gigabytes), Path(folder), arguments)
-    if arguments.output:
-        Path(arguments.output).write_text(json.dumps(results, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as temporary:
+        for gigabytes in arguments.gigabytes.split(","):
+            folder = Path(arguments.folder or temporary) / f"{gigabytes}GB"
+            state = results[f"{gigabytes} GB"] = _state(folder, arguments)
+            save = functools.partial(_save, folder / "state.json", state, arguments.output, results)
+            _measure(float(gigabytes), folder, arguments, state, save)
+            _print(state["steps"])
+            for path in folder.iterdir():  # state.json alone stays: a size is not measured twice
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.suffix == ".reads":
+                    path.unlink()
 
 
-def _measure(gigabytes, folder, arguments):
-    """Every step of one size: {step: what `_run` returns}."""
-    started = time.perf_counter()
-    documents = _documents(arguments.articles, arguments.books)
-    size = _write_corpus(documents, int(gigabytes * 1e9), folder / "raw", arguments.workers)
-    print(f"\n{size / 1e9:.2f} GB of text made in {time.perf_counter() - started:.0f} s")
-    steps, texts = {}, folder / "sentences"
-    split = {"layout": "articles", "num_workers": arguments.workers}
-    steps["sentences"] = _run(
-        folder, "split_files", inputs=str(folder / "raw" / "*"), output=str(texts), **split
-    )
-    shutil.rmtree(folder / "raw")
+def _state(folder, arguments):
+    """What was measured of a size before, or the beginnings."""
+    options = {"workers": arguments.workers, "dupe_factor": arguments.dupe_factor}
+    path = folder / "state.json"
+    if not path.exists():
+        os.makedirs(folder, exist_ok=True)
+        return {"options": options, "bytes": 0, "portions": 0, "text seconds": 0, "steps": {}}
+    state = json.loads(path.read_text())
+    if state["options"] != options:
+        raise SystemExit(f"{path} was measured with {state['options']}, not {options}")
+    return state
 
-    def records(name, inputs="*", kill_after=None, **options):
+
+def _save(path, state, output, results):
+    from official_bert.files import atomic_write
+
+    for target, content in ((path, state), (output, results)):
+        if target:
+            with atomic_write(target) as file:
+                file.write(json.dumps(content, indent=1) + "\n")
+
+
+def _measure(gigabytes, folder, arguments, state, save):
+    """Every step of one size that is not measured yet; notes in `state` what `_run` returns."""
+    texts, store, wanted = folder / "sentences", folder / "store", arguments.steps.split(",")
+    _sentences(int(gigabytes * 1e9), folder, texts, arguments, state, save)
+
+    def records(step, output, inputs="*", kill_after=None, python=sys.executable, **options):
+        before = state["steps"].get(step)
+        if before and before["finished"]:
+            return
+
+        def note(figures, finished=False):
+            total = _together(before, figures) if before else figures
+            state["steps"][step] = total | {"finished": finished}
+            save()
+
         options = {
+            "inputs": str(texts / f"{inputs}.txt.gz"),
+            "output": str(folder / output),
             "vocab_path": arguments.vocab,
             "num_workers": arguments.workers,
             "dupe_factor": arguments.dupe_factor,
         } | options
-        pattern, output = str(texts / f"{inputs}.txt.gz"), str(folder / name)
-        return _run(folder, "create", kill_after, inputs=pattern, output=output, **options)
+        note(_run(python, folder, step, "create", kill_after, note, **options), finished=True)
 
-    store = str(folder / "store")
-    steps["length 128"] = records("128", token_store=store)
-    long = {"max_seq_length": 512, "max_predictions_per_seq": 77, "token_store": store}
-    steps["length 512, same store"] = records("512", **long)
-    _remove(folder / "512", store)
-    steps["length 128, killed"] = records("again", kill_after=0.4 * steps["length 128"]["seconds"])
-    steps["length 128, continued"] = records("again")
-    _check_equal(folder / "128", folder / "again")
-    _remove(folder / "128", folder / "again")
-    if arguments.beam:
-        steps["a tenth"] = records("tenth", inputs="*0")
-        options = ["direct_running_mode=multi_processing"]
-        options += [f"direct_num_workers={arguments.workers}"]
-        steps["a tenth on Beam"] = records("beam", inputs="*0", beam=options)
+    if {"128", "killed"} & {*wanted}:
+        records("length 128", "128", token_store=str(store))
+    if "512" in wanted:
+        long = {"max_seq_length": 512, "max_predictions_per_seq": 77}
+        records("length 512, same store", "512", token_store=str(store), **long)
+    shutil.rmtree(store, ignore_errors=True)
+    if "killed" in wanted:
+        kill_after = 0.4 * state["steps"]["length 128"]["seconds"]
+        records("length 128, killed", "again", kill_after=kill_after)
+        records("length 128, continued", "again")
+        _check_equal(folder / "128", folder / "again")
+    if "beam" in wanted:
+        direct = ["direct_running_mode=multi_processing", f"direct_num_workers={arguments.workers}"]
+        records("a tenth", "tenth", inputs="*0")
+        records("a tenth on Beam", "beam", "*0", python=arguments.beam_python, beam=direct)
         _check_equal(folder / "tenth", folder / "beam")
-    _print(steps)
-    return {"bytes": size, "steps": steps}
 
 
-def _documents(articles, books):
-    """Lists of paragraphs, the first the title."""
-    from data_prep.corpus.text_files import text_lines
+def _sentences(size, folder, texts, arguments, state, save):
+    """Writes the corpus and splits it into sentences, some files at a time."""
+    from benchmarks import synthetic_corpus
 
-    documents = []
-    for path in sorted(glob.glob(articles)):
-        text = "\n".join(text_lines(path))
-        documents += [block.split("\n") for block in re.split(r"\n\n+", text) if "\n" in block]
-    for path in sorted(glob.glob(books)):
-        text = "\n".join(text_lines(path))
-        paragraphs = [block.replace("\n", " ") for block in re.split(r"\n\s*\n", text)]
-        for at in range(0, len(paragraphs), _CHAPTER):
-            documents.append([f"Chapter {at // _CHAPTER}", *paragraphs[at : at + _CHAPTER]])
-    return documents
-
-
-def _write_corpus(documents, size, folder, workers):
-    """Writes files of about _FILE_BYTES, together `size` bytes; returns how many it became."""
-    from data_prep.jobs.processes import Processes
-
-    os.makedirs(folder)
-    words = [np.array(" \n ".join(document).split(" "), object) for document in documents]
-    write = functools.partial(_write_file, words, min(size, _FILE_BYTES), folder)
-    with Processes(workers) as processes:
-        return sum(processes.map(write, range(max(1, round(size / _FILE_BYTES)))))
-
-
-def _write_file(words, size, folder, number):
-    generator = np.random.default_rng(number)
-    every, written = np.concatenate(words), 0
-    every = every[every != "\n"]
-    with open(folder / f"text-{number:05d}.txt", "w", encoding="utf-8") as file:
-        while written < size:
-            document = words[generator.integers(len(words))].copy()
-            chosen = (generator.random(len(document)) < _SUBSTITUTED) & (document != "\n")
-            document[chosen] = generator.choice(every, chosen.sum())
-            text = " ".join(document).replace(" \n ", "\n")
-            written += len(file.write(f"{text}\n\n") and text.encode())
-    return written
+    files, raw = range(-(-size // _FILE_BYTES)), folder / "raw"
+    globs = arguments.articles, arguments.books
+    for portion in range(state["portions"], -(-len(files) // _PORTION)):
+        shutil.rmtree(raw, ignore_errors=True)  # one that was not split to its end
+        started = time.perf_counter()
+        numbers = files[portion * _PORTION : (portion + 1) * _PORTION]
+        file_size = min(size, _FILE_BYTES)
+        written = synthetic_corpus.write(globs, numbers, file_size, raw, arguments.workers)
+        state["text seconds"] += time.perf_counter() - started
+        options = {"output": str(texts), "layout": "articles", "num_workers": arguments.workers}
+        python, inputs = sys.executable, str(raw / "*")
+        figures = _run(python, folder, "sentences", "split_files", inputs=inputs, **options)
+        before = state["steps"].get("sentences")
+        figures = _together(before, figures) if before else figures
+        state["steps"]["sentences"] = figures | {"finished": len(files) == numbers[-1] + 1}
+        state["bytes"] += written
+        state["portions"] = portion + 1
+        save()
+    shutil.rmtree(raw, ignore_errors=True)
 
 
 def _step(reads, function, **options):
@@ -157,7 +185,25 @@ def _step(reads, function, **options):
         setattr(storage, name, _noting(notes, getattr(storage, name)))
     if "beam" in options:
         options["workers"] = BeamWorkers("DirectRunner", options.pop("beam"))
-    {"create": create, "split_files": split_files}[function](**options, progress=False)
+    with _ending_with_parent():
+        {"create": create, "split_files": split_files}[function](**options, progress=False)
+
+
+@contextlib.contextmanager
+def _ending_with_parent():
+    """Looks every second: a thread would keep the step from forking its workers."""
+    parent = os.getppid()
+
+    def look(*_):
+        if os.getppid() != parent:
+            os.killpg(0, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _noting(notes, read):
@@ -170,70 +216,104 @@ def _noting(notes, read):
     return noted
 
 
-def _run(folder, function, kill_after=None, **options):
-    """A step in a process group of its own, watched."""
-    reads = folder / "reads"
-    reads.unlink(missing_ok=True)
+def _run(python, folder, step, function, kill_after=None, note=None, **options):
+    """A step, or what is left of it, in a process group of its own, watched; returns its figures.
+
+    Args:
+      note: called with the figures so far, every few seconds.
+    """
+    reads = folder / f"{step}.reads"  # those of earlier parts are in it
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, __file__, f"--reads={reads}"]
+        [python, __file__, f"--reads={reads}"]
         + [f"--step={json.dumps({'function': function, **options})}"],
         start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},  # for the processes that Beam starts
     )
-    watched = _Watched(process.pid, folder)
+    taken_away = Path(options["output"]) if function == "create" else None
+    watched = _Watched(process.pid, folder, taken_away, note)
     try:
         process.wait(kill_after)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+    finally:  # Ctrl-C ends the step too
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    seconds = time.perf_counter() - started
+        figures = watched.end()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    peaks, disk = watched.end()
-    if process.returncode and kill_after is None:
-        raise SystemExit(f"the step {function} ended with {process.returncode}")
-    return {
-        "seconds": seconds,
-        "processor seconds": sum(
-            getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime")
-        ),
-        "peak MB": peaks,
-        "disk GB": disk / 1e9,
-        "killed": process.returncode == -signal.SIGKILL,
-        "reads": _summary(reads),
+    if process.returncode not in ((0, -signal.SIGKILL) if kill_after else (0,)):
+        raise SystemExit(f"the step {step!r} ended with {process.returncode}")
+    # The workers of a killed process were never waited for: they are among the samples alone.
+    waited = sum(getattr(after, n) - getattr(before, n) for n in ("ru_utime", "ru_stime"))
+    figures["processor seconds"] = max(waited, figures["processor seconds"])
+    figures |= {"killed": process.returncode == -signal.SIGKILL, "reads": _summary(reads)}
+    return figures
+
+
+def _together(before, now):
+    """The figures of two parts of a step as those of one."""
+    peaks = itertools.zip_longest(before["peak MB"], now["peak MB"], fillvalue=0)
+    return now | {
+        "seconds": before["seconds"] + now["seconds"],
+        "processor seconds": before["processor seconds"] + now["processor seconds"],
+        "peak MB": [max(pair) for pair in peaks],
+        "disk GB": max(before["disk GB"], now["disk GB"]),
+        "parts": before["parts"] + 1,
     }
 
 
 class _Watched(threading.Thread):
-    """Samples the memory of a process and of those below it, and the disk that a folder takes."""
+    """Samples the memory and time of a process and of those below it, and the disk that a folder
+    takes; takes away the shards that are finished in another."""
 
-    def __init__(self, pid, folder):
+    def __init__(self, pid, folder, taken_away, note):
         super().__init__(daemon=True)
-        self._pid, self._folder = pid, folder
-        self._peaks, self._disk, self._over = {}, 0, threading.Event()
+        self._pid, self._folder, self._taken_away, self._note = pid, folder, taken_away, note
+        self._peaks, self._processor, self._disk = {}, 0.0, 0
+        self._begun, self._over = time.perf_counter(), threading.Event()
         self.start()
 
     def run(self):
-        while not self._over.wait(0.25):
+        for number in itertools.count():
+            if number % 8 == 0:  # to walk the folder takes a while
+                self._disk = max(self._disk, _disk(self._folder))
+                if self._note and number:
+                    self._note(self._figures())
             self._sample()
+            if self._taken_away:
+                for shard in self._taken_away.glob("[!.]*.tfrecord"):
+                    shard.unlink()
+            if self._over.wait(0.5):
+                return
 
     def end(self):
-        """MB at the peak of each process, the largest first; bytes of disk at their most."""
         self._over.set()
         self.join()
-        return sorted(
-            (round(peak / 1024) for peak in self._peaks.values()), reverse=True
-        ), self._disk
+        return self._figures()
+
+    def _figures(self):
+        """Figures so far; the peaks of memory are those of each process, the largest first."""
+        return {
+            "seconds": time.perf_counter() - self._begun,
+            "processor seconds": self._processor,
+            "peak MB": sorted((round(p / 1024) for p in self._peaks.values()), reverse=True),
+            "disk GB": self._disk / 1e9,
+            "parts": 1,
+        }
 
     def _sample(self):
+        ticks = 0
         for pid in _below(self._pid):
             try:
                 status = Path(f"/proc/{pid}/status").read_text()
+                times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
             except OSError:
                 continue  # it has ended
             if peak := re.search(r"VmHWM:\s+(\d+)", status):
                 self._peaks[pid] = max(self._peaks.get(pid, 0), int(peak[1]))
-        self._disk = max(self._disk, _disk(self._folder))
+            ticks += sum(map(int, times))  # its own and those of the children it waited for
+        self._processor = max(self._processor, ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def _below(pid):
@@ -279,11 +359,6 @@ def _check_equal(one, other):
     manifests = [json.loads((folder / "manifest.json").read_text()) for folder in (one, other)]
     if manifests[0]["shards"] != manifests[1]["shards"]:
         raise SystemExit(f"{one} and {other} differ")
-
-
-def _remove(*folders):
-    for folder in folders:
-        shutil.rmtree(folder)
 
 
 def _print(steps):
