@@ -1,15 +1,15 @@
-"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM, OpenAI GPT, and the
-shallow concatenation of two directions.
+"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM without and with ELMo,
+OpenAI GPT, and the shallow concatenation of two directions.
 
-`checkpoint_tables` adds them at the scales cpu and smoke. GPT, the concatenation and their BERT are
-pre-trained here, on the same text, with as many matrix operations (docs/compared.md).
+`checkpoint_tables` adds them at the scales cpu and smoke. ELMo, GPT, the concatenation and their
+BERT are pre-trained here, on the same text, with as many matrix operations (docs/compared.md).
 """
 
 import dataclasses
 import importlib.util
 from pathlib import Path
 
-from experiments.configs import bilstm_attention, cbow, gpt
+from experiments.configs import bilstm_attention, cbow, elmo, gpt
 from experiments.configs.family import of_equal_compute
 from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
@@ -23,6 +23,7 @@ VECTORS = "glove.6B.50d.txt"  # in the data folder
 BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
 BOTH = "LTR and RTL, concatenated"
 WORDS, AVERAGE, READ = "TF-IDF", "CBOW (GloVe)", "BiLSTM and attention (GloVe)"
+STATES = "BiLSTM, ELMo and attention"
 _LABELS = {WORDS: "TF-IDF and a linear classifier"}
 _GPT_FIELDS = ("lm_loss_weight", "draw_special_tokens", "bias_correction", "adam_epsilon",
                "warmup_proportion")  # fmt: skip
@@ -70,6 +71,12 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
             fields = _fields(config, str(vectors)) | {"feature_width": bert_config.hidden_size}
             variants.append(Variant(label, seeds=seeds, checkpoint=name))
             rows.append(Row(label, label, fields, reference=True))
+            if name == BILSTM:
+                pretrain = elmo.elmo(base, elmo.SIZES.get(scale.name, elmo.TINY))
+                variants.append(Variant(STATES, of_equal_compute(pretrain, base), seeds[:1]))
+                rows.append(
+                    Row(STATES, STATES, {**fields, "model": name}, paper_row="BiLSTM+ELMo+Attn")
+                )
     else:
         notes.append(f"rows on word vectors are left out for lack of {VECTORS}")
     if importlib.util.find_spec("sklearn"):
@@ -122,7 +129,14 @@ def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
             "5.1",
             *(bert, BOTH),
         ),
+        ("fine-tuned whole", "OpenAI GPT beats a BiLSTM on ELMo's states", "4.1", GPT, STATES),
         ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", "4.1", GPT, READ),
+        (
+            "ELMo",
+            "ELMo's states beside word vectors beat word vectors alone, read by a BiLSTM",
+            "4.1",
+            *(STATES, READ),
+        ),
         ("context", "A BiLSTM with attention beats the mean of word vectors", "4.1", READ, AVERAGE),
     )
     return tuple(

@@ -26,16 +26,19 @@ TINY = ElmoConfig(
 SMOKE = dataclasses.replace(TINY, filters=((1, 8), (3, 24)), lstm_width=64, projection=32)
 
 
+SIZES = {"tiny": TINY, "smoke": SMOKE}
+
+
 def get_config(scale: str = "tiny") -> PretrainConfig:
-    sizes = {"tiny": TINY, "smoke": SMOKE}
-    return choose_scale({name: lambda name=name: _elmo(name, sizes[name]) for name in sizes}, scale)
+    made = {name: lambda name=name: elmo(pretrain.get_config(name), SIZES[name]) for name in SIZES}
+    return choose_scale(made, scale)
 
 
-def _elmo(scale: str, sizes: ElmoConfig) -> PretrainConfig:
-    base = pretrain.get_config(scale)
+def elmo(base: PretrainConfig, sizes: ElmoConfig) -> PretrainConfig:
+    """An ELMo on the data and the vocabulary of a pre-training of BERT, for as many steps."""
     return dataclasses.replace(
         base,
-        bert=dataclasses.replace(sizes, vocab_size=base.bert.vocab_size),
+        bert=dataclasses.replace(sizes, vocab_size=base.bert_config.vocab_size),
         objectives=("adjacent_words",),
         output_bias="zeros",
     )

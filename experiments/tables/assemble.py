@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs.processes import available_cores
-from experiments.tables import intervals
+from experiments.tables import cost, intervals
 from experiments.tables.ablation import Ablation, Column, Row
 from experiments.tables.evidence import gather, interval_values, verdict_values
 from experiments.tables.grid import FAILED, FINISHED, Grid, Status
@@ -23,7 +23,6 @@ from experiments.training import example_scores
 from experiments.training.config import resolve_bert
 from experiments.training.heldout import main_loss
 from experiments.training.run_folder import versions
-from official_bert.checkpoints.integrity import encoder_parameters
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
@@ -198,10 +197,10 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
             facts |= {
                 "layers": bert.num_hidden_layers,
                 "hidden": bert.hidden_size,
-                "heads": bert.num_attention_heads,
+                "heads": getattr(bert, "num_attention_heads", 0),  # ELMo has none
                 "vocabulary": bert.vocab_size,
                 "direction": bert.attention_direction,
-                "parameters": encoder_parameters(bert),
+                "parameters": cost.parameters(bert),
             }
         models.append(facts)
     records = {

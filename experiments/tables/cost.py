@@ -12,6 +12,7 @@ from experiments.training.flops import (
     pretrain_flops,
     training_flops,
 )
+from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.config import BertConfig
 
@@ -40,9 +41,14 @@ def windows(config: FinetuneConfig) -> float:
     return 1 + max(0, SQUAD_PARAGRAPH - room) / stride
 
 
+def parameters(bert) -> int:
+    """How many numbers an encoder has, of a BertConfig or an ElmoConfig."""
+    return bert.num_parameters if isinstance(bert, ElmoConfig) else encoder_parameters(bert)
+
+
 def checkpoint_bytes(bert) -> int:
     """Weights and both Adam moments in float32."""
-    return 12 * encoder_parameters(bert)
+    return 12 * parameters(bert)
 
 
 def seconds(flops: float, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
@@ -85,6 +91,8 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
     from official_bert.optimization import BertAdamW
     from official_bert.pretraining import BertPretrainer
 
+    if isinstance(bert, ElmoConfig):
+        return DEFAULT_FLOPS_PER_SECOND / 4  # word by word; no step of BERT's tells
     # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
     bert = BertConfig(**{name: getattr(bert, name) for name in SIZES})
     while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
@@ -147,12 +155,12 @@ def estimate(
             flops = pretrain_flops(config, positions)
             if teacher := plan.teachers.get(cell.name):
                 theirs = pretrain_flops(config, positions, teacher)
-            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * encoder_parameters(bert)
+            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
             flops = finetune_flops(config, bert, train, dev)
-            size = 4 * encoder_parameters(bert) * config.save_model + 1e5
+            size = 4 * parameters(bert) * config.save_model + 1e5
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)

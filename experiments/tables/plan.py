@@ -228,8 +228,10 @@ class _Planner:
                 do_lower_case=self.ablation.corpus.do_lower_case,
             )
         elif variant.pretrain:
+            # Models on word vectors read a pre-trained ELMo beside them.
+            field = "elmo" if config.model in word_models.NAMES else "model"
             model = _model(self.pretrains[variant.name, pretrain_seed], row)
-            config = dataclasses.replace(config, model=model)
+            config = dataclasses.replace(config, **{field: model})
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
             prints["model"] = checkpoint_digest(variant.checkpoint)

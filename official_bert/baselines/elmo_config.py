@@ -68,6 +68,16 @@ class ElmoConfig:
         """Width of a hidden state: both directions."""
         return 2 * self.projection
 
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers an `ELMo` of this shape has, without the softmax of its training."""
+        found = sum(count for _, count in self.filters)
+        filters = sum((width * self.character_width + 1) * count for width, count in self.filters)
+        letters = NUM_CHARACTERS * self.character_width + filters
+        letters += 2 * self.num_highways * (found + 1) * found + (found + 1) * self.projection
+        lstm = (2 * self.projection + 1) * 4 * self.lstm_width + self.lstm_width * self.projection
+        return letters + 2 * self.num_hidden_layers * lstm
+
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 

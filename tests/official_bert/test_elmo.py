@@ -77,7 +77,7 @@ def test_saved_and_loaded(tmp_path):
     model = ELMo(config, seed=0)
     save_elmo(tmp_path / "elmo", model)
     loaded = load_elmo(tmp_path / "elmo")
-    assert loaded.config == config
+    assert loaded.config == config and config.num_parameters == model.count_params()
     inputs = {"character_ids": character_ids(["a", "bc"])[None], "input_mask": np.ones((1, 2))}
     for one, other in zip(*(m(inputs)["hidden_states"] for m in (model, loaded)), strict=True):
         np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))

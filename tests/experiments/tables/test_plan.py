@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from experiments import ablate
-from experiments.configs import compared, scales, table7
+from experiments.configs import compared, elmo, scales, table7
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, paper, plan
 from experiments.tables.grid import Cell, Grid, Status
@@ -210,6 +210,7 @@ def test_a_rate_is_measured_in_a_training_step():
     tf.config.run_functions_eagerly(True)  # cheaper than to compile it
     try:
         assert 0 < cost.measured_rate(bert, 8, 2) < 1e12
+        assert 0 < cost.measured_rate(elmo.TINY, 8, 2) < 1e12
     finally:
         tf.config.run_functions_eagerly(False)
 
@@ -387,7 +388,14 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
             for row, _ in made.runs}  # fmt: skip
     for row in (compared.BERT, compared.GPT, compared.READ, compared.AVERAGE):
         assert runs[row] == [(1, 1), (2, 1), (3, 1)]
-    assert runs[compared.BOTH] == [(1, 1)]
+    assert runs[compared.BOTH] == runs[compared.STATES] == [(1, 1)]
+    [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.STATES}/1-1"]
+    assert (cell.config["model"], cell.config["elmo"]) == (
+        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//run/model"),
+    )
+    estimates = cost.estimate(made, empty, measure=False)
+    one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
+    assert abs(one.flops / other.flops - 1) < 0.02
 
 
 def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):
