@@ -6,20 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.jobs.processes import available_cores
-
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 # What XLA compiles here runs a few times: compiling costs more than running.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
 gc.set_threshold(100_000, 50, 100)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: tests of commands wait for other processes now and then."""
-    return available_cores() + 1
 
 
 @pytest.fixture(scope="session")

@@ -19,8 +19,10 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -174,7 +176,7 @@ class Grid:
         Raises:
           UserError: another process is running cells in this folder.
         """
-        with exclusive(self.root):
+        with exclusive(self.root), _ended_in_order():
             remove_leftovers(self.root)
             if retry_failed:
                 for name in self.cells:
@@ -330,6 +332,22 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+@contextlib.contextmanager
+def _ended_in_order():
+    """SIGTERM ends the block as Ctrl-C does, so that workers save what they are training."""
+
+    def leave(number, _frame):
+        raise SystemExit(128 + number)
+
+    heard = threading.current_thread() is threading.main_thread()
+    before = heard and signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if heard:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _death(code: int) -> str:

@@ -59,18 +59,18 @@ def tables(tmp_path_factory):
     """(results of an uninterrupted run, results of a killed and repeated one, its folder)."""
     folder = tmp_path_factory.mktemp("ablation")
 
-    def command(workdir, workers):
+    def command(workdir):
         config = folder / f"{workdir}.py"
         config.write_text(CONFIG.replace("EXPORTS", EXPORTS if workdir == "cut" else ""))
-        arguments = [f"--config={config}", f"--workdir={folder / workdir}", f"--workers={workers}"]
+        arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=1"]
         return [sys.executable, "-m", "experiments.ablate", *arguments]
 
-    # As many threads with one worker as with two: sums are rounded in another order by others.
+    # One thread for every run: sums are rounded in another order by more.
     one = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
     where = {"cwd": ROOT, "env": os.environ | dict.fromkeys(one, "1")}
     quiet = where | {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    whole = subprocess.Popen(command("whole", workers=2), **quiet)
-    cut = subprocess.Popen(command("cut", workers=1), **quiet)
+    whole = subprocess.Popen(command("whole"), **quiet)
+    cut = subprocess.Popen(command("cut"), **quiet)
     end = time.time() + 240
     # Killed between two checkpoints of the pre-training.
     while not list((folder / "cut" / "cells").glob("pretrain-*/run/checkpoints/*")):
@@ -79,7 +79,7 @@ def tables(tmp_path_factory):
     os.kill(cut.pid, signal.SIGKILL)
     cut.wait()
     assert not (folder / "cut" / "results.json").exists()
-    again = subprocess.run(command("cut", workers=1), **where, capture_output=True, text=True)
+    again = subprocess.run(command("cut"), **where, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert whole.wait() == 0
     read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "cut")]

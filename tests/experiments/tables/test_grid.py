@@ -148,6 +148,21 @@ def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
     assert max(calls(grid, f"m{i}") for i in range(4)) == 2  # the interrupted ones, continued
 
 
+def test_told_to_end_it_lets_its_workers_save(tmp_path):
+    saved = tmp_path / "saved"
+    grid = Grid([Cell("slow", "fake", {"steps": 400, "saves": str(saved)})], tmp_path / "cells")
+
+    def end(event, name, status):
+        if progress(grid, "slow"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit, match="143"):
+        grid.run(1, RUNNER, on_event=end, poll_seconds=0.02)
+    assert saved.read_text() == "saved" and grid.status("slow").state == PENDING
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 def test_one_run_at_a_time_in_a_folder(tmp_path):
     script = (
         "from tests.experiments.tables.test_grid import Cell, Grid, RUNNER\n"
