@@ -1,0 +1,54 @@
+"""What a table will cost: dry runs, and the rate that they go by."""
+
+import pytest
+
+from experiments import ablate
+from experiments.configs import elmo
+from experiments.tables import cost, plan
+from experiments.training.config import load_config
+
+
+def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
+    text = ablate.dry_run(load_config("table5:smoke"), tmp_path, measure=False)
+    lines = text.splitlines()
+    assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
+    row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
+    assert "pending" in row and "TFLOP" in row
+    assert "28 cells; still to do" in text
+    assert not any(tmp_path.iterdir())
+
+
+def test_dry_run_at_a_share_of_a_peak(tmp_path):
+    ablation = load_config("table5:smoke")
+    text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
+    assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
+    made = plan.plan(ablation)
+    one = cost.estimate(made, ablation, False, 1e11)["pretrain/BERT/1"]
+    assert one.seconds == pytest.approx(cost.START_SECONDS + one.flops / 1e11)
+    assert f"{cost.readable_seconds(one.seconds):>10}" in text
+
+
+def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch: 1e9 * batch)
+    ablation = load_config("table5:quickstart")
+    found = cost.estimate(plan.plan(ablation), ablation)
+    for name in ("pretrain/BERT/1", "finetune/SNLI/BERT/1-1"):
+        expected = cost.START_SECONDS + found[name].flops / 32e9
+        assert found[name].seconds == pytest.approx(expected)
+
+
+def test_a_rate_is_measured_in_a_training_step():
+    import tensorflow as tf
+
+    from official_bert.config import OPENAI_GPT, BertConfig
+
+    bert = BertConfig(
+        vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, **OPENAI_GPT,
+    )  # fmt: skip
+    tf.config.run_functions_eagerly(True)  # cheaper than to compile it
+    try:
+        assert 0 < cost.measured_rate(bert, 8, 2) < 1e12
+        assert 0 < cost.measured_rate(elmo.TINY, 8, 2) < 1e12
+    finally:
+        tf.config.run_functions_eagerly(False)
