@@ -138,7 +138,7 @@ class ServedSpan(ServedModel):
             no_answer |= odds > self.settings.null_score_diff_threshold
             rivals = tf.concat([scores, empty[:, None]], axis=1)
         probabilities = tf.nn.softmax(rivals)
-        of_none = probabilities[:, -1] if self.settings.allow_no_answer else 0.0
+        of_none = probabilities[:, -1] if self.settings.allow_no_answer else 1.0
         return {
             "answer": tf.where(no_answer, "", texts[:, 0]),
             "start": tf.where(no_answer, -1, begin[:, 0]),

@@ -67,7 +67,7 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
         assert (answer["start"][i], answer["end"][i]) == (wanted["start"], wanted["end"]), i
         begin, end = max(wanted["start"], 0), max(wanted["end"], 0)
         assert answer["answer"][i] == contexts[i][begin:end]
-        if contexts[i].strip(" \u0378"):
+        if version == "1.1" or contexts[i].strip(" \u0378"):
             assert answer["probability"][i] == pytest.approx(wanted["probability"], abs=1e-4)
     assert sum(bool(text) for text in answer["answer"]) > 2
     if version == "2.0":  # without a graph there is nothing to put together
