@@ -8,7 +8,6 @@ import time
 from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict, resolve_bert
 from experiments.training.flops import (
     encoder_flops,
-    finetune_flops,
     pretrain_flops,
     training_flops,
 )
@@ -17,7 +16,8 @@ from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.config import BertConfig
 
 # Used where nothing was measured: two cores, small matrices.
-DEFAULT_FLOPS_PER_SECOND = 3e10
+MATRICES = 3e10
+WORD_BY_WORD = MATRICES / 4  # LSTMs; no step of BERT's tells
 # What a step's time depends on.
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
          "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
@@ -51,7 +51,7 @@ def checkpoint_bytes(bert) -> int:
     return 12 * parameters(bert)
 
 
-def seconds(flops: float, rate: float = DEFAULT_FLOPS_PER_SECOND) -> float:
+def seconds(flops: float, rate: float = MATRICES) -> float:
     """Time of a run at a rate of FLOPs a second."""
     return START_SECONDS + flops / rate
 
@@ -91,8 +91,8 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
     from official_bert.optimization import BertAdamW
     from official_bert.pretraining import BertPretrainer
 
-    if isinstance(bert, ElmoConfig):
-        return DEFAULT_FLOPS_PER_SECOND / 4  # word by word; no step of BERT's tells
+    if bert is None or isinstance(bert, ElmoConfig):
+        return WORD_BY_WORD
     # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
     bert = BertConfig(**{name: getattr(bert, name) for name in SIZES})
     while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
@@ -133,9 +133,7 @@ class Estimate:
     teachers_flops: float = 0.0
 
 
-def estimate(
-    plan, ablation, measure: bool = True, rate: float = DEFAULT_FLOPS_PER_SECOND
-) -> dict[str, Estimate]:
+def estimate(plan, ablation, measure: bool = True, rate: float = MATRICES) -> dict[str, Estimate]:
     """An estimate for every cell of a plan (`experiments.tables.plan`).
 
     Args:
@@ -158,9 +156,8 @@ def estimate(
             size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
         else:
             config = from_dict(FinetuneConfig, cell.config)
-            (bert, train, dev), length = plan.shapes[cell.name], config.max_seq_length
-            flops = finetune_flops(config, bert, train, dev)
-            size = 4 * parameters(bert) * config.save_model + 1e5
+            (bert, flops), length = plan.shapes[cell.name], config.max_seq_length
+            size = 4 * parameters(bert) * config.save_model * (bert is not None) + 1e5
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)

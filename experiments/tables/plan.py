@@ -46,7 +46,7 @@ class Plan:
       pretrains: (variant name, seed) -> cell.
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
-      shapes: fine-tuning cell -> (BertConfig, training examples, dev examples).
+      shapes: fine-tuning cell -> (BertConfig, or None of a BiLSTM on word vectors; FLOPs).
       teachers: pre-training cell that has one -> its teacher's BertConfig.
     """
 
@@ -247,8 +247,12 @@ class _Planner:
             prints["teacher"] = checkpoint_digest(config.teacher)
             ignored.append("teacher")
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        network = config.model not in (tfidf.NAME, *word_models.NAMES)
-        flops = finetune_flops(config, bert, train, dev) if network else 0.0
+        of_words = config.model in word_models.NAMES
+        flops = 0.0
+        if of_words:
+            flops = word_models.planned_flops(config, shape, train, dev)
+        elif config.model != tfidf.NAME:
+            flops = finetune_flops(config, bert, train, dev)
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -258,15 +262,15 @@ class _Planner:
         if same in self.same:
             return self.same[same]
         name = self.same[same] = "/".join(parts)
-        if network:
-            self.shapes[name] = bert, train, dev
+        if flops:
+            self.shapes[name] = None if of_words else bert, flops
         return self._add(
             name,
             "finetune",
             to_dict(config),
             ignored=tuple(ignored),
             fingerprints=prints,
-            cost=cost.seconds(flops),
+            cost=cost.seconds(flops, cost.WORD_BY_WORD if of_words else cost.MATRICES),
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
         )
 

@@ -42,10 +42,29 @@ def head_flops(bert, predictions: int) -> float:
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:
-    """One forward pass of Table 7's two BiLSTMs: four gates in each of two directions."""
+    """One forward pass of Table 7's two BiLSTMs."""
     inputs = bert.hidden_size * (4 if combination == "concat_last_four" else 1)
+    return lstm_flops([inputs, width], width, tokens)
+
+
+def lstm_flops(inputs: list[int], width: int, tokens: int) -> float:
+    """One forward pass of BiLSTMs that read so many numbers a token and write `width`: four gates
+    in each of two directions."""
     half = width // 2
-    return 2.0 * tokens * 2 * 4 * half * ((inputs + half) + (width + half))
+    return 2.0 * tokens * sum(2 * 4 * half * (read + half) for read in inputs)
+
+
+def text_bilstm_flops(config: FinetuneConfig, vectors: int, elmo, texts: int, tokens: int) -> float:
+    """One forward pass of GLUE's BiLSTM on one or two texts of so many words together.
+
+    Args:
+      vectors: width of the word vectors.
+      elmo: ElmoConfig of what it reads beside them, or None; its own work is not in it.
+    """
+    width, read = config.feature_width, vectors + (elmo.hidden_size if elmo else 0)
+    # Each text is a row as long as both.
+    attending = [2 * width] * (texts == 2)
+    return lstm_flops([read, width, *attending], width, texts * tokens)
 
 
 def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> float:

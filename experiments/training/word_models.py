@@ -14,8 +14,9 @@ import numpy as np
 
 from data_prep.tasks.task import MissingFile
 from experiments.training.examples import read_examples
+from experiments.training.flops import encoder_flops, text_bilstm_flops
 from official_bert.baselines.elmo_config import character_ids, is_elmo_folder
-from official_bert.baselines.word_vectors import read_vectors
+from official_bert.baselines.word_vectors import read_vectors, vectors_width
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
@@ -113,14 +114,12 @@ class WordStart:
         return text_classifiers.BiLSTMAttention(inputs, self.width, head, self.pairs, **options)
 
     def training_flops(self, config, rows, length):
-        """Of one step: four gates in each direction of a BiLSTM; ELMo's own are not counted."""
-        half, inputs = self.width // 2, self.vectors.shape[1]
-        inputs += self.elmo.config.hidden_size if self.elmo else 0
+        """Of one step; ELMo's own are not counted."""
         if self.name == CBOW:
             return 0.0
-        read = [inputs, self.width, *([2 * self.width] if self.pairs else [])]
+        vectors, elmo = self.vectors.shape[1], self.elmo and self.elmo.config
         texts = 2 if self.pairs else 1
-        return 3 * 2.0 * rows * length * texts * sum(2 * 4 * half * (x + half) for x in read)
+        return 3 * text_bilstm_flops(config, vectors, elmo, texts, rows * length)
 
 
 def start(config, task, examples) -> WordStart:
@@ -148,6 +147,23 @@ def start(config, task, examples) -> WordStart:
         vectors = np.concatenate([vectors[: len(SPECIAL_TOKENS)], vectors[ids]])
         elmo = load_elmo(config.elmo, character_ids(tokenizer.vocab))
     return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
+
+
+def planned_flops(config, elmo, train_examples: int, dev_examples: int) -> float:
+    """Fine-tuning and evaluation, every example taken as two texts of full length (an upper bound).
+
+    Args:
+      config: FinetuneConfig.
+      elmo: ElmoConfig of what is read beside the vectors, or None.
+      train_examples, dev_examples: how many.
+    """
+    if config.model == CBOW:
+        return 0.0
+    length, epochs = config.max_seq_length, config.num_train_epochs
+    one = text_bilstm_flops(config, vectors_width(config.word_vectors), elmo, 2, length)
+    states = encoder_flops(elmo, 2, length) if elmo else 0.0
+    passes = epochs * train_examples + dev_examples
+    return one * (2 * epochs * train_examples + passes) + states * passes
 
 
 def all_examples(task, config, examples) -> list:

@@ -23,10 +23,21 @@ def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
     Raises:
       UserError: the file is missing, or a line is no word with D numbers; the message names it.
     """
+    return _read_file(path, _read)
+
+
+def vectors_width(path: str | os.PathLike) -> int:
+    """How many numbers a word has, by the file's first line; raises UserError as above."""
+    first = _read_file(path, lambda file, path: file.readline()).decode(errors="replace")
+    parts = first.rstrip("\r\n ").split(" ")
+    return int(parts[1]) if _is_header(" ".join(parts)) else len(parts) - 1
+
+
+def _read_file(path, read):
     path = Path(path)
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            return _read(file, path)
+            return read(file, path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file of word vectors") from None
     except OSError as error:

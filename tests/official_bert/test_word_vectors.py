@@ -9,7 +9,7 @@ from keras import ops
 from scipy.special import softmax
 
 from official_bert.baselines.text_classifiers import CBOW, BiLSTMAttention
-from official_bert.baselines.word_vectors import read_vectors
+from official_bert.baselines.word_vectors import read_vectors, vectors_width
 from official_bert.errors import UserError
 from official_bert.tokenization.words import WordTokenizer
 
@@ -26,6 +26,7 @@ def test_both_formats(tmp_path):
         file.write(f"4 3\n{GLOVE}")
     again = read_vectors(tmp_path / "word2vec.txt.gz")
     assert again[0] == words and (again[1] == vectors).all()
+    assert {vectors_width(path) for path in tmp_path.iterdir()} == {3}
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,9 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     estimates = cost.estimate(made, empty, measure=False)
     one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
     assert abs(one.flops / other.flops - 1) < 0.02
+    rows = compared.AVERAGE, compared.READ, compared.STATES
+    work = [estimates[f"finetune/spam/{row}/1-1"].flops for row in rows]
+    assert 0 == work[0] < work[1] < work[2], "the mean costs nothing, ELMo most"
 
 
 def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):

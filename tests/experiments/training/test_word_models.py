@@ -44,6 +44,17 @@ def test_runs(files, tmp_path, name):
     assert again["dev"] == results["dev"]
 
 
+def test_planned_operations(files):
+    # Of a word, 4 vector numbers, 4 cells a direction: 4 gates that read input and output.
+    one_text = (4 + 4) * 16 * 2 + (8 + 4) * 16 * 2
+    attention = (16 + 4) * 16 * 2
+    config = config_of(files, model="bilstm_attention", feature_width=8, num_train_epochs=2.0)
+    words = 16 * 2 * (3 * 2 * 10 + 5)  # two texts; forward once and backward twice; ten and five
+    expected = 2 * words * (one_text + attention)
+    assert word_models.planned_flops(config, None, 10, 5) == expected
+    assert word_models.planned_flops(config_of(files), None, 10, 5) == 0
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
