@@ -8,6 +8,7 @@ reads is a sum of all layers with learnt weights (`features.LayerCombination`, "
 Weights are those of allenai/bilm-tf: an options.json and an HDF5 file.
 """
 
+import functools
 import json
 
 import keras
@@ -34,27 +35,38 @@ class CharacterCNN(keras.layers.Layer):
         self.config = config
         found = sum(count for _, count in config.filters)
         seeds = keras.random.SeedGenerator(seed)
-        uniform = keras.initializers.RandomUniform(-1.0, 1.0, seed=seeds)
+        uniform = functools.partial(keras.initializers.RandomUniform, seed=seeds)
         self.table = self.add_weight(
-            name="table", shape=(NUM_CHARACTERS, config.character_width), initializer=uniform
+            name="table", shape=(NUM_CHARACTERS, config.character_width), initializer=uniform(-1, 1)
         )
-        glorot = keras.initializers.GlorotUniform(seed=seeds)
 
-        def weights(name, *shape):
-            kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer=glorot)
+        def scaled(inputs):
+            return keras.initializers.RandomNormal(stddev=inputs**-0.5, seed=seeds)
+
+        def weights(name, shape, initializer, bias=0.0):
+            kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer=initializer)
+            constant = keras.initializers.Constant(bias)
             return kernel, self.add_weight(
-                name=f"{name}_bias", shape=shape[-1:], initializer="zeros"
+                name=f"{name}_bias", shape=shape[-1:], initializer=constant
             )
 
-        self.filters = [
-            weights(f"filter_{i}", width, config.character_width, count)
-            for i, (width, count) in enumerate(config.filters)
-        ]
+        # Initial weights are bilm-tf's. Larger ones make words so large that the LSTMs' outputs
+        # rest at the clip.
+        small = uniform(-0.05, 0.05)
+        self.filters = []
+        for i, (width, count) in enumerate(config.filters):
+            shape = width, config.character_width, count
+            initializer = small if config.activation == "relu" else scaled(shape[0] * shape[1])
+            self.filters.append(weights(f"filter_{i}", shape, initializer))
+        square = found, found
         self.highways = [
-            (weights(f"carry_{i}", found, found), weights(f"transform_{i}", found, found))
+            (
+                weights(f"carry_{i}", square, scaled(found), bias=-2.0),
+                weights(f"transform_{i}", square, scaled(found)),
+            )
             for i in range(config.num_highways)
         ]
-        self.projection = weights("projection", found, config.projection)
+        self.projection = weights("projection", (found, config.projection), scaled(found))
         self.built = True
 
     def call(self, characters):

@@ -21,7 +21,9 @@ class AdjacentWords(AdjacentTokens):
         config = model.encoder.config
         if not isinstance(config, ElmoConfig):
             raise UserError(f"objective {self.name}: it is ELMo's; bert must be an ElmoConfig")
-        model.masked_lm = Softmax(config, initializer, dtype=model.dtype_policy, name="masked_lm")
+        model.masked_lm = Softmax(
+            config, initializer.seed, dtype=model.dtype_policy, name="masked_lm"
+        )
 
     def as_read(self, model, batch):
         return {**batch, **model.encoder.words(batch["input_ids"], batch["input_mask"])}
@@ -33,9 +35,11 @@ class AdjacentWords(AdjacentTokens):
 class Softmax(keras.layers.Layer):
     """A row and a bias for each word."""
 
-    def __init__(self, config: ElmoConfig, initializer, **kwargs):
+    def __init__(self, config: ElmoConfig, seed=None, **kwargs):
         super().__init__(**kwargs)
         rows = config.vocab_size
+        # bilm-tf's. Where it is smaller, the LSTMs learn to write large numbers, up to their clip.
+        initializer = keras.initializers.RandomNormal(stddev=config.projection**-0.5, seed=seed)
         self.table = self.add_weight(
             name="table", shape=(rows, config.projection), initializer=initializer
         )
