@@ -36,15 +36,15 @@ def test_embeddings_of_bilm_tf(data_dir):
 
 
 def test_directions_clipping_and_residual():
-    config = dataclasses.replace(TINY, clip=0.05)
+    config = dataclasses.replace(TINY, clip=0.01)
     model = ELMo(config, character_ids(["[PAD]", "a", "b", "c"]), seed=0)
     ids, mask = np.array([[1, 2, 3, 1, 0, 0]]), np.array([[1, 1, 1, 1, 0, 0]])
     states = model({"input_ids": ids, "input_mask": mask})["hidden_states"]
     words, first, second = (ops.convert_to_numpy(x)[0] for x in states)
     np.testing.assert_array_equal(words[:, :5], words[:, 5:])
-    assert np.abs(first).max() <= 0.05 and (first[4:] == 0).all()
+    assert np.abs(first).max() == np.float32(0.01) and (first[4:] == 0).all()
     # With a residual a layer adds at most what is not clipped away.
-    assert 0 < np.abs(second - first).max() <= 0.05
+    assert 0 < np.abs(second - first).max() <= 0.0101
     changed = np.array([[1, 2, 3, 2, 0, 0]])
     other = ops.convert_to_numpy(
         model({"input_ids": changed, "input_mask": mask})["sequence_output"]
@@ -55,6 +55,19 @@ def test_directions_clipping_and_residual():
     alone = ELMo(none, character_ids(["[PAD]", "a", "b", "c"]), seed=0)
     found = alone({"input_ids": ids, "input_mask": mask})["sequence_output"]
     np.testing.assert_allclose(found[0] + first, second, atol=1e-6)
+
+
+def test_initial_weights_are_bilm_tfs():
+    relu = ELMo(TINY, seed=0).characters
+    filters = np.concatenate([ops.convert_to_numpy(kernel).ravel() for kernel, _ in relu.filters])
+    assert 0.03 < np.abs(filters).max() <= 0.05
+    [((_, carried), (_, transformed))] = relu.highways
+    assert (ops.convert_to_numpy(carried) == -2).all()
+    assert (ops.convert_to_numpy(transformed) == 0).all()
+    tanh = ELMo(dataclasses.replace(TINY, filters=((2, 200),), activation="tanh"), seed=0)
+    [(kernel, _)], (projection, _) = tanh.characters.filters, tanh.characters.projection
+    assert np.std(kernel) == pytest.approx(8**-0.5, rel=0.1)  # 2 letters of 4 numbers
+    assert np.std(projection) == pytest.approx(200**-0.5, rel=0.1)
 
 
 def test_words_of_pieces():
