@@ -2,7 +2,11 @@
 
 import dataclasses
 
+import keras
+import numpy as np
+
 from official_bert import BertConfig, BertEncoder
+from official_bert.checkpoints.names import named_variables
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = [*SPECIAL, *"abcde"]
@@ -26,3 +30,13 @@ def encoder(vocab):
         initializer_range=0.5,
     )
     return BertEncoder(config, seed=0)
+
+
+def assert_equal_weights(found, expected):
+    """Two models have the same variables with the same numbers."""
+    found, expected = named_variables(found), named_variables(expected)
+    assert set(found) == set(expected)
+    for name, variable in found.items():
+        np.testing.assert_array_equal(
+            keras.ops.convert_to_numpy(variable), keras.ops.convert_to_numpy(expected[name]), name
+        )
