@@ -117,7 +117,7 @@ def pretrainings(results: dict) -> list[list[str]]:
             majority = number(100 * heldout.get("next_sentence_majority", 0))
             rows.append([
                 f"{model['name']}, {seed}",
-                f"{model['layers']} / {model['hidden']} / {model['heads']}",
+                f"{model['layers']} / {model['hidden']} / {model['heads'] or '–'}",
                 f"{model['steps']:,}",
                 f"{model['tokens'] / 1e6:.1f} M",
                 f"{model['minutes'][seed - 1]:.1f}",

@@ -99,8 +99,9 @@ def facts(results: dict) -> list[str]:
 
 def _training(model: dict) -> str:
     lengths = "/".join(map(str, model["lengths"]))
+    heads = f"{model['heads']} heads, " if model["heads"] else ""
     words = (
-        f"{model['layers']} layers, {model['hidden']} wide, {model['heads']} heads, "
+        f"{model['layers']} layers, {model['hidden']} wide, {heads}"
         f"{model['parameters'] / 1e6:.1f} M parameters, {model['vocabulary']:,} word pieces, "
         f"{model['steps']:,} steps of {model['batch_size']} sequences of {lengths}"
     )
