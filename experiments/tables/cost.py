@@ -157,7 +157,8 @@ def estimate(plan, ablation, measure: bool = True, rate: float = MATRICES) -> di
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, flops), length = plan.shapes[cell.name], config.max_seq_length
-            size = 4 * parameters(bert) * config.save_model * (bert is not None) + 1e5
+            kept = config.save_model and bert is not None  # those on word vectors leave no model
+            size = (4 * parameters(bert) if kept else 0) + 1e5
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)
