@@ -67,7 +67,8 @@ def start(config, task, examples) -> ElmoStart:
     from official_bert.baselines.elmo import load_elmo
 
     known = all_examples(task, config, examples)
-    words = {word for example in known for word in task.texts(example)}
+    # A tagging task's texts are words with a blank before them.
+    words = {word for example in known for text in task.texts(example) for word in text.split()}
     tokenizer = WordTokenizer(sorted(words - {*SPECIAL_TOKENS}))
     model = load_elmo(config.model, character_ids(tokenizer.vocab))
     weights = [variable.numpy() for variable in model.weights]
