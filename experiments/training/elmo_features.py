@@ -11,7 +11,6 @@ from typing import Any
 from experiments.training import start_checks
 from experiments.training.starting_point import StartingPoint
 from experiments.training.word_models import all_examples
-from official_bert.baselines.elmo_config import character_ids
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
@@ -59,6 +58,7 @@ def of_pretraining(config) -> NewElmo:
         raise UserError(
             f"an ELMo's words are joined of WordPiece's pieces; these records have {tokenizer.kind}"
         )
+    bert = dataclasses.replace(bert, lower_case=tokenizer.do_lower_case)
     return NewElmo(bert, tokenizer)
 
 
@@ -70,6 +70,6 @@ def start(config, task, examples) -> ElmoStart:
     # A tagging task's texts are words with a blank before them.
     words = {word for example in known for text in task.texts(example) for word in text.split()}
     tokenizer = WordTokenizer(sorted(words - {*SPECIAL_TOKENS}))
-    model = load_elmo(config.model, character_ids(tokenizer.vocab))
+    model = load_elmo(config.model, tokenizer.vocab)
     weights = [variable.numpy() for variable in model.weights]
     return ElmoStart(model.config, tokenizer, weights, loaded=model)

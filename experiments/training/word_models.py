@@ -15,7 +15,7 @@ import numpy as np
 from data_prep.tasks.task import MissingFile
 from experiments.training.examples import read_examples
 from experiments.training.flops import encoder_flops, text_bilstm_flops
-from official_bert.baselines.elmo_config import character_ids, is_elmo_folder
+from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.baselines.word_vectors import read_vectors, vectors_width
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -145,7 +145,7 @@ def start(config, task, examples) -> WordStart:
         words = tokenizer.vocab[len(SPECIAL_TOKENS) :]
         tokenizer = WordTokenizer(words, spelt)
         vectors = np.concatenate([vectors[: len(SPECIAL_TOKENS)], vectors[ids]])
-        elmo = load_elmo(config.elmo, character_ids(tokenizer.vocab))
+        elmo = load_elmo(config.elmo, tokenizer.vocab)
     return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
 
 

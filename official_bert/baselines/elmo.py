@@ -188,12 +188,12 @@ class ELMo(keras.Model):
         return {"sequence_output": hidden[-1], "hidden_states": hidden, "states": after}
 
 
-def load_elmo(folder, characters=None) -> ELMo:
+def load_elmo(folder, words=None) -> ELMo:
     """The model of a folder with bilm-tf's `*options.json` and `*weights.hdf5`.
 
     Args:
       folder: where they are.
-      characters: of `ELMo`.
+      words: what the ids of `input_ids` are; None: it is given `character_ids`.
 
     Raises:
       UserError: a file is missing or damaged, or a tensor is missing or has another shape.
@@ -202,7 +202,8 @@ def load_elmo(folder, characters=None) -> ELMo:
 
     if not is_elmo_folder(folder):
         raise UserError(f"{folder}: no ELMo; expected one *options.json and one *weights.hdf5")
-    model = ELMo(ElmoConfig.from_options(options_file(folder)), characters)
+    config = ElmoConfig.from_options(options_file(folder))
+    model = ELMo(config, None if words is None else config.characters_of(words))
     path = weights_file(folder)
     try:
         with h5py.File(path) as file:

@@ -9,6 +9,7 @@ import numpy as np
 from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 from official_bert.json_files import field, list_of, read_json
+from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Character ids: bytes, then what begins and ends a text and a word, then padding; 0 is no character
 # of any word, so all stand one higher in the table.
@@ -35,6 +36,7 @@ class ElmoConfig:
       residual: whether LSTMs but the first add what they read.
       hidden_dropout_prob: for what reads the states.
       vocab_size: words of the language model's softmax; 0: there is none.
+      lower_case: whether the words that it was trained on are in lower case; so are those it reads.
 
     The rest is what pre-training asks of any encoder (`BertConfig`).
     """
@@ -52,6 +54,7 @@ class ElmoConfig:
     residual: bool = True
     hidden_dropout_prob: float = 0.1
     vocab_size: int = 0
+    lower_case: bool = dataclasses.field(default=False, metadata={"later": True})
 
     attention_direction: ClassVar[str] = SHALLOW
     initializer_range: ClassVar[float] = 0.02
@@ -105,6 +108,7 @@ class ElmoConfig:
                 "max_characters_per_token": MAX_CHARACTERS,
                 "activation": self.activation,
             },
+            "lower_case": self.lower_case,
         }
 
     @classmethod
@@ -136,7 +140,14 @@ class ElmoConfig:
             num_hidden_layers=field(lstm, "n_layers", int, path),
             clip=float(clips.pop()),
             residual=field(lstm, "use_skip_connections", bool, path),
+            lower_case=options.get("lower_case", False) is True,  # none of bilm-tf's
         )
+
+    def characters_of(self, words) -> np.ndarray:
+        """`character_ids` of words, int32 [words, 50], in the case that it knows."""
+        if self.lower_case:
+            words = [word if word in SPECIAL_TOKENS else word.lower() for word in words]
+        return character_ids(words)
 
 
 def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarray:

@@ -29,6 +29,14 @@ def test_characters_of_words():
     assert ids[4, -1] == 260 and (ids[4, 1:-1] == ord("x") + 1).all()
 
 
+def test_words_are_read_in_the_case_of_training():
+    words = ["[CLS]", "Ab", "ab"]
+    as_they_are = TINY.characters_of(words)
+    np.testing.assert_array_equal(as_they_are, character_ids(words))
+    lower = dataclasses.replace(TINY, lower_case=True)
+    np.testing.assert_array_equal(lower.characters_of(words), as_they_are[[0, 2, 2]])
+
+
 def test_embeddings_of_bilm_tf(data_dir):
     pytest.importorskip("h5py")
     [result] = other_checks.bilm_tf(data_dir, batches=3)  # all of them: tests/parity
@@ -86,7 +94,7 @@ def test_words_of_pieces():
 
 
 def test_saved_and_loaded(tmp_path):
-    config = dataclasses.replace(TINY, clip=2.0, residual=False, activation="tanh")
+    config = dataclasses.replace(TINY, clip=2.0, residual=False, activation="tanh", lower_case=True)
     model = ELMo(config, seed=0)
     save_elmo(tmp_path / "elmo", model)
     loaded = load_elmo(tmp_path / "elmo")
