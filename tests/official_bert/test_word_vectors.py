@@ -126,5 +126,5 @@ def test_they_learn(kind):
             "bilstm": lambda: BiLSTMAttention(8, 16, head, False, **options)}  # fmt: skip
     model = make[kind]()
     model.compile(keras.optimizers.Adam(1e-2))
-    history = model.fit(batch, labels, batch_size=32, epochs=20, verbose=0).history
-    assert history["accuracy"][-1] > 0.95
+    history = model.fit(batch, labels, batch_size=32, epochs=25, shuffle=False, verbose=0).history
+    assert history["accuracy"][-1] > 0.95  # in order, so that it is the same in every run
