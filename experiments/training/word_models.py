@@ -162,8 +162,8 @@ def planned_flops(config, elmo, train_examples: int, dev_examples: int) -> float
     length, epochs = config.max_seq_length, config.num_train_epochs
     one = text_bilstm_flops(config, vectors_width(config.word_vectors), elmo, 2, length)
     states = encoder_flops(elmo, 2, length) if elmo else 0.0
-    passes = epochs * train_examples + dev_examples
-    return one * (2 * epochs * train_examples + passes) + states * passes
+    trained = epochs * train_examples
+    return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
 
 
 def all_examples(task, config, examples) -> list:
