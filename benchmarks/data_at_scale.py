@@ -11,9 +11,9 @@ size are measured, as --steps says:
     sentences  always; the text is written and split a gigabyte at a time, and removed
     128        always; records of length 128
     512        records of length 512, from the same token store
-    killed     those of 128 again, killed with SIGKILL at 40% of the time and continued, whose bytes
-               have to be the same
     beam       a tenth of the files, here and with Beam's direct runner (--beam_python), whose bytes
+               have to be the same
+    killed     those of 128 again, killed with SIGKILL at 40% of the time and continued, whose bytes
                have to be the same
 
 Of each step: time, processor time, the peak memory of every process (VmHWM), the most disk, and how
@@ -58,7 +58,7 @@ def main():
     parser.add_argument("--books", help="Glob of books: paragraphs between blank lines.")
     parser.add_argument("--vocab", help="Uncased vocabulary.")
     parser.add_argument("--gigabytes", default="1", help="Sizes of the corpus, with commas.")
-    parser.add_argument("--steps", default="512,killed", help="Of 512,killed,beam.")
+    parser.add_argument("--steps", default="512,killed", help="Of 512,beam,killed.")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--dupe_factor", type=int, default=5)
     parser.add_argument("--beam_python", default=sys.executable, help="A Python that has Beam.")
@@ -141,16 +141,16 @@ def _measure(gigabytes, folder, arguments, state, save):
         long = {"max_seq_length": 512, "max_predictions_per_seq": 77}
         records("length 512, same store", "512", token_store=str(store), **long)
     shutil.rmtree(store, ignore_errors=True)
-    if "killed" in wanted:
-        kill_after = 0.4 * state["steps"]["length 128"]["seconds"]
-        records("length 128, killed", "again", kill_after=kill_after)
-        records("length 128, continued", "again")
-        check_equal("length 128, continued", "128", "again")
     if "beam" in wanted:
         direct = ["direct_running_mode=multi_processing", f"direct_num_workers={arguments.workers}"]
         records("a tenth", "tenth", inputs="*0")
         records("a tenth on Beam", "beam", "*0", python=arguments.beam_python, beam=direct)
         check_equal("a tenth on Beam", "tenth", "beam")
+    if "killed" in wanted:
+        kill_after = 0.4 * state["steps"]["length 128"]["seconds"]
+        records("length 128, killed", "again", kill_after=kill_after)
+        records("length 128, continued", "again")
+        check_equal("length 128, continued", "128", "again")
 
 
 def _sentences(size, folder, texts, arguments, state, save):

@@ -32,6 +32,16 @@ OPENAI_GPT = {
     "layer_norm_eps": 1e-5,
     "gelu_form": "tanh",
 }
+# And an AWD-LSTM (Merity et al. 2018), the encoder of ULMFiT.
+AWD_LSTM = {
+    "recurrent": True,
+    "attention_direction": "left_to_right",
+    "num_attention_heads": 1,
+    "type_vocab_size": 0,
+    "embedding_norm": False,
+    "prediction_transform": False,
+    "pooler_activation": "none",
+}
 # For fields that came with the successors: they are not written where they have their defaults, so
 # that configurations of the time before are found again.
 _LATER = {"later": True}
@@ -71,6 +81,8 @@ class BertConfig:
       embedding_norm: whether the sum of the embeddings is normalised; not in OpenAI GPT.
       prediction_transform: whether the language-model head has a dense layer, a normalisation and a
         bias beside the token table; OpenAI GPT's is the table alone.
+      recurrent: blocks are LSTMs, `intermediate_size` wide but for the last, which is
+        `hidden_size` wide; there are no positions, no heads, no activation (AWD-LSTM).
 
     Raises:
       UserError: a field has an impossible value; the message names the field.
@@ -95,6 +107,7 @@ class BertConfig:
     pooler_activation: str = dataclasses.field(default="tanh", metadata=_LATER)
     embedding_norm: bool = dataclasses.field(default=True, metadata=_LATER)
     prediction_transform: bool = dataclasses.field(default=True, metadata=_LATER)
+    recurrent: bool = dataclasses.field(default=False, metadata=_LATER)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -141,6 +154,13 @@ class BertConfig:
                 "BertConfig.prediction_transform=False is for OpenAI GPT: attention_direction "
                 '"left_to_right", and tables as wide as the blocks (embedding_size 0)'
             )
+        if self.recurrent and (
+            self.attention_direction != "left_to_right" or self.num_blocks != self.num_hidden_layers
+        ):
+            raise UserError(
+                'BertConfig.recurrent is for attention_direction "left_to_right", and every layer '
+                "has weights of its own (num_hidden_groups 0)"
+            )
         _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
         _check_choice("attention_direction", self.attention_direction, ATTENTION_DIRECTIONS)
         _check_choice("gelu_form", self.gelu_form, GELU_FORMS)
@@ -173,6 +193,12 @@ class BertConfig:
     def embedding_width(self) -> int:
         """Width of the embedding tables."""
         return self.embedding_size or self.one_direction.hidden_size
+
+    @property
+    def recurrent_widths(self) -> list[int]:
+        """What the first LSTM reads, and what each writes."""
+        inner = [self.intermediate_size] * (self.num_hidden_layers - 1)
+        return [self.hidden_size, *inner, self.hidden_size]
 
     @property
     def one_direction(self) -> "BertConfig":

@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from official_bert.baselines.awd_lstm import LSTMBlock
 from official_bert.config import SHALLOW, BertConfig, parts_named
 from official_bert.errors import UserError
 from official_bert.layers import Embeddings, ShallowBlock, TransformerBlock, attention_bias
@@ -39,11 +40,10 @@ class BertEncoder(keras.Model):
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
         policy, half = self.dtype_policy, config.one_direction
-        block = ShallowBlock if config.attention_direction == SHALLOW else TransformerBlock
         with keras.name_scope(self.name):
             self.embeddings = Embeddings(half, initializer, dtype=policy, name="embeddings")
             self.blocks = [
-                block(config, initializer, dtype=policy, name=f"layer_{i}")
+                _block(config, i, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
             self.pooler = None
@@ -72,7 +72,7 @@ class BertEncoder(keras.Model):
         Returns:
           {"sequence_output": [B, L, H], "pooled_output": [B, H],
            "hidden_states": [num_hidden_layers + 1 tensors of [B, L, H]; the embedding output first,
-           the sequence output last],
+           the sequence output last; the inner ones of LSTMs are as wide as these],
            "attention_probabilities" (when asked for): [num_hidden_layers tensors of [B, A, L, L];
            how much each token, the third axis, takes from each, the last],
            "attention_scores" (when asked for): [as many; before the softmax, -10000 and below where
@@ -175,6 +175,13 @@ class BertEncoder(keras.Model):
         for name in frozen:
             encoder.parts[name].trainable = False
         return encoder
+
+
+def _block(config, number, initializer, **kwargs):
+    if config.recurrent:
+        return LSTMBlock(config, number, initializer.seed, **kwargs)
+    block = ShallowBlock if config.attention_direction == SHALLOW else TransformerBlock
+    return block(config, initializer, **kwargs)
 
 
 def complete_inputs(inputs, max_length: int | None = None) -> dict:

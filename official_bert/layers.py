@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from official_bert.config import SHALLOW, BertConfig
-from official_bert.randomness import RIGHT_TO_LEFT, dropout, fold_in
+from official_bert.randomness import RIGHT_TO_LEFT, dropout, fold_in, locked_dropout
 
 # Added to the attention scores of forbidden positions: exp(-10000) is 0 in every float format.
 MASKED_SCORE = -10000.0
@@ -20,13 +20,15 @@ MASKED_SCORE = -10000.0
 class Embeddings(keras.layers.Layer):
     """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2).
 
-    Without the normalisation where `embedding_norm` is false (OpenAI GPT). Then a dense layer to
-    the width of the blocks, where the tables have another (`embedding_size`).
+    Without the normalisation where `embedding_norm` is false (OpenAI GPT), and without positions
+    where the blocks are `recurrent`. Then a dense layer to the width of the blocks, where the
+    tables have another (`embedding_size`).
     """
 
     def __init__(self, config: BertConfig, initializer, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
+        self.dropout = locked_dropout if config.recurrent else dropout
         self.type_vocab_size = config.type_vocab_size
         width = config.embedding_width
 
@@ -41,7 +43,9 @@ class Embeddings(keras.layers.Layer):
         self.token_type_embeddings = None
         if config.type_vocab_size:
             self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
-        self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
+        self.position_embeddings = None
+        if not config.recurrent:
+            self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
             self.norm = None
             if config.embedding_norm:
@@ -60,7 +64,6 @@ class Embeddings(keras.layers.Layer):
 
     def of_tables(self, input_ids, segment_ids, seed=None):
         """As `call`, but [B, L, E]: before the dense layer to the width of the blocks."""
-        length = ops.shape(input_ids)[1]
         x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
         if self.type_vocab_size == 1:
             # Whatever the ids say: the one-hot vector of segment 1 would be zero, and drop the row.
@@ -69,9 +72,10 @@ class Embeddings(keras.layers.Layer):
             # A matrix product, since the gradient of a lookup in a table of two rows is slow.
             segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(segments, self.token_type_embeddings)
-        x = x + self.position_embeddings[:length]
+        if self.position_embeddings is not None:
+            x = x + self.position_embeddings[: ops.shape(input_ids)[1]]
         x = ops.cast(x, self.compute_dtype)
-        return dropout(self.norm(x) if self.norm else x, self.dropout_rate, seed)
+        return self.dropout(self.norm(x) if self.norm else x, self.dropout_rate, seed)
 
 
 class SelfAttention(keras.layers.Layer):

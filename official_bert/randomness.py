@@ -75,6 +75,14 @@ def dropout(x, rate: float, seed):
     return x * (keep / (1 - rate))
 
 
+def locked_dropout(x, rate: float, seed):
+    """`dropout` that zeroes the same numbers of every token of a row: [B, L, H] -> [B, L, H]
+    (Gal and Ghahramani 2016)."""
+    if seed is None or rate == 0:
+        return x
+    return x * dropout(ops.ones_like(x[:, :1]), rate, seed)
+
+
 def uniform(shape, seed):
     """float32 numbers in [0, 1) that depend on the seed alone."""
     return keras.random.uniform(shape, seed=_GivenSeed(seed))

@@ -5,6 +5,8 @@ counts as two forward passes; recomputation is not counted, so that it shows as 
 Element-wise work is not counted either: a measured rate contains it.
 """
 
+import itertools
+
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
 from official_bert.baselines.elmo_config import MAX_CHARACTERS, ElmoConfig
 from official_bert.objectives import parts
@@ -14,6 +16,9 @@ def encoder_flops(bert, sequences: int, length: int) -> float:
     """One forward pass of the encoder on [sequences, length] tokens; ELMo's, as many words."""
     if isinstance(bert, ElmoConfig):
         return float(sequences) * length * _elmo_flops(bert)
+    if bert.recurrent:
+        pairs = itertools.pairwise(bert.recurrent_widths)
+        return 2.0 * sequences * length * sum(4 * out * (read + out) for read, out in pairs)
     one = bert.one_direction
     H, I, directions = one.hidden_size, one.intermediate_size, bert.hidden_size // one.hidden_size
     # Query, key, value, output; feed-forward; attention scores and the values that they weight.

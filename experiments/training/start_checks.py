@@ -14,7 +14,7 @@ from experiments.training import class_weights, teacher_checks, tfidf, word_mode
 from experiments.training.examples import read_examples
 from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
-from official_bert.config import SHALLOW, parts_named
+from official_bert.config import SHALLOW, BertConfig, parts_named
 from official_bert.errors import UserError
 from official_bert.objectives import parts
 from official_bert.tokenization import find_vocabulary, load_tokenizer
@@ -80,6 +80,10 @@ def check_model(config, task, bert):
         raise UserError(
             f"--config.features={config.features}: the feature-based approach is for tagging "
             f"tasks; {config.task} is {task.head['head']}"
+        )
+    if config.features and isinstance(bert, BertConfig) and bert.recurrent:
+        raise UserError(
+            f"--config.features={config.features}: the layers of an AWD-LSTM are not equally wide"
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")

@@ -5,6 +5,7 @@ too. What a stranger's file could do is checked on its own: an HDF5 file must ho
 itself, a model must not be larger than its weights, and every weight must be a finite number.
 """
 
+import itertools
 import json
 import math
 import os
@@ -119,13 +120,18 @@ def encoder_parameters(config: BertConfig) -> int:
     one, narrow = config.one_direction, config.embedding_width
     directions = config.hidden_size // one.hidden_size
     width, inner = one.hidden_size, one.intermediate_size
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    rows = config.vocab_size + config.type_vocab_size
+    rows += 0 if config.recurrent else config.max_position_embeddings
     norm = 2 if config.embedding_norm else 0
     embeddings = (rows + norm) * narrow + (narrow * width + width if config.embedding_size else 0)
     block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+    blocks = config.num_blocks * directions * block
+    if config.recurrent:
+        pairs = itertools.pairwise(config.recurrent_widths)
+        blocks = sum(4 * written * (read + written + 1) for read, written in pairs)
     width = config.hidden_size
     pooler = 0 if config.pooler_activation == "none" else width * width + width
-    return embeddings + config.num_blocks * directions * block + pooler
+    return embeddings + blocks + pooler
 
 
 def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:

@@ -122,12 +122,15 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     a place for them.
 
     Raises:
-      UserError: the encoder is a shallow concatenation, which no other format has.
+      UserError: the encoder is a shallow concatenation or an AWD-LSTM, which no other format has.
     """
     import keras
 
-    if getattr(model, "encoder", model).config.attention_direction == SHALLOW:
+    config = getattr(model, "encoder", model).config
+    if config.attention_direction == SHALLOW:
         raise UserError("no other format has a shallow concatenation; a model folder has")
+    if config.recurrent:
+        raise UserError("no other format has an AWD-LSTM; a model folder has")
     variables = named_variables(model)
     tensors = {}
     for row in rows_of(model, head):

@@ -137,9 +137,10 @@ class ServingSettings:
           loaded: `LoadedModel`; its weights are not looked at.
         """
         config, count = loaded.config, loaded.settings.get("num_labels")
-        if config.attention_direction == SHALLOW:
+        if config.attention_direction == SHALLOW or config.recurrent:
+            name = "an AWD-LSTM" if config.recurrent else "a shallow concatenation"
             raise UserError(
-                "a shallow concatenation is there to be compared with BERT and is not served; "
+                f"{name} is there to be compared with BERT and is not served; "
                 "experiments.predict reads its model folder"
             )
         names_labels = head == "tagging" or (

@@ -1,0 +1,53 @@
+"""ULMFiT from pre-training to a classifier that is thawed layer by layer, on made-up texts."""
+
+import dataclasses
+
+import pytest
+import tiny_runs
+
+from experiments import finetune, pretrain
+from experiments.configs import ulmfit
+from experiments.training import start_checks
+from experiments.training.config import Phase, load_config
+from official_bert.checkpoints import model_folder
+from official_bert.errors import UserError
+
+
+def test_three_stages(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+    records = str(data / "records")
+    phases = (Phase(records, tiny_runs.LENGTH, 8, records),)
+    base = tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16)
+    small = dataclasses.replace(ulmfit.SMALL, hidden_size=16, intermediate_size=24)
+    config = ulmfit.ulmfit(base, small)
+    first = pretrain.run(config, tmp_path / "general", progress=False)
+    task = dataclasses.replace(config, bert="", vocab="", init_from=first["model"])
+    second = pretrain.run(task, tmp_path / "task", progress=False)
+    [one, two] = (results["heldout"]["masked_lm_loss"] for results in (first, second))
+    assert two < one
+    texts = tiny_runs.write_labelled_texts(tmp_path)
+    config = dataclasses.replace(
+        ulmfit.FINETUNE, task="text_classification", data_dir=str(texts), model=second["model"],
+        max_seq_length=16, train_batch_size=16, num_train_epochs=6.0, log_every=1,
+    )  # fmt: skip
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    losses = tiny_runs.logged(tmp_path / "run", "loss")
+    assert losses[-1] < losses[0]
+    loaded = model_folder.load(results["files"]["model"])
+    assert loaded.config.recurrent and loaded.model.concat_pooling
+    frozen = dataclasses.replace(config, features="last", concat_pooling=False)
+    with pytest.raises(UserError, match="the layers of an AWD-LSTM are not equally wide"):
+        start_checks.check_model(frozen, _Tagging, loaded.config)
+
+
+class _Tagging:
+    head = {"head": "tagging"}
+
+
+def test_configurations():
+    small, whole = load_config("ulmfit:tiny"), load_config("ulmfit:paper")
+    assert small.bert.recurrent and small.bert.vocab_size == 8192
+    assert small.objectives == ("next_token",)
+    assert whole.bert.recurrent_widths == [400, 1150, 1150, 400]
+    finetuning = load_config("ulmfit")
+    assert finetuning.concat_pooling and finetuning.layer_decay == pytest.approx(1 / 2.6)
