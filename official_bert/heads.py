@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from official_bert import window_pooling
+from official_bert.bilstm import BiLSTM
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs
 from official_bert.errors import UserError
@@ -349,44 +350,3 @@ def _flat(batch):
     names = ("input_ids", "input_mask", "segment_ids")
     length = ops.shape(batch["input_ids"])[-1]
     return {name: ops.reshape(batch[name], (-1, length)) for name in names}
-
-
-class BiLSTM(keras.layers.Layer):
-    """A bidirectional LSTM over the real tokens, projected back to the encoder's width.
-
-    Each direction is H / 2 wide, so that the concatenation has the width that heads expect.
-    """
-
-    def __init__(self, width: int, seed: int | None = None, **kwargs):
-        super().__init__(**{"name": "bilstm", **kwargs})
-        with keras.name_scope(self.name):
-            # Both directions, not both layers; the name is a path in model.weights.h5, so it stays.
-            self.layers_both = bidirectional_lstm(width, _plus(seed, 10), self.dtype_policy)
-            self.layers_both.build((None, None, width))
-        self.built = True
-
-    def call(self, sequence, input_mask):
-        """[B, L, H], int32 [B, L] -> [B, L, H]."""
-        return self.layers_both(sequence, mask=ops.cast(input_mask, "bool"))
-
-
-def bidirectional_lstm(width: int, seed: int | None, dtype) -> keras.layers.Bidirectional:
-    """Two LSTMs of width / 2 each, one read from either end; [B, L, any] -> [B, L, width]."""
-
-    def lstm(backwards):
-        offset = 2 * int(backwards)
-        return keras.layers.LSTM(
-            width // 2,
-            return_sequences=True,
-            go_backwards=backwards,
-            kernel_initializer=keras.initializers.GlorotUniform(_plus(seed, offset)),
-            recurrent_initializer=keras.initializers.Orthogonal(seed=_plus(seed, offset + 1)),
-            dtype=dtype,
-            name="backward" if backwards else "forward",
-        )
-
-    return keras.layers.Bidirectional(lstm(False), backward_layer=lstm(True))
-
-
-def _plus(seed, number):
-    return None if seed is None else seed + number

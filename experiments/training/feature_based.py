@@ -8,8 +8,9 @@ which hidden states are read.
 import keras
 from keras import ops
 
+from official_bert.bilstm import BidirectionalLSTM
 from official_bert.features import LayerCombination, select_layers
-from official_bert.heads import BertTagger, bidirectional_lstm
+from official_bert.heads import BertTagger
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
 
@@ -38,7 +39,7 @@ class FeatureTagger(ModelWithLosses):
         self.lstms = []
         for layer in range(layers):
             layer_seed = None if seed is None else seed + 10 * layer
-            lstm = bidirectional_lstm(width, layer_seed, self.dtype_policy)
+            lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
             lstm.build((None, None, inputs if layer == 0 else width))
             self.lstms.append(lstm)
         self.head = keras.layers.Dense(

@@ -36,6 +36,9 @@ class LSTMBlock(keras.layers.Layer):
         self.kernel = weights("kernel", inputs)
         self.recurrent_kernel = weights("recurrent_kernel", self.width)
         self.bias = weights("bias")
+        # Not under XLA, which has no such kernel: trainers reset the one, `fit` asks the other.
+        self.fused = keras.backend.backend() == "tensorflow"
+        self.supports_jit = not self.fused
         self.built = True
 
     def call(self, x, attention_bias=None, seed=None, return_attention=False):
@@ -48,17 +51,35 @@ class LSTMBlock(keras.layers.Layer):
             raise UserError("an AWD-LSTM pays no attention; what needs it is for Transformers")
         recurrent = ops.convert_to_tensor(self.recurrent_kernel)
         recurrent = dropout(recurrent, self.weight_dropout_rate, fold_in(seed, 0))
-        read = ops.matmul(x, self.kernel) + self.bias  # of all tokens at once
-
-        def step(state, read):
-            cells, output = state
-            gates = read + ops.matmul(output, recurrent)
-            entering, staying, new, leaving = ops.split(gates, 4, axis=-1)
-            cells = ops.sigmoid(staying) * cells + ops.sigmoid(entering) * ops.tanh(new)
-            output = ops.sigmoid(leaving) * ops.tanh(cells)
-            return (cells, output), (cells, output)  # Keras wants the same of both
-
-        nothing = ops.zeros((ops.shape(x)[0], self.width), dtype=read.dtype)
-        _, (_, written) = ops.scan(step, (nothing, nothing), ops.transpose(read, (1, 0, 2)))
+        rows = ops.transpose(x, (1, 0, 2))
+        written = self._kernel()(
+            rows, ops.convert_to_tensor(self.kernel), recurrent, ops.convert_to_tensor(self.bias)
+        )
         written = ops.transpose(written, (1, 0, 2))
         return locked_dropout(written, self.dropout_rate, fold_in(seed, 1))
+
+    def _kernel(self):
+        if self.fused:
+            from official_bert import tensorflow_kernels
+
+            if tensorflow_kernels.on_processors():
+                return tensorflow_kernels.lstm
+        return lstm
+
+
+def lstm(x, kernel, recurrent_kernel, bias):
+    """[L, B, I] -> [L, B, U]; gates in Keras' order: what enters, what stays, what is new, what
+    leaves."""
+
+    def step(state, read):
+        cells, output = state
+        gates = read + ops.matmul(output, recurrent_kernel)
+        entering, staying, new, leaving = ops.split(gates, 4, axis=-1)
+        cells = ops.sigmoid(staying) * cells + ops.sigmoid(entering) * ops.tanh(new)
+        output = ops.sigmoid(leaving) * ops.tanh(cells)
+        return (cells, output), (cells, output)  # Keras wants the same of both
+
+    read = ops.matmul(x, kernel) + bias  # of all tokens at once
+    nothing = ops.zeros((ops.shape(x)[1], recurrent_kernel.shape[0]), dtype=read.dtype)
+    _, (_, written) = ops.scan(step, (nothing, nothing), read)
+    return written

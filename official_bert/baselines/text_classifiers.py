@@ -9,8 +9,9 @@ BiLSTM reads both.
 import keras
 from keras import ops
 
+from official_bert.bilstm import BidirectionalLSTM
 from official_bert.features import LayerCombination
-from official_bert.heads import BertClassifier, bidirectional_lstm
+from official_bert.heads import BertClassifier
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import FEATURE_DROPOUT, HEAD_DROPOUT, dropout, fold_in, next_seed
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -118,7 +119,7 @@ class BiLSTMAttention(TextClassifier):
         with keras.name_scope(self.name):
             for number, (name, read) in enumerate(widths.items()):
                 layer_seed = None if seed is None else seed + 10 * number
-                lstm = bidirectional_lstm(width, layer_seed, self.dtype_policy)
+                lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
                 # cuDNN wants texts to begin where the row does; the second of a pair does not.
                 lstm.forward_layer.use_cudnn = lstm.backward_layer.use_cudnn = False
                 lstm.build((None, None, read))

@@ -77,6 +77,20 @@ def test_states_are_those_of_pytorch(encoder, inputs):
         np.testing.assert_allclose(state, below, atol=1e-6)
 
 
+def test_the_loop_for_other_backends_computes_the_same(lstms, encoder, inputs):
+    other = ob.BertEncoder(lstms, seed=0)
+    for block in other.blocks:
+        assert block.fused
+        block.fused = False
+    for seed in (None, make_seed(0, 1)):
+        ours, loop = (
+            model(inputs, training=seed is not None, seed=seed)["hidden_states"]
+            for model in (encoder, other)
+        )
+        for one, another in zip(ours, loop, strict=True):
+            np.testing.assert_allclose(one, another, atol=1e-6)
+
+
 def test_a_text_is_its_last_token_whatever_stands_behind_it(encoder, inputs):
     outputs = encoder(inputs)
     lengths = inputs["input_mask"].sum(1)
