@@ -23,7 +23,9 @@ _ABBREVIATIONS = frozenset(
     + ("figs", "fl", "incl", "nr", "op", "pp", "resp", "sc", "sec", "ser", "st", "tr", "trans")
     + ("viz", "vol", "vols", "vs")
 )
-_MISSED_END = re.compile(r"(?<![\w.])([a-z]{2,})[.!?][\"'”’]* (?=[\"'“‘]*[A-Z])")
+_INNER_END = re.compile(r"[.!?][\"'”’]* (?=[\"'“‘]*[A-Z])")
+_WORD_BEFORE = re.compile(r"(?<![\w.])[a-z]{2,}\Z")
+_LONGEST_WORD = 40  # letters
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
@@ -62,8 +64,10 @@ def _splitter(language: str):
 
 def _split_missed(sentence: str) -> list[str]:
     parts, start = [], 0
-    for match in _MISSED_END.finditer(sentence):
-        if match.group(1) not in _ABBREVIATIONS:
+    for match in _INNER_END.finditer(sentence):
+        end = match.start()
+        word = _WORD_BEFORE.search(sentence, max(start, end - _LONGEST_WORD), end)
+        if word and word.group() not in _ABBREVIATIONS:
             parts.append(sentence[start : match.end() - 1])
             start = match.end()
     parts.append(sentence[start:])
@@ -74,7 +78,7 @@ def _rejoin(sentences: list[str]) -> list[str]:
     """Puts a lone title ("Lt.") in front of its name, and marks without words behind their text."""
     joined = []
     for sentence in sentences:
-        wordless = not any(character.isalnum() for character in sentence)
+        wordless = not any(map(str.isalnum, sentence))
         if joined and (_TITLES.match(joined[-1]) or wordless):
             joined[-1] += " " + sentence
         else:
