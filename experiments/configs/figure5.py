@@ -4,8 +4,8 @@
 
 Two pre-trainings (without NSP, so that they differ in the objective only) keep their model at
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
-200,000), gpu and gpu-day (one H100), cpu (16,000 steps, about 55 minutes on two cores;
-needs BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI, under 5 minutes). A scale with
+200,000), gpu and gpu-day (one H100), cpu (four pre-trainings each of 4,000 steps; needs
+BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI, under 5 minutes). A scale with
 "+gpt" behind it, as in figure5:cpu+gpt, has OpenAI GPT's curve too, of as many steps.
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
