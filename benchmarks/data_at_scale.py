@@ -22,7 +22,7 @@ others are made, as to another disk, and compared by the checksums of their byte
 
 Ctrl-C, SIGTERM or a lost machine stop it at any time, and the same command goes on where it was:
 figures lie in FOLDER/20GB/state.json and, unfinished too, in --output. A step's time is that of its
-parts together. The folder is emptied at the end. It needs about 2.3 times the size free at
+parts together. The folder is emptied at the end. It needs about twice the size free at
 --dupe_factor=1, and 1.4 times more for each further duplication.
 """
 
