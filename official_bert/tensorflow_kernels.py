@@ -73,14 +73,19 @@ def scores_of_table(x, table, bias):
 
 @tf.custom_gradient
 def gelu(x):
-    """x * Phi(x), the exact form, with half the passes over memory that autodiff makes."""
-    phi = 0.5 * (1.0 + tf.math.erf(x * tf.cast(0.5**0.5, x.dtype)))
+    """x * Phi(x), the exact form, with half the passes over memory that autodiff makes.
+
+    In float32 whatever the dtype: a processor turns bfloat16 into it for every operation anyway.
+    """
+    dtype = x.dtype
+    x = tf.cast(x, tf.float32)
+    phi = 0.5 * (1.0 + tf.math.erf(x * 0.5**0.5))
 
     def gradient(upstream):
-        density = tf.exp(-0.5 * x * x) * tf.cast((2 * math.pi) ** -0.5, x.dtype)
-        return upstream * (phi + x * density)
+        density = tf.exp(-0.5 * x * x) * (2 * math.pi) ** -0.5
+        return tf.cast(tf.cast(upstream, tf.float32) * (phi + x * density), dtype)
 
-    return x * phi, gradient
+    return tf.cast(x * phi, dtype), gradient
 
 
 def layer_norm(x, gamma, beta, epsilon: float):
