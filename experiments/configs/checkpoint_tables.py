@@ -15,7 +15,7 @@
     gpu    BERT BASE, one learning rate, three seeds; about 10 hours, and 3 hours for the others
     cpu    a checkpoint of 2 layers and 128 wide (BERT tiny), at most 4,000 training examples a
            task; 15 minutes. Table 1 has the rows of `compared` too, of which three are pre-trained
-           first, two of them three times: about 100 minutes
+           first, two of them three times: 47 minutes of two fast cores, 100 of slower ones
     smoke  a tiny model pre-trained for half a minute on the embedded sample, 300 examples a task;
            at most 5 minutes; Table 1, with two more pre-trainings, 15
 
