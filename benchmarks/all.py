@@ -40,6 +40,15 @@ def of_pretraining(results) -> dict[str, float]:
     }
 
 
+def of_small_shapes(results) -> dict[str, float]:
+    return {
+        f"{run}, {row['precision']}, steps/s": 1e3 / row["median_ms"]
+        for run, rows in results["runs"].items()
+        for row in rows
+        if row["code"] == "now"
+    }
+
+
 def of_serving(results) -> dict[str, float]:
     found = {}
     for shape, rows in results.items():
@@ -85,6 +94,7 @@ PARTS = {
         ),
         of_pretraining,
     ),
+    "small_shapes": Part(("--output={output}",), of_small_shapes),
     "serving": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
     "formats": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
     "data_prep": Part(

@@ -30,9 +30,11 @@ class Steps:
       script: its file.
       arguments: shape, mode and precision; see `peers/turns.py`.
       python: the interpreter.
+      root: the checkout whose code it runs; this one by default.
+      environment: variables that it has besides.
     """
 
-    def __init__(self, script, arguments, python=sys.executable):
+    def __init__(self, script, arguments, python=sys.executable, root=None, environment=None):
         self.seconds = []
         self.process = subprocess.Popen(
             [python, str(_HERE / "peers" / script), *arguments],
@@ -40,7 +42,12 @@ class Steps:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(_HERE.parent)},
+            env={
+                **os.environ,
+                **(environment or {}),
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "PYTHONPATH": str(Path(root or _HERE.parent).resolve()),
+            },
         )
         self.first_step = self._answer()["first_step_s"]
 
