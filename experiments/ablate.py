@@ -4,9 +4,10 @@
     python -m experiments.ablate --config=table6:cpu --workdir=runs/table6 --dry_run
 
 Cells that are finished are never run again, interrupted ones continue, failed ones are marked with
-their reason and tried again by the next call. Leaves in the work folder: report.html (open it in a
-browser), report.md, results.json, plots/, and cells/ with every run. `--cells` shares the runs of
-several tables: what two tables have in common is done once.
+their reason and tried again by the next call. Pre-training seeds are run one after another, so that
+a table that is stopped is whole in the first ones. Leaves in the work folder: report.html (open it
+in a browser), report.md, results.json, plots/, and cells/ with every run. `--cells` shares the runs
+of several tables: what two tables have in common is done once.
 """
 
 import json
@@ -19,7 +20,8 @@ from experiments.tables import assemble, cost, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
-from experiments.tables.grid import FINISHED, Grid
+from experiments.tables.grid import Grid
+from experiments.tables.status import FINISHED
 from experiments.training.config import (
     config_from_flags,
     define_flags,

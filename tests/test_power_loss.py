@@ -12,7 +12,7 @@ from tiny import CONFIG, VOCAB
 import official_bert as ob
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
-from experiments.tables import grid
+from experiments.tables import status as statuses
 from experiments.training.checkpointing import Checkpoints
 from official_bert import files
 
@@ -111,16 +111,16 @@ def test_checkpoints(root, monkeypatch, exchange):
 
 
 def test_cells_of_a_table(root, monkeypatch):
-    status = grid.Status(grid.FINISHED, seconds=3.0, result={"score": 0.5})
+    status = statuses.Status(statuses.FINISHED, seconds=3.0, result={"score": 0.5})
     folder = root / "cell"
     recorder = Recorder(root)
     with recorder.recording(monkeypatch):
         folder.mkdir()
-        grid._write_status(folder, status)
+        statuses.write_status(folder, status)
     found = []
     for state in recorder.states:
         recorder.restore(state)
-        found.append(grid._read_status(folder))
+        found.append(statuses.read_status(folder))
         assert found[-1] in (None, status)
     print(f"cells: {recorder.points} points, {len(found)} states")
     assert None in found and status in found

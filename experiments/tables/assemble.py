@@ -14,10 +14,11 @@ from data_prep.jobs.processes import available_cores
 from experiments.tables import cost, intervals
 from experiments.tables.ablation import Ablation, Column, Row
 from experiments.tables.evidence import gather, interval_values, verdict_values
-from experiments.tables.grid import FAILED, FINISHED, Grid, Status
+from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
+from experiments.tables.status import FAILED, FINISHED, Status
 from experiments.tables.verdicts import Evidence, above_baseline, judge
 from experiments.training import example_scores
 from experiments.training.config import resolve_bert

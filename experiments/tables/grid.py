@@ -6,10 +6,6 @@ waits for the other. A cell's folder is named by a key made from what determines
 configuration and the keys of the cells and the fingerprints of the files that it reads. Paths,
 devices and bookkeeping do not enter, so a result is found again wherever the same question is
 asked.
-
-Cells run in worker processes (`experiments.tables.worker`), each of which runs many cells in turn,
-so that TensorFlow starts once a worker and compiled steps are used again. A worker that dies marks
-its cell as failed and is replaced.
 """
 
 import contextlib
@@ -20,22 +16,17 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from data_prep.jobs import storage
-from experiments.tables.devices import available_gpus, worker_environment
+from experiments.tables.pool import Pool
+from experiments.tables.status import FAILED, PENDING, RUNNING, Status, read_status
 from official_bert.errors import UserError
 from official_bert.files import remove_leftovers
-from official_bert.json_files import field
 from official_bert.locks import exclusive
 
-PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 RUNNER = "experiments.tables.cells:run_cell"
 KEY_LENGTH = 16
 
@@ -53,6 +44,8 @@ class Cell:
       fingerprints: digests of what the cell reads from outside the grid.
       cost: estimated seconds, for the order and for `--dry_run`.
       affinity: cells that share it share compiled steps; a worker prefers them in a row.
+      round: cells of a lower one are begun first, so that a table that is stopped is whole in the
+        pre-training seeds that it has; 0 for what all seeds share.
     """
 
     name: str
@@ -62,6 +55,7 @@ class Cell:
     fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
     cost: float = 1.0
     affinity: str = ""
+    round: int = 0
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -69,17 +63,6 @@ class Cell:
         needs: dict[str, None] = {}
         _replace_references(self.config, lambda need, rest: needs.setdefault(need))
         return tuple(needs)
-
-
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """How far a cell is, with the reason of a failure; `started` in seconds since 1970."""
-
-    state: str
-    reason: str = ""
-    seconds: float = 0.0
-    result: dict[str, Any] | None = None
-    started: float = 0.0
 
 
 class Grid:
@@ -139,7 +122,7 @@ class Grid:
     def status(self, name: str) -> Status:
         """What the files of the cell say; a cell whose runner was killed is pending again."""
         folder = self.folder(name)
-        ended = _read_status(folder)
+        ended = read_status(folder)
         if ended:
             return ended
         for need in self.cells[name].needs:
@@ -180,10 +163,10 @@ class Grid:
             remove_leftovers(self.root)
             if retry_failed:
                 for name in self.cells:
-                    ended = _read_status(self.folder(name))
+                    ended = read_status(self.folder(name))
                     if ended and ended.state == FAILED:
                         (self.folder(name) / "cell.json").unlink()
-            _Pool(self, workers, runner, on_event, poll_seconds).run()
+            Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
 
     def ranks(self) -> dict[str, float]:
@@ -204,136 +187,6 @@ class Grid:
         return ranks
 
 
-class _Pool:
-    """The workers of one `Grid.run`."""
-
-    def __init__(self, grid, workers, runner, on_event, poll_seconds):
-        self.grid, self.runner, self.on_event = grid, runner, on_event
-        self.size, self.poll_seconds = max(1, workers), poll_seconds
-        self.workers: list[_Worker] = []
-        self.ranks = grid.ranks()
-        self.gpus = available_gpus()
-
-    def run(self):
-        status = self.grid.statuses()
-        todo = [n for n, s in status.items() if s.state in (PENDING, RUNNING)]
-        # The cell on the longest chain first; sorted() keeps the plan's order among equals.
-        todo = sorted(todo, key=lambda name: -self.ranks[name])
-        finished = {n for n, s in status.items() if s.state == FINISHED}
-        failed = {n for n, s in status.items() if s.state == FAILED}
-        try:
-            while todo or any(w.cell for w in self.workers):
-                for worker in list(self.workers):
-                    self._collect(worker, finished, failed)
-                for name in [n for n in todo if failed & set(self.grid.cells[n].needs)]:
-                    todo.remove(name)
-                    failed.add(name)
-                    self.on_event(FAILED, name, self.grid.status(name))
-                self._assign(todo, finished)
-                for worker in self.workers:
-                    if worker.cell:
-                        self.on_event("waiting", worker.cell, Status(RUNNING))
-                if todo or any(w.cell for w in self.workers):
-                    time.sleep(self.poll_seconds)
-        finally:
-            for worker in self.workers:
-                worker.stop()
-
-    def _collect(self, worker, finished, failed):
-        """Notes what became of a worker's cell, once it has ended."""
-        name = worker.cell
-        if not name:
-            return
-        # Looked at before the answer: a worker may answer and exit between the two.
-        code = worker.process.poll()
-        status = worker.answer() or (worker.answer() if code is not None else None)
-        if status is None and code is None:
-            return
-        if status is None:
-            seconds = time.time() - worker.started
-            status = Status(FAILED, _death(code), seconds, started=worker.started)
-            _write_status(self.grid.folder(name), status)
-        if code is not None:
-            self.workers.remove(worker)
-            worker.stop()
-        worker.cell = ""
-        (finished if status.state == FINISHED else failed).add(name)
-        self.on_event(status.state, name, status)
-
-    def _assign(self, todo, finished):
-        idle = [w for w in self.workers if not w.cell]
-        while todo:
-            ready = [n for n in todo if finished.issuperset(self.grid.cells[n].needs)]
-            if not ready:
-                return
-            if not idle:
-                if len(self.workers) >= self.size:
-                    return
-                idle.append(self._new_worker())
-            worker = idle.pop()
-            same = [n for n in ready if self.grid.cells[n].affinity == worker.affinity]
-            name = same[0] if worker.affinity and same else ready[0]
-            todo.remove(name)
-            worker.start(name, self.grid)
-            self.on_event("started", name, Status(RUNNING))
-
-    def _new_worker(self):
-        slot = min(set(range(self.size)) - {worker.slot for worker in self.workers})
-        environment = worker_environment(slot, self.size, self.gpus)
-        self.workers.append(_Worker(self.runner, slot, environment))
-        return self.workers[-1]
-
-
-class _Worker:
-    """A worker process: one line of JSON to it starts a cell, its exit or a result file ends it."""
-
-    def __init__(self, runner, slot, environment):
-        self.slot = slot
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "experiments.tables.worker", runner],
-            stdin=subprocess.PIPE,
-            env=environment,
-            cwd=Path(__file__).parents[2],
-            text=True,
-            start_new_session=True,  # Ctrl-C reaches the parent, which stops the workers in order
-        )
-        self.cell, self.affinity, self.started = "", "", 0.0
-        self.folder: Path | None = None
-
-    def start(self, name, grid):
-        cell = grid.cells[name]
-        self.cell, self.affinity, self.started = name, cell.affinity, time.time()
-        self.folder = grid.folder(name)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        message = {
-            "name": name,
-            "kind": cell.kind,
-            "folder": str(self.folder),
-            "config": grid.resolved(name),
-        }
-        # A worker that died while idle breaks the pipe; `_collect` then finds its exit code.
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(message) + "\n")
-            self.process.stdin.flush()
-
-    def answer(self):
-        return _read_status(self.folder)
-
-    def stop(self):
-        """Ends the worker; a training in progress saves a checkpoint first."""
-        if self.cell and self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=20)
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()  # ends an idle worker
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
 @contextlib.contextmanager
 def _ended_in_order():
     """SIGTERM ends the block as Ctrl-C does, so that workers save what they are training."""
@@ -348,29 +201,6 @@ def _ended_in_order():
     finally:
         if heard:
             signal.signal(signal.SIGTERM, before)
-
-
-def _death(code: int) -> str:
-    if code == -9:
-        return "killed (signal 9; the system kills processes when memory runs out)"
-    if code < 0:
-        return f"killed (signal {-code})"
-    return f"its process ended with exit code {code}"
-
-
-def _write_status(folder: Path, status: Status) -> None:
-    storage.write_json(folder / "cell.json", dataclasses.asdict(status))
-
-
-def _read_status(folder: Path) -> Status | None:
-    """The end of a cell, or None where it has not ended."""
-    path = folder / "cell.json"
-    if not path.exists():
-        return None
-    record = storage.read_json(path, finite=False)
-    field(record, "state", str, path)
-    names = {field.name for field in dataclasses.fields(Status)}
-    return Status(**{name: value for name, value in record.items() if name in names})
 
 
 def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:

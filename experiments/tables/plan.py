@@ -139,6 +139,7 @@ class _Planner:
                 fingerprints=prints,
                 cost=cost.seconds(flops),
                 affinity=f"pretrain {bert} {config.objectives_of(bert)}",
+                round=seed,
             )
 
     def _with_teacher(self, config, seed):
@@ -199,7 +200,7 @@ class _Planner:
                 names = [kind, config.get("question"), asked.records, name, str(seed)]
                 names += [row.snapshot, asked.max_examples]
                 cell = "/".join(str(part) for part in names if part)
-                runs.append(PlannedRun(self._add(cell, kind, config, cost=15), seed, 0))
+                runs.append(PlannedRun(self._add(cell, kind, config, cost=15, round=seed), seed, 0))
         return runs
 
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
@@ -272,6 +273,7 @@ class _Planner:
             fingerprints=prints,
             cost=cost.seconds(flops, cost.WORD_BY_WORD if of_words else cost.MATRICES),
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
+            round=pretrain_seed,
         )
 
     def _task_folder(self, folder: str) -> str:
@@ -290,6 +292,7 @@ class _Planner:
             "export",
             {"model": f"@{run.cell}//run/model", "examples": list(export.examples)},
             cost=15,
+            round=run.pretrain_seed,
         )
 
 

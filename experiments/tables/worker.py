@@ -1,4 +1,4 @@
-"""A worker process of `experiments.tables.grid`: runs one cell after another.
+"""A worker process of `experiments.tables.pool`: runs one cell after another.
 
 Reads one JSON object a line from its input: name, kind, folder, config. Leaves the cell's output
 in `folder/log.txt` and its end in `folder/cell.json`. When its input is closed (its parent ended or

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from experiments.tables import devices, grid
+from experiments.tables import devices, pool
 from experiments.tables.grid import Cell, Grid
 
 
@@ -75,7 +75,7 @@ def test_without_gpus_the_users_environment_stays(fake_gpus, monkeypatch):
 
 
 def test_a_worker_that_replaces_a_dead_one_gets_its_gpu(monkeypatch, tmp_path):
-    monkeypatch.setattr(grid, "available_gpus", lambda: ["5", "6"])
+    monkeypatch.setattr(pool, "available_gpus", lambda: ["5", "6"])
     cells = [Cell("dies", "fake", {"die": True})]
     cells += [Cell(f"c{i}", "fake", {"environment": "CUDA_VISIBLE_DEVICES", "steps": 2})
               for i in range(4)]  # fmt: skip

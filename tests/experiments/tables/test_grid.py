@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.tables.grid import FAILED, FINISHED, PENDING, Cell, Grid
+from experiments.tables.grid import Cell, Grid
+from experiments.tables.status import FAILED, FINISHED, PENDING
 from official_bert.errors import UserError
 
 RUNNER = "tests.experiments.tables.fake_cells:run_cell"
@@ -45,6 +46,23 @@ def test_runs_in_order_of_need_and_never_twice(tmp_path):
     again = Grid(chain(), tmp_path).run(runner=RUNNER)
     assert again == status
     assert all(calls(grid, name) == 1 for name in grid.cells)
+
+
+def test_one_seed_is_whole_before_the_next_begins(tmp_path):
+    cells = [Cell("data", "fake", {"value": 1})]
+    for seed in (1, 2):
+        model = {"sources": ["@data//value.txt"], "seed": seed}
+        cells.append(Cell(f"model/{seed}", "fake", model, cost=9, affinity="model", round=seed))
+        for task in "ab":
+            config = {"sources": [f"@model/{seed}//value.txt"], "task": task}
+            name = f"task/{task}{seed}"
+            cells.append(Cell(name, "fake", config, affinity=task, round=seed))
+    begun = []
+    Grid(cells, tmp_path).run(
+        runner=RUNNER, on_event=lambda event, name, _: event == "started" and begun.append(name)
+    )
+    assert begun[:2] == ["data", "model/1"] and begun[4] == "model/2"
+    assert all(name.endswith("1") for name in begun[2:4])
 
 
 def test_key_follows_what_determines_the_result(tmp_path):

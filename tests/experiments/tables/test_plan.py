@@ -10,8 +10,9 @@ from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, paper, plan
-from experiments.tables.grid import Cell, Grid, Status
+from experiments.tables.grid import Cell, Grid
 from experiments.tables.nli_mixture import mix
+from experiments.tables.status import FINISHED, Status
 from experiments.training import example_scores, flops
 from experiments.training.config import FinetuneConfig, load_config
 from official_bert.checkpoints.integrity import encoder_parameters
@@ -113,7 +114,7 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
     column = ablation_parts.Column(
         "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
     )
-    status = Status("finished", result={"heldout": {"cloze_loss": 3.0}})
+    status = Status(FINISHED, result={"heldout": {"cloze_loss": 3.0}})
     planned = plan.PlannedRun(cell.name, 1, 0)
     assert assemble._run(column, planned, status, Grid((cell,), tmp_path)).value == 3.0
 

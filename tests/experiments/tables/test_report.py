@@ -12,7 +12,7 @@ import pytest
 
 from experiments import report as command
 from experiments.tables import assemble, forest_plots, plots, report, score_tables, wording
-from experiments.tables.grid import Status
+from experiments.tables.status import Status
 from official_bert.errors import UserError
 
 ROOT = Path(__file__).parents[3]
