@@ -12,13 +12,20 @@ PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """How far a cell is, with the reason of a failure; `started` in seconds since 1970."""
+    """How far a cell is, with the reason of a failure.
+
+    Attributes:
+      seconds: by the clock.
+      started: in seconds since 1970.
+      cpu_seconds: of all threads: what the cell costs on a machine that others use too.
+    """
 
     state: str
     reason: str = ""
     seconds: float = 0.0
     result: dict[str, Any] | None = None
     started: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 def write_status(folder: Path, status: Status) -> None:

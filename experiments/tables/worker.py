@@ -17,7 +17,7 @@ import time
 import traceback
 from pathlib import Path
 
-from data_prep.jobs import storage
+from experiments.tables.status import FAILED, FINISHED, Status, write_status
 from official_bert.errors import UserError
 
 
@@ -36,32 +36,33 @@ def main(runner: str) -> None:
                 if function is None:
                     module, _, name = runner.partition(":")
                     function = getattr(importlib.import_module(module), name)
-                record = run_cell(function, command["kind"], command["config"], folder)
-            storage.write_json(folder / "cell.json", record)
+                status = run_cell(function, command["kind"], command["config"], folder)
+            write_status(folder, status)
 
 
-def run_cell(function, kind: str, config: dict, folder: Path) -> dict:
-    """Calls the function and turns its result or its exception into the cell's record."""
+def run_cell(function, kind: str, config: dict, folder: Path) -> Status:
+    """Calls the function and turns its result or its exception into the cell's status."""
     started, cpu_started = time.time(), time.process_time()
+    result, state, reason = None, FAILED, ""
     try:
-        result, state, reason = function(kind, config, folder), "finished", ""
+        result = function(kind, config, folder)
         json.dumps(result)
+        state = FINISHED
     except UserError as error:
-        result, state, reason = None, "failed", str(error)
+        reason = str(error)
     except MemoryError:
-        result, state, reason = None, "failed", "out of memory"
+        reason = "out of memory"
     except Exception as error:
         traceback.print_exc()
-        result, state, reason = None, "failed", describe(error)
-    return {
-        "state": state,
-        "reason": reason,
-        "started": round(started, 2),
-        "seconds": round(time.time() - started, 2),
-        # Of all threads: what the cell costs on a machine that others use too.
-        "cpu_seconds": round(time.process_time() - cpu_started, 2),
-        "result": result,
-    }
+        reason = describe(error)
+    return Status(
+        state,
+        reason,
+        seconds=round(time.time() - started, 2),
+        result=result if state == FINISHED else None,
+        started=round(started, 2),
+        cpu_seconds=round(time.process_time() - cpu_started, 2),
+    )
 
 
 def describe(error: Exception) -> str:
