@@ -233,12 +233,13 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
 
 
 def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
-    """The loss of the first objective of every pre-training, on training and held-out text."""
+    """The loss in predicting pieces of every pre-training (without such an objective that of its
+    first one), on training and held-out text."""
     curves = []
     for (name, seed), cell in plan.pretrains.items():
         result = statuses[cell].result or {}
         if curve := result.get("curve"):
-            loss = main_loss(result["heldout"])
+            loss = main_loss(result["baseline"] or result["heldout"])
             losses = {
                 split: [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
                 for split, heldout in (("training", False), ("heldout", True))

@@ -208,7 +208,8 @@ def unigram_baseline(
     counts = np.ones(vocab_size) + _piece_counts(records, vocab_size, every_token)
     loss, accuracy = _frequency_scores(counts, _piece_counts(heldout, vocab_size, every_token))
     [(perplexity, name)] = objective.perplexities.items()
-    return {name: loss, perplexity: float(np.exp(loss)), objective.metrics[0]: accuracy}
+    scored = name.removesuffix("_loss") + "_accuracy"
+    return {name: loss, perplexity: float(np.exp(loss)), scored: accuracy}
 
 
 def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:

@@ -132,9 +132,9 @@ def _plateau(ablation, plan, statuses) -> dict[str, str]:
             result = statuses[cell].result
             if name != variant.name or not result or not result["heldout"]:
                 continue
-            name = main_loss(result["heldout"])
-            if name not in result["baseline"]:
+            if not result["baseline"]:
                 continue
+            name = main_loss(result["baseline"])  # ELECTRA's is its generator's
             loss, alone = result["heldout"][name], result["baseline"][name]
             if loss > alone - _PLATEAU_DEPTH:
                 stuck[row.label] = f"held-out loss {loss:.2f}, word frequencies alone {alone:.2f}"

@@ -35,6 +35,7 @@ class ReplacedToken(Objective):
     name = "replaced_token"
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     metrics = ("replaced_token_accuracy", "masked_lm_accuracy")
+    perplexities = {"masked_lm_perplexity": "masked_lm_loss"}  # the generator's
 
     @property
     def losses(self):
