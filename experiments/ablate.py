@@ -22,13 +22,8 @@ from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
 from experiments.tables.status import FINISHED
-from experiments.training.config import (
-    config_from_flags,
-    define_flags,
-    differences,
-    show_in_help,
-    to_dict,
-)
+from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
+from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
 from official_bert import commands
 from official_bert.errors import UserError

@@ -21,7 +21,7 @@ from absl import flags
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training import finetune_report
-from experiments.training.config import show_in_help
+from experiments.training.config_flags import show_in_help
 from experiments.training.predictor import Predictor, task_on
 from official_bert import commands
 from official_bert.errors import UserError

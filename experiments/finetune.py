@@ -13,12 +13,8 @@ interrupted search continues, and the table of all is printed and kept in search
     --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
 """
 
-from experiments.training.config import (
-    FinetuneConfig,
-    config_from_flags,
-    define_flags,
-    show_in_help,
-)
+from experiments.training.config import FinetuneConfig
+from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
 from experiments.training.runs import finetune as run
 from official_bert import commands
 from official_bert.errors import UserError

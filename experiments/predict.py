@@ -26,7 +26,7 @@ from absl import flags
 from data_prep.corpus.text_files import decode_lines
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.reading import check_texts, json_object, read_lines
-from experiments.training.config import show_in_help
+from experiments.training.config_flags import show_in_help
 from experiments.training.predictor import Predictor, read_task, task_on
 from official_bert import commands
 from official_bert.errors import UserError

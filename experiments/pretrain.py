@@ -11,7 +11,8 @@ save first; the same command goes on where the run stopped, also after a kill, t
 
 import time
 
-from experiments.training.config import PretrainConfig, config_from_flags, define_flags
+from experiments.training.config import PretrainConfig
+from experiments.training.config_flags import config_from_flags, define_flags
 from experiments.training.runs import pretrain as run
 from official_bert import commands
 from official_bert.errors import UserError

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict
+from experiments.training.config import FinetuneConfig, PretrainConfig
+from experiments.training.config_json import from_dict
 from official_bert.json_files import read_json
 
 

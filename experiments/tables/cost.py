@@ -5,7 +5,8 @@ import functools
 import os
 import time
 
-from experiments.training.config import FinetuneConfig, PretrainConfig, from_dict, resolve_bert
+from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
+from experiments.training.config_json import from_dict
 from experiments.training.flops import (
     encoder_flops,
     pretrain_flops,

@@ -1,18 +1,12 @@
-"""Configurations of the experiments: typed dataclasses, Python files, command-line overrides.
+"""Configurations of the experiments, as typed dataclasses.
 
-A configuration file is Python: `get_config(scale)` returns one of the dataclasses below, and an
-ablation is `dataclasses.replace(base, ...)`, so that the difference *is* the ablation.
-`--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
-fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
-Unknown fields are errors that list the valid ones.
+A configuration file (`config_files`) returns one of them, and an ablation is
+`dataclasses.replace(base, ...)`, so that the difference *is* the ablation. Fields are replaced on
+the command line (`config_flags`).
 """
 
 import dataclasses
-import json
-import sys
 
-from experiments.training import config_files, config_help
-from experiments.training.overrides import override, replace_field
 from official_bert import objectives
 from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
@@ -27,8 +21,8 @@ def _bookkeeping(default, **more):
     return dataclasses.field(default=default, metadata={"bookkeeping": True, **more})
 
 
-# For the metadata of fields that came after the first tables were run. `to_dict` leaves them out
-# where they have their defaults, so that runs and cells of the time before are found again.
+# For the metadata of fields that came after the first tables were run. `config_json` leaves them
+# out where they have their defaults, so that runs and cells of the time before are found again.
 _LATER = {"later": True}
 
 
@@ -231,142 +225,6 @@ class FinetuneConfig:
 def resolve_bert(bert):
     """A BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
     return named_config(bert) if isinstance(bert, str) else bert
-
-
-def load_config(source, overrides=()):
-    """The configuration that a file gives, with fields replaced.
-
-    Args:
-      source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
-        ("glue", "glue:smoke").
-      overrides: see `override`.
-
-    Returns: the dataclass that the file's `get_config(scale)` returns.
-    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
-    """
-    path, function, scale = config_files.split_source(source)
-    config = config_files.made_by(config_files.import_file(path), path, function, scale)
-    return override(config, overrides)
-
-
-def to_dict(config):
-    """Plain JSON values of a configuration, nested dataclasses included; see `_LATER`."""
-    if isinstance(config, BertConfig):
-        return config.to_dict()
-    if dataclasses.is_dataclass(config):
-        values = {f: getattr(config, f.name) for f in dataclasses.fields(config)}
-        return {
-            f.name: to_dict(value)
-            for f, value in values.items()
-            if not (f.metadata.get("later") and value == f.default)
-        }
-    if isinstance(config, dict):
-        return {str(key): to_dict(value) for key, value in config.items()}
-    if isinstance(config, (list, tuple)):
-        return [to_dict(value) for value in config]
-    return config
-
-
-def from_dict(kind, values):
-    """The configuration that `to_dict` was made of.
-
-    Args:
-      kind: the dataclass, for example PretrainConfig.
-      values: JSON values; fields that are missing have their defaults.
-
-    Raises:
-      UserError: an unknown field.
-    """
-    config = kind()
-    for name, value in values.items():
-        if name == "bert" and isinstance(value, dict):
-            shape = ElmoConfig if "filters" in value else BertConfig
-            value = shape.from_dict(value)
-        if name == "phases":
-            value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
-        config = replace_field(config, [name], value, name)
-    return config
-
-
-def result_dict(config):
-    """`to_dict` without bookkeeping fields: what determines the result of a run."""
-    values = to_dict(config)
-    for field in dataclasses.fields(config):
-        if field.metadata.get("bookkeeping"):
-            values.pop(field.name, None)
-    if values["bert"] and isinstance(values["bert"], str):
-        values["bert"] = named_config(values["bert"]).to_dict()
-    return values
-
-
-def differences(old, new, prefix=""):
-    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
-    lines = []
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old, new = dict(enumerate(old)), dict(enumerate(new))
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [f"{prefix}: {json.dumps(old)} -> {json.dumps(new)}"] if old != new else []
-    for key in list(old) + [key for key in new if key not in old]:
-        name = f"{prefix}.{key}" if prefix else str(key)
-        lines += differences(old.get(key), new.get(key), name)
-    return lines
-
-
-def define_flags(default=None, overwrite=True):
-    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
-
-    Called from a command's `__main__` part and never when a module is imported, so that several
-    commands can be imported into one process.
-    """
-    from absl import flags
-
-    flags.DEFINE_string(
-        "config",
-        default,
-        "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
-        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5; --help together with "
-        "--config lists them.",
-    )
-    flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
-    names = ["config", "workdir"]
-    if overwrite:
-        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
-        names.append("overwrite")
-    for argument in sys.argv[1:]:
-        name = argument.lstrip("-").partition("=")[0]
-        if argument.startswith("-") and name.startswith("config.") and name not in flags.FLAGS:
-            flags.DEFINE_string(name, None, "replaces a field of the configuration")
-    show_in_help(*names)
-    config_help.add_to_help(load_config, sys.argv[1:])
-
-
-def show_in_help(*names):
-    """Lists flags that were defined in another module in the command's own --help."""
-    from absl import flags
-
-    main = sys.modules["__main__"]
-    for name in names:
-        flags.FLAGS.register_key_flag_for_module(
-            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
-        )
-
-
-def config_from_flags():
-    """The configuration of --config and the --config.FIELD flags of this command line.
-
-    Raises: UserError where --config is missing or wrong.
-    """
-    from absl import flags
-
-    if not flags.FLAGS.config:
-        known = config_files.known()
-        raise UserError(f"--config is missing; choose a file, for example one of {known}")
-    overrides = {
-        name.removeprefix("config."): flags.FLAGS[name].value
-        for name in flags.FLAGS
-        if name.startswith("config.") and flags.FLAGS[name].value is not None
-    }
-    return load_config(flags.FLAGS.config, overrides)
 
 
 def choose_scale(scales, scale):

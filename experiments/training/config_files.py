@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import pathlib
 
+from experiments.training.overrides import override
 from official_bert.errors import UserError
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
@@ -20,6 +21,22 @@ def known():
     others = ("__init__.py", "columns.py", "compared.py", "scales.py", *SHARED_FILES.values())
     files = [path.stem for path in CONFIGS.glob("*.py") if path.name not in others]
     return ", ".join(sorted([*files, *SHARED_FILES]))
+
+
+def load_config(source, overrides=()):
+    """The configuration that a file gives, with fields replaced.
+
+    Args:
+      source: "FILE.py", "FILE.py:SCALE", or the name of a file in experiments/configs
+        ("glue", "glue:smoke").
+      overrides: see `override`.
+
+    Returns: the dataclass that the file's `get_config(scale)` returns.
+    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
+    """
+    path, function, scale = split_source(source)
+    config = made_by(import_file(path), path, function, scale)
+    return override(config, overrides)
 
 
 def split_source(source):

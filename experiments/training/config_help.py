@@ -18,7 +18,7 @@ def add_to_help(load, arguments):
     """Where a command is asked for help, has it tell the fields of its --config too.
 
     Args:
-      load: `config.load_config`.
+      load: `config_files.load_config`.
       arguments: of the command line.
     """
     if not _HELP & set(arguments):

@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from data_prep.jobs import storage
-from experiments.training.config import differences, from_dict, result_dict, to_dict
+from experiments.training.config_json import differences, from_dict, result_dict, to_dict
 from official_bert.errors import UserError
 from official_bert.files import atomic_write, local_path, remove_leftovers
 from official_bert.json_files import read_json

@@ -5,7 +5,7 @@ import json
 import re
 import statistics
 
-from experiments.training.config import override
+from experiments.training.overrides import override
 from official_bert.errors import UserError
 from official_bert.files import atomic_write, local_path
 

@@ -11,7 +11,9 @@ import tiny_runs
 
 from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
-from experiments.training.config import FinetuneConfig, Phase, load_config, override
+from experiments.training.config import FinetuneConfig, Phase
+from experiments.training.config_files import load_config
+from experiments.training.overrides import override
 from experiments.training.search import parse
 from experiments.training.starting_point import of_finetuning
 from official_bert import BertClassifier, BertEncoder, BertTokenizer

@@ -12,7 +12,8 @@ from data_prep.jobs import storage
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import cache_key, featurize
 from experiments import evaluate, finetune, predict, pretrain
-from experiments.training.config import FinetuneConfig, Phase, load_config
+from experiments.training.config import FinetuneConfig, Phase
+from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 from official_bert.tokenization import BytePairTokenizer

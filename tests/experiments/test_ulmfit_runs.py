@@ -8,7 +8,8 @@ import tiny_runs
 from experiments import finetune, pretrain
 from experiments.configs import ulmfit
 from experiments.training import start_checks
-from experiments.training.config import Phase, load_config
+from experiments.training.config import Phase
+from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
 from official_bert.errors import UserError
 

@@ -5,7 +5,7 @@ import pytest
 from experiments import ablate
 from experiments.configs import elmo
 from experiments.tables import cost, plan
-from experiments.training.config import load_config
+from experiments.training.config_files import load_config
 
 
 def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):

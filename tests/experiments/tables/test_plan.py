@@ -14,7 +14,8 @@ from experiments.tables.grid import Cell, Grid
 from experiments.tables.nli_mixture import mix
 from experiments.tables.status import FINISHED, Status
 from experiments.training import example_scores, flops
-from experiments.training.config import FinetuneConfig, load_config
+from experiments.training.config import FinetuneConfig
+from experiments.training.config_files import load_config
 from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.errors import UserError
 

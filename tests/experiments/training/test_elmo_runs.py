@@ -9,7 +9,9 @@ import tiny_runs
 
 from experiments import finetune, pretrain
 from experiments.training import flops, start_checks, word_models
-from experiments.training.config import FinetuneConfig, Phase, from_dict, load_config, to_dict
+from experiments.training.config import FinetuneConfig, Phase
+from experiments.training.config_files import load_config
+from experiments.training.config_json import from_dict, to_dict
 from official_bert.baselines.elmo import load_elmo
 from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.errors import UserError

@@ -9,9 +9,11 @@ import types
 
 import pytest
 
-from experiments.training import config as configs
 from experiments.training import config_files, config_help, flops
-from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, load_config, override
+from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
+from experiments.training.config_files import load_config
+from experiments.training.config_json import from_dict, result_dict, to_dict
+from experiments.training.overrides import override
 from experiments.training.run_folder import RunFolder
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -45,7 +47,7 @@ def test_file_scale_and_overrides(config_file):
     assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
     assert config.use_nsp is False
     assert config.phases[1] == Phase("a,b.tfrecord", 512)
-    assert config.bert == dataclasses.replace(configs.resolve_bert("tiny"), hidden_dropout_prob=0.0)
+    assert config.bert == dataclasses.replace(resolve_bert("tiny"), hidden_dropout_prob=0.0)
     assert config.snapshots == (10, 20)
     assert load_config(str(config_file)).seed == len("small")
 
@@ -110,9 +112,7 @@ def test_every_configuration_and_scale_loads():
             config = load_config(f"{name}:{scale}")
             kind = PretrainConfig if name == "pretrain" else FinetuneConfig
             assert isinstance(config, kind)
-            assert (
-                configs.from_dict(kind, json.loads(json.dumps(configs.to_dict(config)))) == config
-            )
+            assert from_dict(kind, json.loads(json.dumps(to_dict(config)))) == config
 
 
 def test_papers_hyper_parameters():
@@ -128,17 +128,17 @@ def test_papers_hyper_parameters():
 
 def test_results_do_not_depend_on_bookkeeping_and_names_of_sizes():
     base = PretrainConfig(bert="tiny")
-    same = dataclasses.replace(base, bert=configs.resolve_bert("tiny"), log_every=7, save_every=3)
+    same = dataclasses.replace(base, bert=resolve_bert("tiny"), log_every=7, save_every=3)
     other = dataclasses.replace(base, seed=1)
-    assert configs.result_dict(base) == configs.result_dict(same) != configs.result_dict(other)
+    assert result_dict(base) == result_dict(same) != result_dict(other)
 
 
 def test_fields_that_came_later_do_not_change_what_is_known_of_older_runs(tmp_path):
     config = PretrainConfig(phases=(Phase("a"), Phase("b", use_nsp=False)))
-    first, second = configs.to_dict(config)["phases"]
+    first, second = to_dict(config)["phases"]
     assert "use_nsp" not in first and second["use_nsp"] is False
-    assert "deterministic" not in configs.to_dict(config)
-    assert configs.from_dict(PretrainConfig, configs.to_dict(config)) == config
+    assert "deterministic" not in to_dict(config)
+    assert from_dict(PretrainConfig, to_dict(config)) == config
     RunFolder(tmp_path, config)
     (tmp_path / "metrics.jsonl").touch()
     path = tmp_path / "config.json"
@@ -260,7 +260,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
 def test_objectives_are_bert_s_unless_they_are_named():
     config = PretrainConfig()
     assert config.objectives_of(config.bert_config) == ("masked_lm", "next_sentence")
-    assert "objectives" not in configs.to_dict(config)
+    assert "objectives" not in to_dict(config)
     chosen = override(config, ["objectives=masked_lm,next_sentence"])
     assert chosen.objectives == ("masked_lm", "next_sentence")
     swapped = ["objectives=masked_lm,sentence_order", "objectives.1.random_as_swapped=True"]
@@ -268,7 +268,7 @@ def test_objectives_are_bert_s_unless_they_are_named():
     assert override(config, swapped).objectives == ("masked_lm", order)
     written = {"name": "next_token", "fraction": 0.5}
     chosen = dataclasses.replace(config, objectives=(written,))
-    assert configs.from_dict(PretrainConfig, configs.to_dict(chosen)) == chosen
+    assert from_dict(PretrainConfig, to_dict(chosen)) == chosen
     with pytest.raises(UserError, match="no objective 'next'"):
         dataclasses.replace(config, objectives=("next",))
     with pytest.raises(UserError, match="leave use_nsp and left_to_right_fraction out"):

@@ -10,7 +10,8 @@ from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
 from experiments.training import word_models
-from experiments.training.config import FinetuneConfig, load_config
+from experiments.training.config import FinetuneConfig
+from experiments.training.config_files import load_config
 from official_bert.errors import UserError
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import tiny_runs
 
 from experiments.training import runs
-from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, override
+from experiments.training.config import FinetuneConfig, Phase, PretrainConfig
+from experiments.training.overrides import override
 from official_bert import commands
 from official_bert.errors import UserError
 

@@ -1,0 +1,68 @@
+"""Configurations on the command line.
+
+`--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
+fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
+Unknown fields are errors that list the valid ones.
+"""
+
+import sys
+
+from experiments.training import config_files, config_help
+from official_bert.errors import UserError
+
+
+def define_flags(default=None, overwrite=True):
+    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
+
+    Called from a command's `__main__` part and never when a module is imported, so that several
+    commands can be imported into one process.
+    """
+    from absl import flags
+
+    flags.DEFINE_string(
+        "config",
+        default,
+        "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
+        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5; --help together with "
+        "--config lists them.",
+    )
+    flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
+    names = ["config", "workdir"]
+    if overwrite:
+        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
+        names.append("overwrite")
+    for argument in sys.argv[1:]:
+        name = argument.lstrip("-").partition("=")[0]
+        if argument.startswith("-") and name.startswith("config.") and name not in flags.FLAGS:
+            flags.DEFINE_string(name, None, "replaces a field of the configuration")
+    show_in_help(*names)
+    config_help.add_to_help(config_files.load_config, sys.argv[1:])
+
+
+def show_in_help(*names):
+    """Lists flags that were defined in another module in the command's own --help."""
+    from absl import flags
+
+    main = sys.modules["__main__"]
+    for name in names:
+        flags.FLAGS.register_key_flag_for_module(
+            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
+        )
+
+
+def config_from_flags():
+    """The configuration of --config and the --config.FIELD flags of this command line.
+
+    Raises: UserError where --config is missing or wrong.
+    """
+    from absl import flags
+
+    if not flags.FLAGS.config:
+        known = config_files.known()
+        raise UserError(f"--config is missing; choose a file, for example one of {known}")
+    overrides = {
+        name.removeprefix("config."): flags.FLAGS[name].value
+        for name in flags.FLAGS
+        if name.startswith("config.") and flags.FLAGS[name].value is not None
+    }
+    return config_files.load_config(flags.FLAGS.config, overrides)

@@ -1,0 +1,75 @@
+"""Configurations as JSON: in the folders of runs, and as the keys of a table's cells."""
+
+import dataclasses
+import json
+
+from experiments.training.config import Phase
+from experiments.training.overrides import replace_field
+from official_bert.baselines.elmo_config import ElmoConfig
+from official_bert.config import BertConfig, named_config
+
+
+def to_dict(config):
+    """Plain JSON values of a configuration, nested dataclasses included.
+
+    Fields that came after the first tables were run are left out where they have their defaults.
+    """
+    if isinstance(config, BertConfig):
+        return config.to_dict()
+    if dataclasses.is_dataclass(config):
+        values = {f: getattr(config, f.name) for f in dataclasses.fields(config)}
+        return {
+            f.name: to_dict(value)
+            for f, value in values.items()
+            if not (f.metadata.get("later") and value == f.default)
+        }
+    if isinstance(config, dict):
+        return {str(key): to_dict(value) for key, value in config.items()}
+    if isinstance(config, (list, tuple)):
+        return [to_dict(value) for value in config]
+    return config
+
+
+def from_dict(kind, values):
+    """The configuration that `to_dict` was made of.
+
+    Args:
+      kind: the dataclass, for example PretrainConfig.
+      values: JSON values; fields that are missing have their defaults.
+
+    Raises:
+      UserError: an unknown field.
+    """
+    config = kind()
+    for name, value in values.items():
+        if name == "bert" and isinstance(value, dict):
+            shape = ElmoConfig if "filters" in value else BertConfig
+            value = shape.from_dict(value)
+        if name == "phases":
+            value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
+        config = replace_field(config, [name], value, name)
+    return config
+
+
+def result_dict(config):
+    """`to_dict` without bookkeeping fields: what determines the result of a run."""
+    values = to_dict(config)
+    for field in dataclasses.fields(config):
+        if field.metadata.get("bookkeeping"):
+            values.pop(field.name, None)
+    if values["bert"] and isinstance(values["bert"], str):
+        values["bert"] = named_config(values["bert"]).to_dict()
+    return values
+
+
+def differences(old, new, prefix=""):
+    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
+    lines = []
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        old, new = dict(enumerate(old)), dict(enumerate(new))
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return [f"{prefix}: {json.dumps(old)} -> {json.dumps(new)}"] if old != new else []
+    for key in list(old) + [key for key in new if key not in old]:
+        name = f"{prefix}.{key}" if prefix else str(key)
+        lines += differences(old.get(key), new.get(key), name)
+    return lines
