@@ -11,6 +11,7 @@ SHORT = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not reproduced", NOT_DECIDED
 
 def heading(results: dict) -> str:
     name = results["name"].replace("table", "Table ").replace("figure", "Figure ").strip()
+    name = name[:1].upper() + name[1:]
     return f"{name}: {results['title']} ({results['scale']} scale)"
 
 
@@ -20,12 +21,13 @@ def lead(results: dict) -> str:
     for verdict in results["verdicts"]:
         claims[verdict["verdict"]].append(verdict)
     counts = [f"{are(len(found))} {SHORT[key]}" for key, found in claims.items() if found]
-    sentences = [f"Of {count(len(results['verdicts']), 'claim')} of the paper {join(counts)}."]
+    claimed = count(len(results["verdicts"]), "claim") + " of the paper" * bool(results["paper"])
+    sentences = [f"Of {claimed} {join(counts)}."]
     for key, found in claims.items():
         if found:
             said = "; ".join(verdict["text"].rstrip(".") + _mean(verdict) for verdict in found)
             sentences.append(f"**{SHORT[key].capitalize()}**: {said}.")
-    return " ".join(sentences + _why_open(claims[NOT_DECIDED]))
+    return " ".join(sentences + _why_open(claims[NOT_DECIDED], bool(results["paper"])))
 
 
 def _mean(verdict: dict) -> str:
@@ -33,7 +35,7 @@ def _mean(verdict: dict) -> str:
     return f" ({interval(mean, 1)})" if mean and mean["effect"] is not None else ""
 
 
-def _why_open(verdicts: list[dict]) -> list[str]:
+def _why_open(verdicts: list[dict], of_paper: bool) -> list[str]:
     """Sentences: the reasons of the open comparisons, and what they could have shown."""
     found = [f for v in verdicts for f in v["findings"] if f["verdict"] == NOT_DECIDED]
     reasons = collections.Counter(_general_reason(finding) for finding in found)
@@ -44,12 +46,14 @@ def _why_open(verdicts: list[dict]) -> list[str]:
     known = [f for f in found if f.get("detectable") is not None]
     if known:
         least, most = (f(finding["detectable"] for finding in known) for f in (min, max))
-        reached = sum(abs(_paper_beyond_margin(f)) >= f["detectable"] for f in known)
-        sentences.append(
+        said = (
             f"In these an effect shows four times of five if it lies {number(least)} (in the most "
-            f"precise comparison) to {number(most)} (in the least) beyond the claim's bound; the "
-            f"paper's own does in {reached or 'none'} of them."
+            f"precise comparison) to {number(most)} (in the least) beyond the claim's bound"
         )
+        if of_paper:
+            reached = sum(abs(_paper_beyond_margin(f)) >= f["detectable"] for f in known)
+            said += f"; the paper's own does in {reached or 'none'} of them"
+        sentences.append(said + ".")
     return sentences
 
 
