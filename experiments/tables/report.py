@@ -76,14 +76,8 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     """The whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
     if results["verdicts"]:
-        lines += [
-            wording.lead(results),
-            "",
-            "## The paper's claims" if results["paper"] else "## Claims",
-            "",
-            KEY,
-            "",
-        ]
+        claims = "## The paper's claims" if results["paper"] else "## Claims"
+        lines += [wording.lead(results), "", claims, "", KEY, ""]
     for number, verdict in enumerate(results["verdicts"], 1):
         lines += _claim(results, number, verdict)
     lines += ["## Scores", "", *_table(tables.scores(results)), ""]
