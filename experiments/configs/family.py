@@ -8,10 +8,10 @@ BERT's, so that a row differs by its idea alone. (Left-to-right is Table 5's row
 student's compute is equal too; what its teacher, the BERT row, computes is shown apart.)
 
 Scales: night (three pre-trainings a row at Table 5's `cpu` scale, whose cells are those of BERT, No
-NSP and left-to-right; planned for six hours of two cores; needs BERT_DATA_DIR), smoke (a sixth of
+NSP and left-to-right; 3.6 hours of two cores with AVX-512; needs BERT_DATA_DIR), smoke (a sixth of
 Table 5's smoke, one pre-training a row, a quarter of an hour).
 
-Expected: see experiments/results/PLAN.md. Nothing was run at night scale yet.
+Expected: see experiments/results/PLAN.md; found: experiments/results/family/night/report.md.
 """
 
 import dataclasses
