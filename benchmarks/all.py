@@ -155,7 +155,7 @@ def _run_part(name, options) -> float:
     done = subprocess.run(
         [sys.executable, str(HERE / f"{name}.py"), *arguments],
         stdout=subprocess.DEVNULL,  # its tables are in files; here stands what changed
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     if done.returncode:
         raise SystemExit(f"{name}.py failed ({done.returncode}); run it alone to see why")

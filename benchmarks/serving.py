@@ -150,7 +150,8 @@ def markdown(shape, rows, failed) -> str:
             f"{row[k]['p50_ms']:.1f} | {row[k]['p99_ms']:.1f} | {row[k]['texts_per_s']:.0f}"
             for k in kinds
         ]
-        cells = [f"{row['megabytes']:.0f}"] * sizes + cells
+        if sizes:
+            cells.insert(0, f"{row['megabytes']:.0f}")
         lines.append(f"| {row['contestant']} | " + " | ".join(cells) + " |")
     lines += [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
     return "\n".join(lines)

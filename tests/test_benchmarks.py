@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import all as everything
-from benchmarks import machine, pretraining
+from benchmarks import machine, pretraining, serving
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,13 @@ def test_figures_and_reference_are_taken_over(tmp_path, monkeypatch):
     assert everything.read(committed) == everything.read(new)
     assert everything.reference(committed)["pretraining"] == 190
     assert everything.reference(committed)["serving"] == 100
+
+
+@pytest.mark.parametrize("size", [{}, {"megabytes": 90.4}])
+def test_a_table_of_latencies_has_sizes_where_they_are_known(size):
+    row = {"contestant": "A", **size, "SST-2": {"p50_ms": 1.0, "p99_ms": 2.0, "texts_per_s": 30.0}}
+    *_, header, line, cells, reason = serving.markdown("minilm", [row], {"B": "no"}).split("\n")
+    assert ("MB" in header) == bool(size)
+    assert cells == "| A | " + "90 | " * bool(size) + "1.0 | 2.0 | 30 |"
+    assert header.count("|") == line.count("|") == 5 + bool(size)
+    assert reason == "- B: did not run (no)"

@@ -43,7 +43,8 @@ def random_batch(batch, length, predictions, vocabulary=30522):
 
 
 def take_turns(step, at_once=1):
-    """Runs `step()` (which returns the loss as a float) as often as stdin asks; 0 ends.
+    """Runs `step()` (which returns the loss as a float) once, and then, timed, as often as stdin
+    asks; 0 ends.
 
     Args:
       at_once: training steps that one call takes.
@@ -58,6 +59,7 @@ def take_turns(step, at_once=1):
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             print(json.dumps({"peak_gib": peak}), flush=True)
             return
+        step()  # awake again: the system may have taken caches and memory meanwhile
         seconds = []
         for _ in range(count):
             start = time.perf_counter()

@@ -49,14 +49,30 @@ def columns_for(
 
 
 def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
-    """The tasks on the substitutes that are described in the notes."""
-    changes = {
-        "MNLI-m": {"task": "text_classification", "data_dir": "@nli//data"},
-        "QNLI": {"task_options": {"train_file": "train_rebuilt.tsv"}},
-        "SQuAD": {"task_options": {"train_file": SQUAD1_PARTS} | squad},
-    }
+    """The tasks on substitutes, which their notes describe."""
     columns = columns_for(finetune, seeds)
-    return columns | {name: columns[name].with_finetune(**changes[name]) for name in changes}
+
+    def change(name, note, **changes):
+        columns[name] = dataclasses.replace(columns[name].with_finetune(**changes), note=note)
+
+    change(
+        "MNLI-m",
+        "the official training set is replaced by half of the matched dev set with SNLI's dev set "
+        "and VitaminC, and scored on the other half",
+        task="text_classification",
+        data_dir="@nli//data",
+    )
+    change(
+        "QNLI",
+        "the training set is rebuilt from 11,877 + 3,535 SQuAD questions",
+        task_options={"train_file": "train_rebuilt.tsv"},
+    )
+    change(
+        "SQuAD",
+        "F1; 15,412 of 87,599 training questions, 10,565 of 10,570 dev questions",
+        task_options={"train_file": SQUAD1_PARTS} | squad,
+    )
+    return columns
 
 
 def cloze(records: str, examples: int, label: str = "cloze") -> Column:
@@ -102,8 +118,8 @@ def two_core_columns(
     columns = local_columns(CPU_FINETUNE, (1,), squad)
     columns["SQuAD"] = dataclasses.replace(
         columns["SQuAD"].with_finetune(max_dev_examples=2_000),
-        note="F1; the paragraph cut to one window around the answer's sentence; 2,000 dev "
-        "questions",
+        note="F1; from 15,412 of 87,599 training questions; the paragraph cut to one window around "
+        "the answer's sentence; 2,000 dev questions",
     )
     columns |= {
         "SST-2": dataclasses.replace(

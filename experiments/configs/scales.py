@@ -146,13 +146,6 @@ def _paper() -> Scale:
 
 # One GPU: a 4/512 model on 107 MB of text, for minutes or for a day.
 
-GPU_NOTES = (
-    "Wikipedia and novels, some hundred times less text than the paper's",
-    "MNLI: the official training set is replaced by half of the matched dev set with SNLI's dev "
-    "set and VitaminC, and scored on the other half",
-    "QNLI: the training set is rebuilt from 11,877 + 3,535 SQuAD questions",
-    "SQuAD: 15,412 of 87,599 training questions, 10,565 of 10,570 dev questions",
-)
 WIKIPEDIA = Text(("corpus/wikipedia/wiki_0*.txt.gz", "corpus/wikipedia/wiki_1[0-3].txt.gz"),
                  layout="articles")  # fmt: skip
 WIKIPEDIA_HELDOUT = Text(("corpus/wikipedia/wiki_14.txt.gz",), layout="articles", heldout=True)
@@ -241,7 +234,7 @@ def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
         bert=bert,
         pretrain_seeds=seeds,
         columns=columns,
-        notes=GPU_NOTES,
+        notes=("Wikipedia and novels, some hundred times less text than the paper's",),
         nli_mixture=NLI_MIXTURE,
         **fields,
     )
@@ -262,10 +255,6 @@ TINY = BertConfig(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
     initializer_range=SMALL_WEIGHTS,
-)
-CPU_NOTES = (
-    *GPU_NOTES[1:],
-    "models of this size reach a small part of the paper's scores: what is compared is their order",
 )
 
 
@@ -306,7 +295,10 @@ def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], column
         bert=bert,
         pretrain_seeds=seeds,
         columns=columns,
-        notes=CPU_NOTES,
+        notes=(
+            "models of this size reach a small part of the paper's scores: what is compared is "
+            "their order",
+        ),
         nli_mixture=NLI_MIXTURE,
         left_to_right_fraction=0.3,
         without_effect=("MNLI-m",),
