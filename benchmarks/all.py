@@ -219,13 +219,25 @@ def report(committed, now, committed_rates, rates) -> str:
 
 
 def update(folder: Path, rates: dict[str, float]) -> None:
-    """Makes what was measured the committed figures."""
+    """Makes what was measured the committed figures; what was not measured stays."""
     known = reference(RESULTS)
     for name in rates:
         for path in folder.glob(f"{name}.*"):
-            shutil.copy(path, RESULTS)
+            committed = RESULTS / path.name
+            if path.suffix == ".json" and committed.is_file():
+                old, new = (json.loads(file.read_text()) for file in (committed, path))
+                committed.write_text(json.dumps(_over(old, new), indent=1) + "\n")
+            else:
+                shutil.copy(path, committed)
     content = {"machine": machine.name(), "matrix_gflops_per_s": known | rates}
     (RESULTS / REFERENCE).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _over(old, new):
+    """`new`, with what dicts of `old` have besides."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return old | {key: _over(old.get(key), value) for key, value in new.items()}
 
 
 if __name__ == "__main__":

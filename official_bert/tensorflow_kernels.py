@@ -79,11 +79,13 @@ def gelu(x):
     """
     dtype = x.dtype
     x = tf.cast(x, tf.float32)
-    phi = 0.5 * (1.0 + tf.math.erf(x * 0.5**0.5))
+    z = x * 0.5**0.5
+    phi = 0.5 * (1.0 + tf.math.erf(z))
 
     def gradient(upstream):
-        density = tf.exp(-0.5 * x * x) * (2 * math.pi) ** -0.5
-        return tf.cast(tf.cast(upstream, tf.float32) * (phi + x * density), dtype)
+        # x times the normal density at x is z exp(-z^2) / sqrt(pi).
+        slope = phi + z * tf.exp(-0.5 * math.log(math.pi) - z * z)
+        return tf.cast(tf.cast(upstream, tf.float32) * slope, dtype)
 
     return tf.cast(x * phi, dtype), gradient
 
