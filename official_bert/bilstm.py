@@ -28,7 +28,7 @@ class BidirectionalLSTM(keras.layers.Bidirectional):
     """Two LSTMs of width / 2 each, one read from either end: [B, L, any] -> [B, L, width].
 
     The ones of a mask stand together in every row; where it is 0, so is the output. Training on
-    TensorFlow's processors is by a kernel for whole rows.
+    TensorFlow's processors is by `tensorflow_lstm`.
 
     Args:
       width: of both together.
@@ -50,17 +50,14 @@ class BidirectionalLSTM(keras.layers.Bidirectional):
             )
 
         super().__init__(lstm(False), backward_layer=lstm(True), name="bidirectional")
-        # Not under XLA, which has no such kernel: trainers reset the one, `fit` asks the other.
-        self.fused = keras.backend.backend() == "tensorflow"
-        self.supports_jit = not self.fused
 
     def call(self, sequences, initial_state=None, mask=None, training=None):
-        if training and mask is not None and self.fused:
-            from official_bert import tensorflow_kernels
+        if training and mask is not None and keras.backend.backend() == "tensorflow":
+            from official_bert import tensorflow_lstm
 
-            if tensorflow_kernels.on_processors():
+            if tensorflow_lstm.on_processors():
                 cells = self.forward_layer.cell, self.backward_layer.cell
-                return tensorflow_kernels.bidirectional_lstm(sequences, mask, *cells)
+                return tensorflow_lstm.bidirectional_lstm(sequences, mask, *cells)
         return super().call(sequences, initial_state, mask, training)
 
 

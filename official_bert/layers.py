@@ -175,14 +175,21 @@ class ShallowBlock(keras.layers.Layer):
 
 
 class Dense(keras.layers.Dense):
-    """Keras' dense layer as a product of two matrices: [..., N] -> [..., M].
+    """Keras' dense layer as a product of two matrices: [..., N] -> [..., M]; no activation.
 
     TensorFlow adds the bias inside a product of matrices, but not inside one of tensors.
     """
 
     def call(self, x):
         *rows, width = ops.shape(x)
-        return ops.reshape(super().call(ops.reshape(x, (-1, width))), (*rows, self.units))
+        x = ops.reshape(x, (-1, width))
+        if keras.backend.backend() == "tensorflow":
+            from official_bert.tensorflow_kernels import dense
+
+            x = dense(x, self.kernel, self.bias)
+        else:
+            x = super().call(x)
+        return ops.reshape(x, (*rows, self.units))
 
 
 class LayerNorm(keras.layers.Layer):

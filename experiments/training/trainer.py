@@ -35,7 +35,7 @@ class Trainer(TrainerState):
             raise UserError("jit_compile works with one_device only; TPUs compile without it")
         super().__init__(build, strategy, options, precision, seed)
         if options.jit_compile:
-            _leave_kernels(self.model)
+            _leave_cudnn(self.model)
         self._train_step = TrainStep(self.model, self.optimizer, strategy, options)
         # Without autograph, which would rewrite the source of every layer before the first step.
         self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
@@ -157,13 +157,11 @@ class Trainer(TrainerState):
         return self._functions[key]
 
 
-def _leave_kernels(model):
-    """Has LSTMs compute without kernels for whole rows, which XLA cannot compile."""
+def _leave_cudnn(model):
+    """Has Keras' LSTMs compute without cuDNN, which XLA cannot compile."""
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.LSTM):
             layer.use_cudnn = False
-        if hasattr(layer, "fused"):
-            layer.fused = False
 
 
 def _open_spec(name, x, batch):

@@ -36,9 +36,6 @@ class LSTMBlock(keras.layers.Layer):
         self.kernel = weights("kernel", inputs)
         self.recurrent_kernel = weights("recurrent_kernel", self.width)
         self.bias = weights("bias")
-        # Not under XLA, which has no such kernel: trainers reset the one, `fit` asks the other.
-        self.fused = keras.backend.backend() == "tensorflow"
-        self.supports_jit = not self.fused
         self.built = True
 
     def call(self, x, attention_bias=None, seed=None, return_attention=False):
@@ -52,19 +49,17 @@ class LSTMBlock(keras.layers.Layer):
         recurrent = ops.convert_to_tensor(self.recurrent_kernel)
         recurrent = dropout(recurrent, self.weight_dropout_rate, fold_in(seed, 0))
         rows = ops.transpose(x, (1, 0, 2))
-        written = self._kernel()(
-            rows, ops.convert_to_tensor(self.kernel), recurrent, ops.convert_to_tensor(self.bias)
-        )
-        written = ops.transpose(written, (1, 0, 2))
+        weights = (ops.convert_to_tensor(w) for w in (self.kernel, recurrent, self.bias))
+        written = ops.transpose(_lstm()(rows, *weights), (1, 0, 2))
         return locked_dropout(written, self.dropout_rate, fold_in(seed, 1))
 
-    def _kernel(self):
-        if self.fused:
-            from official_bert import tensorflow_kernels
 
-            if tensorflow_kernels.on_processors():
-                return tensorflow_kernels.lstm
+def _lstm():
+    if keras.backend.backend() != "tensorflow":
         return lstm
+    from official_bert import tensorflow_lstm
+
+    return tensorflow_lstm.lstm
 
 
 def lstm(x, kernel, recurrent_kernel, bias):

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from official_bert import tensorflow_kernels
-from official_bert.bilstm import BidirectionalLSTM
 
 X = tf.constant(np.random.default_rng(0).normal(0, 3, (4, 5, 16)), tf.float32)
 
@@ -59,6 +58,19 @@ def test_cross_entropy(wrap, scale):
         np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype, atol", [("float32", 1e-5), ("bfloat16", 0.1)])
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
+def test_dense(wrap, dtype, atol):
+    rng = np.random.default_rng(3)
+    shapes = (6, 16), (16, 9), (9,)
+    inputs = [tf.constant(rng.normal(0, 0.5, shape), tf.float32) for shape in shapes]
+    rounded = [tf.cast(x, dtype) for x in inputs]
+    ours = value_and_gradients(wrap(tensorflow_kernels.dense), *rounded)
+    assert {x.dtype for x in ours} == {rounded[0].dtype}
+    for a, b in zip(ours, value_and_gradients(lambda x, w, b: x @ w + b, *inputs), strict=True):
+        np.testing.assert_allclose(tf.cast(a, tf.float32), b, atol=atol, rtol=atol)
+
+
 def test_scores_of_table():
     rng = np.random.default_rng(3)
     x, table, bias = (
@@ -83,45 +95,3 @@ def test_bfloat16_stays_near_float32(function):
     assert half[0].dtype == half[1].dtype == tf.bfloat16
     for a, b in zip(half, exact, strict=True):
         np.testing.assert_allclose(tf.cast(a, tf.float32), b, atol=0.1, rtol=0.05)
-
-
-MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]], bool)
-
-
-@pytest.mark.parametrize("wrap", [lambda f: f, tf.function])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_lstms_in_both_directions(wrap, dtype):
-    layer = BidirectionalLSTM(12, 0, dtype)
-    layer.build((None, None, 16))
-    weights = [v.value for v in layer.trainable_variables]
-
-    def outputs(training):
-        def call(x, *_):
-            return layer(x, mask=tf.constant(MASK), training=training)
-
-        return value_and_gradients(call, X, *weights)
-
-    kernel, loop = (outputs(training) for training in (True, False))
-    assert kernel[0].dtype == loop[0].dtype and kernel[0].shape == (4, 5, 12)
-    for ours, keras_own in zip(kernel, loop, strict=True):
-        ours, keras_own = (tf.cast(tensor, tf.float32) for tensor in (ours, keras_own))
-        exact = dtype == "float32"
-        np.testing.assert_allclose(ours, keras_own, atol=2e-6 if exact else 0.1, rtol=1e-4)
-
-
-def test_lstms_take_the_kernel_in_training_alone(monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        tensorflow_kernels, "bidirectional_lstm", lambda x, *_: calls.append(1) or x[..., :12]
-    )
-    layer = BidirectionalLSTM(12, 0, "float32")
-    mask = tf.constant(MASK)
-    layer(X, mask=mask)
-    layer(X, mask=mask, training=True)
-    assert calls == [1]
-    layer.fused = False
-    layer(X, mask=mask, training=True)
-    layer.fused = True
-    monkeypatch.setattr(tensorflow_kernels, "on_processors", lambda: False)
-    layer(X, mask=mask, training=True)
-    assert calls == [1]
