@@ -10,9 +10,11 @@ refuted even though several were tried: by Holm's correction of the p values.
 
 One guard keeps a verdict honest: the trivial baseline, asked of the row that is ahead. Where its
 interval says that even that row does not beat the baseline, both models have learnt nothing that
-the comparison could be about. An interval that holds the baseline does not say so, and a difference
-counts; but that two rows are *alike* counts only where the row ahead is shown to beat the baseline,
-since two models that both say the majority class are alike too.
+the comparison could be about, unless it beats random initialisation: where the baseline is a list
+of all words and their tags, a model may know much and still less. An interval that holds the
+baseline does not say so, and a difference counts; but that two rows are *alike* counts only where
+the row ahead is shown to beat the baseline, since two models that both say the majority class are
+alike too.
 
 Whatever else a reader must know (one pre-training a row, a model still on the masked-LM plateau) is
 a footnote.
@@ -184,7 +186,8 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
         key=lambda row: evidence.sign(comparison.column) * _mean(column[row]),
     )
     above = above_baseline(ahead, comparison.column, evidence)
-    if above is False:
+    learnt = any(_beats(ahead, row, comparison.column, evidence) for row in evidence.random_rows)
+    if above is False and not learnt:
         reason = f"not even {ahead} beats the trivial baseline, so the comparison decides nothing"
         return dataclasses.replace(finding, reason=reason)
     decided = _decide(finding)
@@ -244,6 +247,14 @@ def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
 def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:
     sign = evidence.sign(column)
     return effect({better: sign, worse: -sign}, evidence.column(column), evidence.pool)
+
+
+def _beats(row: str, other: str, column: str, evidence: Evidence) -> bool:
+    """Whether an interval says that a row is better than another one."""
+    if row == other or other not in evidence.column(column):
+        return False
+    gain = _difference(column, row, other, evidence)
+    return gain is not None and gain.low is not None and gain.low > 0
 
 
 def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
@@ -348,11 +359,11 @@ def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tup
         if row in evidence.plateau:
             notes.append(f"{row} is still on the masked-LM plateau ({evidence.plateau[row]})")
     for random in evidence.random_rows:
-        if (random, comparison.column) in evidence.runs and random not in comparison.rows:
-            gains = [_difference(comparison.column, r, random, evidence) for r in comparison.rows]
-            if not any(gain and gain.low is not None and gain.low > 0 for gain in gains):
-                rows = " and ".join(comparison.rows)
-                notes.append(f"{comparison.column}: {rows} are not shown to beat {random}")
+        if (random, comparison.column) not in evidence.runs or random in comparison.rows:
+            continue
+        if not any(_beats(row, random, comparison.column, evidence) for row in comparison.rows):
+            rows = " and ".join(comparison.rows)
+            notes.append(f"{comparison.column}: {rows} are not shown to beat {random}")
     return tuple(notes)
 
 

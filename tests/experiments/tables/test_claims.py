@@ -100,6 +100,14 @@ def test_the_trivial_baseline_is_asked_of_the_row_that_is_ahead():
     assert finding.reason.startswith("not even a beats the trivial baseline")
 
 
+@pytest.mark.parametrize("random, learnt", [(0.40, True), (0.60, False)])
+def test_below_a_strong_baseline_a_row_has_learnt_what_random_weights_have_not(random, learnt):
+    table = {"a": runs(0.60), "b": runs(0.50), "random": runs(random)}
+    finding = verdict(A_OVER_B, baselines={"task": 70.0}, random_rows=("random",), **table)
+    assert finding.verdict == (REPRODUCED if learnt else NOT_DECIDED)
+    assert finding.reason.startswith("not even a") is not learnt
+
+
 def test_rows_are_alike_only_where_they_have_learnt_something():
     # Both say the majority class, which is 70 of 100 examples.
     majority = runs(0.7, examples=100)
