@@ -326,7 +326,9 @@ def test_what_table_1_compares_bert_with_has_its_compute():
     ablation = load_config("table1:smoke")
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
     work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
-    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values()) and len(work) == 3
+    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values())
+    # ELMo's row is there, too, where the data has the word vectors that it takes.
+    assert {"tiny", "OpenAI GPT", "LTR and RTL, concatenated"} <= set(work)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
     left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
     assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
