@@ -80,93 +80,84 @@ def get_config(scale: str = "smoke") -> Ablation:
 
 
 def _claims(labels: dict[str, str], with_bilstm: bool) -> tuple[Claim, ...]:
-    def on(*names):
-        return [labels[name] for name in names if name in labels]
+    """`labels`: a column's name, the paper's where it has one -> its label at this scale."""
 
-    left_to_right = "LTR & No NSP"
+    def claim(name, text, section, columns, better, worse, **fields) -> Claim:
+        asked = each([labels[c] for c in columns if c in labels], better, worse, **fields)
+        left_out = tuple(c for c in columns if c in COLUMNS and c not in labels)
+        return Claim(name, text, section, asked, left_out)
+
+    masked, left_to_right, random = "No NSP", "LTR & No NSP", "random initialisation"
     claims = (
-        Claim(
+        claim(
             "pre-training",
             "Pre-training helps: BERT beats the same model with random weights on every task",
-            "3.1",
-            each(on(*COLUMNS), "BERT", "random initialisation"),
+            "3.1", COLUMNS, "BERT", random,
         ),
-        Claim(
+        claim(
             "NSP",
             "Removing next sentence prediction hurts QNLI, MNLI and SQuAD",
-            "5.1",
-            each(on("QNLI", "MNLI-m", "SQuAD"), "BERT", "No NSP"),
+            "5.1", ("QNLI", "MNLI-m", "SQuAD"), "BERT", masked,
         ),
-        Claim(
+        claim(
             "NSP, QNLI",
             "Removing next sentence prediction hurts QNLI, where the paper's effect is largest",
-            "5.1",
-            each(on("QNLI"), "BERT", "No NSP"),
+            "5.1", ("QNLI",), "BERT", masked,
         ),
-        Claim(
+        claim(
             "left to right",
             "The left-to-right model is worse than the masked one on all tasks",
-            "5.1",
-            each(on(*COLUMNS), "No NSP", left_to_right),
+            "5.1", COLUMNS, masked, left_to_right,
         ),
-        Claim(
+        claim(
             "large drops",
             "The left-to-right model drops by over two points on MRPC and SQuAD",
-            "5.1",
-            each(on("MRPC", "SQuAD"), "No NSP", left_to_right, margin=2.0),
+            "5.1", ("MRPC", "SQuAD"), masked, left_to_right, margin=2.0,
         ),
-        Claim(
+        claim(
             "BiLSTM, SQuAD",
             "A BiLSTM on top of the left-to-right model helps SQuAD",
-            "5.1",
-            each(on("SQuAD"), BILSTM, left_to_right),
+            "5.1", ("SQuAD",), BILSTM, left_to_right,
         ),
-        Claim(
+        claim(
             "BiLSTM, GLUE",
             # In the paper by 0.0 (MNLI) to 1.8 points (MRPC).
             "A BiLSTM on top of the left-to-right model hurts GLUE",
-            "5.1",
-            each(on(*GLUE), left_to_right, BILSTM),
+            "5.1", GLUE, left_to_right, BILSTM,
         ),
-        Claim(
+        claim(
             "BiLSTM, far worse",
             "With a BiLSTM the left-to-right model is still over a point worse than the masked one "
             "on SQuAD",
-            "5.1",
-            each(on("SQuAD"), "No NSP", BILSTM, margin=1.0),
+            "5.1", ("SQuAD",), masked, BILSTM, margin=1.0,
         ),
-        Claim(
+        claim(
             "pre-training, tags",
             "Pre-training helps to tag words: BERT beats the same model with random weights",
-            "3.1",
-            each(on(*TAGS), "BERT", "random initialisation"),
+            "3.1", TAGS, "BERT", random,
         ),
-        Claim(
+        claim(
             "left to right, tags",
             "The left-to-right model tags words worse than the masked one",
-            "5.1",
-            each(on(*TAGS), "No NSP", left_to_right),
+            "5.1", TAGS, masked, left_to_right,
         ),
-        Claim(
+        claim(
             "left to right, QQP",
             "The left-to-right model finds paraphrases worse on QQP, which has more to learn from "
             "than MRPC",
-            "5.1",
-            each(on("QQP"), "No NSP", left_to_right),
+            "5.1", ("QQP",), masked, left_to_right,
         ),
-        Claim(
+        claim(
             "BiLSTM, tags",
             "A BiLSTM on top of the left-to-right model helps it to tag words",
-            "5.1",
-            each(on(*TAGS), BILSTM, left_to_right),
+            "5.1", TAGS, BILSTM, left_to_right,
         ),
-        Claim(
+        claim(
             "cloze",
             "The masked model fills in a word of unseen text better than the left-to-right one",
-            "3.1",
-            each(on("cloze"), "No NSP", left_to_right),
+            "3.1", ("cloze",), masked, left_to_right,
         ),
-    )
+    )  # fmt: skip
     bilstm = {c.name for c in claims if any(BILSTM in part.rows for part in c.comparisons)}
     left_out = set() if with_bilstm else bilstm
     return tuple(c for c in claims if c.comparisons and c.name not in left_out)

@@ -45,6 +45,8 @@ def get_config(scale: str = "smoke") -> Ablation:
     )
     columns = chosen.tasks(*COLUMNS, *OTHERS)
     tasks = [column.label for column in columns]
+    have = {column.paper_column for column in columns}
+    left_out = tuple(name for name in COLUMNS if name not in have)
     smallest, largest = labels[0], labels[-1]
     return Ablation(
         name="table6",
@@ -80,6 +82,7 @@ def get_config(scale: str = "smoke") -> Ablation:
                 "training examples",
                 "5.2",
                 each(tasks, largest, smallest),
+                left_out,
             ),
             Claim(
                 "every step",
@@ -90,6 +93,7 @@ def get_config(scale: str = "smoke") -> Ablation:
                     for smaller, larger in itertools.pairwise(labels)
                     for comparison in each(tasks, larger, smaller)
                 ),
+                left_out,
             ),
         ),
         **chosen.fields(),

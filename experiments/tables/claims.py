@@ -47,12 +47,14 @@ class Claim:
       name: short and unique.
       text: the claim, in our words.
       section: where the paper makes it.
+      left_out: the paper's columns that the claim is about too, but that are not in this table.
     """
 
     name: str
     text: str
     section: str
     comparisons: tuple[Comparison, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def each(columns: Sequence[str], better: str, worse: str, **fields) -> tuple[Comparison, ...]:

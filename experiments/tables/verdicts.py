@@ -149,6 +149,8 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
     else:
         verdict = NOT_DECIDED
     footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
+    if claim.left_out:
+        footnotes[f"not asked here of {' and '.join(claim.left_out)}"] = None
     return Verdict(claim, verdict, findings, mean_effect(claim, evidence), tuple(footnotes))
 
 
