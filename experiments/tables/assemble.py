@@ -64,9 +64,17 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "curves": _curves(ablation, runs),
         "pretraining_curves": _pretraining_curves(plan, statuses),
         "exports": [
-            statuses[name].result for name in plan.exports if statuses[name].state == FINISHED
+            _exported(statuses[name].result)
+            for name in plan.exports
+            if statuses[name].state == FINISHED
         ],
     }
+
+
+def _exported(result: dict) -> dict:
+    """The path as one would type it here, since reports are passed on."""
+    path, here = Path(result["saved_model"]), Path.cwd()
+    return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
 
 
 def _collect(ablation, plan, grid, statuses):

@@ -150,7 +150,7 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
         verdict = NOT_DECIDED
     footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
     if claim.left_out:
-        footnotes[f"not asked here of {' and '.join(claim.left_out)}"] = None
+        footnotes[f"not asked here: {', '.join(claim.left_out)}"] = None
     return Verdict(claim, verdict, findings, mean_effect(claim, evidence), tuple(footnotes))
 
 

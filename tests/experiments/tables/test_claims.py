@@ -291,7 +291,7 @@ def test_what_a_reader_must_know_is_a_footnote():
     several = evidence(a=runs(0.8), b=runs(0.7), none=runs(0.6), random_rows=("none",))
     assert judge(Claim("c", "", "", (A_OVER_B,)), several).footnotes == ()
     part = judge(Claim("c", "", "", (A_OVER_B,), ("MNLI-m", "MRPC")), several)
-    assert part.footnotes == ("not asked here of MNLI-m and MRPC",)
+    assert part.footnotes == ("not asked here: MNLI-m, MRPC",)
 
 
 def test_random_rows_lend_no_variance_to_others():
