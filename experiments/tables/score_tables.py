@@ -2,7 +2,7 @@
 
 import itertools
 
-from experiments.tables.wording import SHORT, comparison, interval, number, signed
+from experiments.tables.wording import SHORT, comparison, interval, number, reason, signed
 from experiments.training.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
@@ -81,7 +81,7 @@ def findings(results: dict, verdict: dict) -> list[list[str]]:
             _optional(f.get("detectable"), number),
             _p_value(f),
         ]
-        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {f['reason']}"])
+        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {reason(f)}"])
     kept = [any(row[i] for row in rows[1:]) for i in range(len(rows[0]))]
     return [list(itertools.compress(row, kept)) for row in rows]
 

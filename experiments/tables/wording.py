@@ -54,6 +54,9 @@ def _why_open(verdicts: list[dict], of_paper: bool) -> list[str]:
             reached = sum(abs(_paper_beyond_margin(f)) >= f["detectable"] for f in known)
             said += f"; the paper's own does in {reached or 'none'} of them"
         sentences.append(said + ".")
+    excluding = sum(_excludes_the_paper(finding) for finding in found)
+    if excluding:
+        sentences.append(f"In {excluding} of them the interval excludes the paper's own effect.")
     return sentences
 
 
@@ -61,6 +64,15 @@ def _paper_beyond_margin(finding: dict) -> float:
     """The paper's effect less the bound that the claim sets; 0 where the paper has none."""
     effect = finding.get("paper_effect")
     return 0.0 if effect is None else effect - finding["margin"]
+
+
+def _excludes_the_paper(finding: dict) -> bool:
+    """An open comparison's interval holds the claim's bound; does it miss the paper's effect?
+
+    Only where it was asked, so where there is a p value: a guard may have come first."""
+    effect = finding.get("paper_effect")
+    asked = finding["verdict"] == NOT_DECIDED and finding.get("p") is not None
+    return asked and effect is not None and not finding["low"] <= effect <= finding["high"]
 
 
 def _general_reason(finding: dict) -> str:
@@ -152,9 +164,17 @@ def interval(finding: dict, digits: int = 2) -> str:
     return signed(finding["effect"], digits) + bounds
 
 
+def reason(finding: dict) -> str:
+    """Why a comparison has its verdict, and of an open one that the paper's effect is excluded."""
+    said = finding["reason"]
+    if _excludes_the_paper(finding):
+        said += f" but not the paper's {signed(finding['paper_effect'])}"
+    return said
+
+
 def finding(finding: dict) -> str:
     """ "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
-    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {finding['reason']}"
+    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {reason(finding)}"
 
 
 def count(many: int, thing: str) -> str:

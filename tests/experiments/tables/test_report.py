@@ -13,6 +13,7 @@ import pytest
 from experiments import report as command
 from experiments.tables import assemble, forest_plots, plots, report, score_tables, wording
 from experiments.tables.status import Status
+from experiments.tables.verdicts import NOT_DECIDED
 from official_bert.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -168,6 +169,25 @@ def test_power_p_and_footnotes_are_shown_where_they_are_known(results):
     assert header[2:] == ["the paper's", "detectable", "p (Holm)", "verdict"]
     assert first[2:5] == ["+3.2", "2.2", "0.012 (<0.001)"] and second[2:5] == ["+0.6", "", ""]
     assert "- One pre-training a row." in report.markdown(results, {})
+
+
+def test_an_open_comparison_says_that_its_interval_excludes_the_papers_effect(results):
+    claim = results["verdicts"][0]
+    open_one = claim["findings"][0] | {
+        "verdict": NOT_DECIDED,
+        "reason": "the interval holds 0",
+        "effect": 0.2,
+        "low": -0.5,
+        "high": 1.0,
+        "p": 0.5,
+    }
+    claim["findings"][0] = open_one | {"paper_effect": 3.5}
+    assert "holds 0 but not the paper's +3.5" in score_tables.findings(results, claim)[1][-1]
+    assert "In 1 of them the interval excludes the paper's own effect." in wording.lead(results)
+    for other in ({"paper_effect": 0.6}, {"paper_effect": 3.5, "p": None}):
+        claim["findings"][0] = open_one | other
+        assert wording.reason(claim["findings"][0]) == "the interval holds 0"
+        assert "excludes" not in wording.lead(results)
 
 
 def test_a_loss_is_compared_in_the_direction_of_the_comparison(results):
