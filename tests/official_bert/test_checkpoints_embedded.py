@@ -12,7 +12,7 @@ from official_bert.errors import UserError
 from official_bert.serving import exports
 
 NAME = "tiny-wikipedia"
-RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "table5" / "cpu"
+RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "table5" / "night"
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,11 @@ def loaded():
 
 
 def test_it_fills_masks(loaded):
-    by, of = loaded.fill_mask(
-        ["the film was directed [MASK] john smith.", "the city has a population [MASK] 5,000."]
+    album, daughter = loaded.fill_mask(
+        ["the band released their first [MASK] in 1998.", "she is the [MASK] of the king."]
     )
-    assert by["text"] == "the film was directed by john smith."
-    assert of["text"] == "the city has a population of 5,000."
+    assert album["text"] == "the band released their first album in 1998."
+    assert daughter["text"] == "she is the daughter of the king."
 
 
 def test_it_is_small_and_has_a_card(loaded):
@@ -57,5 +57,5 @@ def test_it_is_a_row_of_the_committed_table(loaded):
     card = (embedded.find(NAME) / "README.md").read_text("utf-8")
     rows = {row["label"]: row for row in json.loads((RESULTS / "results.json").read_text())["rows"]}
     for row in ("BERT", "random initialisation"):
-        for column in ("QNLI", "SQuAD", "entities"):
+        for column in ("QNLI", "QQP", "SQuAD", "entities", "chunks"):
             assert f"{rows[row]['cells'][column]['mean']:.1f}" in card
