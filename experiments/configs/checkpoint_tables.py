@@ -228,7 +228,7 @@ def _smoke(name, title, columns, notes):
         variants=(Variant("tiny", pretrain),),
         columns=tuple(map(tiny, columns)),
         rows=(Row("tiny (2 layers, 128 wide)", "tiny", paper_row=BASE),),
-        **(chosen.fields() | {"nli_mixture": (), "notes": (*notes, *chosen.notes)}),
+        **(chosen.fields() | {"notes": (*notes, *chosen.notes)}),
     )
     if name != "table1":
         return table

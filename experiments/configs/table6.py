@@ -45,8 +45,7 @@ def get_config(scale: str = "smoke") -> Ablation:
     )
     columns = chosen.tasks(*COLUMNS, *OTHERS)
     tasks = [column.label for column in columns]
-    have = {column.paper_column for column in columns}
-    left_out = tuple(name for name in COLUMNS if name not in have)
+    left_out = chosen.lacks(*COLUMNS)
     smallest, largest = labels[0], labels[-1]
     return Ablation(
         name="table6",

@@ -117,7 +117,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
         notes = (*notes, f"a row of ELMo is left out for lack of the folder {ELMO_FOLDER}")
     fields = chosen.fields() | {"notes": notes}
     if not variant.pretrain:
-        fields |= {"records": (), "nli_mixture": ()}
+        fields |= {"records": ()}
         fields["corpus"] = dataclasses.replace(chosen.corpus, description="")
     return Ablation(
         name="table7",
@@ -154,7 +154,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
             ),
             *([_ELMO] if with_elmo else []),
         ),
-        **(fields | {"nli_mixture": ()}),
+        **fields,
     )
 
 

@@ -85,7 +85,7 @@ class _Planner:
         if any(v.pretrain for v in ablation.variants):
             made, self.vocab = data_cells.of_corpus(ablation)
             self.cells |= {cell.name: cell for cell in made}
-        if ablation.nli_mixture:
+        if any(c.finetune and c.finetune.data_dir.startswith("@nli//") for c in ablation.columns):
             self.cells["nli"] = data_cells.nli(ablation)
         for variant in ablation.variants:
             self._pretrain_cells(variant)
