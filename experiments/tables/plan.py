@@ -85,7 +85,8 @@ class _Planner:
         if any(v.pretrain for v in ablation.variants):
             made, self.vocab = data_cells.of_corpus(ablation)
             self.cells |= {cell.name: cell for cell in made}
-        if any(c.finetune and c.finetune.data_dir.startswith("@nli//") for c in ablation.columns):
+        tuned = [column.finetune for column in ablation.columns if column.finetune]
+        if ablation.nli_mixture and any(t.data_dir.startswith("@nli//") for t in tuned):
             self.cells["nli"] = data_cells.nli(ablation)
         for variant in ablation.variants:
             self._pretrain_cells(variant)
