@@ -73,19 +73,16 @@ def get_config(scale: str = "smoke") -> Ablation:
             *([] if quick else [Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)]),
             Row("random initialisation", "random", reference=True),
         ),
-        claims=_claims({c.paper_column or c.label: c.label for c in columns}, not quick),
+        claims=_claims(chosen, not quick),
         exports=(Export("BERT", "SMS spam", MESSAGES),) if quick else (),
         **chosen.fields(),
     )
 
 
-def _claims(labels: dict[str, str], with_bilstm: bool) -> tuple[Claim, ...]:
-    """`labels`: a column's name, the paper's where it has one -> its label at this scale."""
-
+def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
     def claim(name, text, section, columns, better, worse, **fields) -> Claim:
-        asked = each([labels[c] for c in columns if c in labels], better, worse, **fields)
-        left_out = tuple(c for c in columns if c in COLUMNS and c not in labels)
-        return Claim(name, text, section, asked, left_out)
+        asked = each([c.label for c in scale.tasks(*columns)], better, worse, **fields)
+        return Claim(name, text, section, asked, scale.lacks(*(c for c in columns if c in COLUMNS)))
 
     masked, left_to_right, random = "No NSP", "LTR & No NSP", "random initialisation"
     claims = (
