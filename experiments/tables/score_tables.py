@@ -111,16 +111,17 @@ def pretrainings(results: dict) -> list[list[str]]:
             continue
         main = main_loss(model["heldout_baseline"])
         alone = number(model["heldout_baseline"][main], 2)
-        for seed, heldout in enumerate(model["heldout"], 1):
+        curves = [c for c in results["pretraining_curves"] if c["label"] == model["name"]]
+        for curve, heldout, minutes in zip(curves, model["heldout"], model["minutes"], strict=True):
             loss = _optional(heldout.get(main), lambda x: number(x, 3))
             accuracy = _optional(heldout.get("next_sentence_accuracy"), lambda x: number(100 * x))
             majority = number(100 * heldout.get("next_sentence_majority", 0))
             rows.append([
-                f"{model['name']}, {seed}",
+                f"{model['name']}, {curve['seed']}",
                 f"{model['layers']} / {model['hidden']} / {model['heads'] or '–'}",
                 f"{model['steps']:,}",
                 f"{model['tokens'] / 1e6:.1f} M",
-                f"{model['minutes'][seed - 1]:.1f}",
+                f"{minutes:.1f}",
                 loss and f"{loss} ({alone})",
                 _optional(heldout.get("masked_lm_perplexity"), number),
                 accuracy and f"{accuracy} ({majority})",

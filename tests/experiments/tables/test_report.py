@@ -88,7 +88,8 @@ def results():
         "scale_facts": {"models": [model], "corpus": "54 MB of Wikipedia", "records": {}},
         "notes": ["models of this size are small"], "curves": [],
         "pretraining_curves": [
-            {"label": "BERT", "seed": 1, "training": [[1, 9.0], [2, 4.5]], "heldout": [[2, 5.0]]}
+            {"label": "BERT", "seed": s, "training": [[1, 9.0], [2, 4.5]], "heldout": [[2, 5.0]]}
+            for s in (5, 6)
         ],
         "exports": [{"saved_model": "/tmp/x", "answers": [
             {"text": "WIN a prize", "label": "spam", "probability": 0.97}]}],
