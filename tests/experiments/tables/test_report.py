@@ -242,6 +242,11 @@ def test_every_run_shows_its_own_score(results):
     assert row_of(table, "BERT, 2") == ["BERT, 2", "", "59.6", ""]
 
 
+def test_pretrainings_are_named_by_their_seed(results):
+    table = score_tables.pretrainings(results)
+    assert [(row[0], row[4]) for row in table[1:]] == [("BERT, 5", "2.0"), ("BERT, 6", "2.1")]
+
+
 def test_facts_state_the_scale_and_the_substitutions(results):
     facts = wording.facts(results)
     assert facts[0].startswith("BERT: 2 layers, 128 wide, 4 heads")
