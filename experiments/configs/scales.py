@@ -3,8 +3,8 @@
     paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
     gpu    one H100: Tables 5 and 6 together in about half an hour
     gpu-day  one H100, a day a table
-    night  two cores, at most 8 hours a table
-    cpu    two cores, at most 2 hours a table
+    night  two cores with AVX-512, at most 8 hours a table
+    cpu    the same, at most 2 hours a table
     smoke  two cores, minutes: shows that everything runs; its scores mean little
 
 A scale is data. A table's configuration takes one, and says with `dataclasses.replace` what it

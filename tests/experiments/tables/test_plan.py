@@ -54,7 +54,7 @@ def test_the_quickstart_is_table5_without_the_bilstm():
 
 def test_unknown_scale_lists_the_valid_ones():
     with pytest.raises(
-        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart"
+        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, squad"
     ):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
