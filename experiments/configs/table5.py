@@ -6,7 +6,7 @@ Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU
 pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see below), gpu-day (12 on
 3.6 billion each), night and cpu (a 2/128 model, 15 and 12 pre-trainings of 16,000 and 4,000 steps;
 planned for at most 8 and 2 hours on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
-pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; 5 hours on such cores),
+pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; reckoned at 5 hours),
 smoke (under 5 minutes, from the embedded sample), quickstart (`make reproduce`: three pre-trainings
 of a 2/128 model on the embedded sample, without the BiLSTM's row, and the spam classifier exported;
 about ten minutes on two cores with AVX-512, longer without, under 3 GB of memory).
@@ -162,7 +162,10 @@ def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
 
 
 def _squad() -> Scale:
-    """The scale night for SQuAD alone, fine-tuned until even BERT is past that task's plateau."""
+    """The scale night for SQuAD alone, fine-tuned until a pilot's BERT was past its plateau there.
+
+    The pre-trainings are new: the scores of night's own are known (experiments/results/PLAN.md).
+    """
     night = get_scale("night")
     column = night.columns["SQuAD"].with_finetune(num_train_epochs=6.0)
     column = dataclasses.replace(column, seeds=(1,), note=f"{column.note}; six epochs")
