@@ -9,7 +9,7 @@ planned for at most 8 and 2 hours on two cores with AVX-512; need BERT_DATA_DIR)
 pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; reckoned at 5 hours),
 smoke (under 5 minutes, from the embedded sample), quickstart (`make reproduce`: three pre-trainings
 of a 2/128 model on the embedded sample, without the BiLSTM's row, and the spam classifier exported;
-about ten minutes on two cores with AVX-512, longer without, under 3 GB of memory).
+about ten minutes on two cores with AVX-512, 25 without, under 3 GB of memory).
 
 gpu and gpu-day were not yet run on a GPU. `--dry_run --share=0.2` prints what each cell takes at a
 fifth of an H100's peak. They are meant for KERAS_BACKEND=jax, whose workers share the GPU. Tables 5
