@@ -6,8 +6,9 @@
 Cells that are finished are never run again, interrupted ones continue, failed ones are marked with
 their reason and tried again by the next call. Pre-training seeds are run one after another, so that
 a table that is stopped is whole in the first ones. Leaves in the work folder: report.html (open it
-in a browser), report.md, results.json, plots/, and cells/ with every run. `--cells` shares the runs
-of several tables: what two tables have in common is done once.
+in a browser), report.md, results.json, plots/, cells/ with every run, and archives/ with what they
+gave, a small file a seed. `--cells` shares the runs of several tables: what two tables have in
+common is done once.
 """
 
 import json
@@ -16,7 +17,7 @@ import time
 
 from absl import flags
 
-from experiments.tables import assemble, cost, report
+from experiments.tables import archives, assemble, cost, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
@@ -34,7 +35,7 @@ PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
 def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=False, command=""):
-    """Runs an ablation and writes its report.
+    """Runs an ablation and writes its report and the archives of its seeds.
 
     Args:
       ablation: experiments.tables.ablation.Ablation.
@@ -68,6 +69,7 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     finally:
         results = assemble.assemble(ablation, plan, grid, command)
         paths = report.write(results, workdir)
+        archives.write(grid, workdir / "archives")
     say(f"{time.time() - started:.0f} s; report: {paths['html']}")
     return results
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+
+from experiments.tables import archives, assemble, plan
+from experiments.tables.grid import Grid
+from experiments.training.config_files import load_config
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -105,6 +110,19 @@ def test_the_table_is_complete_and_honest(tables):
     assert (folder / "report.html").stat().st_size > 10_000
     assert "Table 5: In a test" in printed
     assert printed.rstrip().endswith(str(folder / "report.html"))
+
+
+def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
+    whole, _, folder, _ = tables
+    for archive in (folder.parent / "whole" / "archives").glob("seed-*.tar.gz"):
+        shutil.unpack_archive(archive, tmp_path / "cells", filter="data")
+    ablation = load_config(str(folder.parent / "whole.py"))
+    planned = plan.plan(ablation)
+    grid = Grid(planned.cells, tmp_path / "cells")
+    again = json.loads(json.dumps(assemble.assemble(ablation, planned, grid, "")))
+    assert again["rows"] == whole["rows"] and again["verdicts"] == whole["verdicts"]
+    first, second = (archives.write(grid, tmp_path / name) for name in ("first", "second"))
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []
 
 
 def test_the_exported_classifier_answers(tables):

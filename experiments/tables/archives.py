@@ -1,0 +1,53 @@
+"""What a table's cells gave, a small file a pre-training seed that can be kept in a repository.
+
+An archive holds the results and the scores by example of the seed's finished cells, and no models
+or data. Unpacked into a folder of cells it makes them finished there: the report can be made again,
+or another question asked of the same runs, on any machine that has the data that the table names.
+"""
+
+import gzip
+import io
+import itertools
+import tarfile
+from pathlib import Path
+
+from experiments.tables.grid import Grid
+from experiments.tables.status import FINISHED
+from official_bert.files import atomic_write
+
+KINDS = ("pretrain", "finetune", "cloze", "pairs")
+KEPT = ("cell.json", "run/example_scores.npz")
+
+
+def write(grid: Grid, folder: Path) -> list[Path]:
+    """Writes `folder`/seed-N.tar.gz for each seed with finished cells; returns the paths.
+
+    The same cells give the same bytes. Seed 0 has the rows that no pre-training of the table's own
+    goes before.
+    """
+    seeds: dict[int, list[Path]] = {}
+    for name, cell in grid.cells.items():
+        if cell.kind in KINDS and grid.status(name).state == FINISHED:
+            seeds.setdefault(cell.round, []).append(grid.folder(name))
+    paths = []
+    for seed, cells in sorted(seeds.items()):
+        paths.append(folder / f"seed-{seed}.tar.gz")
+        with atomic_write(paths[-1], "wb") as file:
+            file.write(_archive(sorted(cells)))
+    return paths
+
+
+def _archive(cells: list[Path]) -> bytes:
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile("", "wb", mtime=0, fileobj=packed) as zipped,
+        tarfile.open(fileobj=zipped, mode="w") as archive,
+    ):
+        for cell, kept in itertools.product(cells, KEPT):
+            path = cell / kept
+            if path.exists():
+                data = path.read_bytes()
+                entry = tarfile.TarInfo(f"{cell.name}/{kept}")
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()
