@@ -5,17 +5,17 @@ or data. Unpacked into a folder of cells it makes them finished there: the repor
 or another question asked of the same runs, on any machine that has the data that the table names.
 """
 
-import gzip
 import io
 import itertools
 import tarfile
 from pathlib import Path
 
+from data_prep.jobs import storage
 from experiments.tables.grid import Grid
 from experiments.tables.status import FINISHED
 from official_bert.files import atomic_write
 
-KINDS = ("pretrain", "finetune", "cloze", "pairs")
+SCORED = ("pretrain", "finetune", "cloze", "pairs")
 KEPT = ("cell.json", "run/example_scores.npz")
 
 
@@ -27,27 +27,24 @@ def write(grid: Grid, folder: Path) -> list[Path]:
     """
     seeds: dict[int, list[Path]] = {}
     for name, cell in grid.cells.items():
-        if cell.kind in KINDS and grid.status(name).state == FINISHED:
+        if cell.kind in SCORED and grid.status(name).state == FINISHED:
             seeds.setdefault(cell.round, []).append(grid.folder(name))
     paths = []
     for seed, cells in sorted(seeds.items()):
         paths.append(folder / f"seed-{seed}.tar.gz")
-        with atomic_write(paths[-1], "wb") as file:
-            file.write(_archive(sorted(cells)))
+        with (
+            atomic_write(paths[-1], "wb") as file,
+            storage.packing(file) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            for cell, kept in itertools.product(sorted(cells), KEPT):
+                if (cell / kept).exists():
+                    _add(archive, f"{cell.name}/{kept}", (cell / kept).read_bytes())
     return paths
 
 
-def _archive(cells: list[Path]) -> bytes:
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile("", "wb", mtime=0, fileobj=packed) as zipped,
-        tarfile.open(fileobj=zipped, mode="w") as archive,
-    ):
-        for cell, kept in itertools.product(cells, KEPT):
-            path = cell / kept
-            if path.exists():
-                data = path.read_bytes()
-                entry = tarfile.TarInfo(f"{cell.name}/{kept}")
-                entry.size = len(data)
-                archive.addfile(entry, io.BytesIO(data))
-    return packed.getvalue()
+def _add(archive: tarfile.TarFile, name: str, data: bytes):
+    """Adds a file without its time and owner."""
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    archive.addfile(entry, io.BytesIO(data))
