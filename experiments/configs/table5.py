@@ -5,11 +5,12 @@
 Scales: paper (4 rows, 3 pre-trainings of BERT base: about 4 days each on 16 TPU chips), gpu (6
 pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see below), gpu-day (12 on
 3.6 billion each), night and cpu (a 2/128 model, 15 and 12 pre-trainings of 16,000 and 4,000 steps;
-planned for at most 8 and 2 hours on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
-pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; reckoned at 5 hours),
-smoke (under 5 minutes, from the embedded sample), quickstart (`make reproduce`: three pre-trainings
-of a 2/128 model on the embedded sample, without the BiLSTM's row, and the spam classifier exported;
-about ten minutes on two cores with AVX-512, 25 without, under 3 GB of memory).
+6.7 hours and 52 minutes on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
+pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; of its five seeds one
+took 36 minutes with AVX-512, about two hours without), smoke (under 5 minutes, from the embedded
+sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded sample,
+without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
+AVX-512, 25 without, under 3 GB of memory).
 
 gpu and gpu-day were not yet run on a GPU. `--dry_run --share=0.2` prints what each cell takes at a
 fifth of an H100's peak. They are meant for KERAS_BACKEND=jax, whose workers share the GPU. Tables 5
