@@ -22,7 +22,7 @@ from absl import flags
 from data_prep.corpus import input_look
 from data_prep.corpus.documents import expand_inputs
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import claim_folder, locked
+from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
@@ -90,6 +90,8 @@ def create(
     separators = 0 if chosen.packing == "single" else tokenizer.separators
     if separators != 1:
         options["separators"] = separators
+    if finished := _finished(output, options):
+        return finished  # while others read it, too
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
@@ -119,6 +121,15 @@ def create(
         if not keep_work:
             storage.remove(work)
     return manifest
+
+
+def _finished(output, options) -> dict | None:
+    """The manifest of a set that is there, made with these options, and needs no more work."""
+    paths = [os.path.join(output, name) for name in (OPTIONS, "manifest.json", "work")]
+    if [storage.exists(path) for path in paths] != [True, True, False]:
+        return None
+    same = earlier(paths[0], options, f"the set of records in {output}", overwrite=True)
+    return same and storage.read_json(paths[1])
 
 
 def _check_suits(tokenizer, path, chosen):

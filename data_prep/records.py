@@ -161,9 +161,9 @@ def _file_reader(records):
         return tf.data.TFRecordDataset(path, records.compression, buffer_size=1 << 20)
 
     if storage.read_by_tensorflow(records.files[0]):
-        if records.compression or storage.is_remote(records.files[0]):
+        if storage.is_remote(records.files[0]):
             return read
-        return lambda path: read(tf.ensure_shape(_checked(path), []))
+        return lambda path: read(tf.ensure_shape(_checked(path, records), []))
     return lambda path: tf.data.Dataset.from_generator(
         lambda name: read_records(name.decode(), records.compression),
         output_signature=tf.TensorSpec([], tf.string),
@@ -171,15 +171,18 @@ def _file_reader(records):
     )
 
 
-def _checked(path):
-    """The same path, in a graph, once it is known that TensorFlow's reader can be let loose."""
+def _checked(path, records):
+    """The same path, in a graph, once it is known that the file is the one that was opened and that
+    TensorFlow's reader can be let loose."""
     import tensorflow as tf
 
     from data_prep.pretraining.record_files import check_lengths
 
     def check(name):
         try:
-            check_lengths(name.decode())
+            records.check_file(name.decode())
+            if not records.compression:
+                check_lengths(name.decode())
         except UserError as error:
             raise ValueError(str(error)) from None  # as TensorFlow's own of a damaged record
         return name

@@ -1,4 +1,4 @@
-"""One process a work folder: who comes second is told who is there."""
+"""One process that writes a folder, or many that read it: who comes second is told who is there."""
 
 import contextlib
 import errno
@@ -7,6 +7,7 @@ import shlex
 import socket
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
         raise UserError(f"{folder} is a file; give a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = _open(path)
+        handle = _open(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
@@ -67,13 +68,51 @@ def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
         os.close(handle)
 
 
-def _open(path: Path) -> int:
+class SharedLock:
+    """A lock that readers hold together; made by `shared`.
+
+    It ends with `release`, with this object, or with the process.
+    """
+
+    def __init__(self, handle: int, path: Path):
+        self.release = weakref.finalize(self, _release, handle, path, os.getpid())
+
+
+def shared(folder: str | os.PathLike) -> SharedLock | None:
+    """Holds an existing folder against processes that would write to it (`exclusive`).
+
+    Returns: None where the file system takes no lock of this user; nor does it take one of a
+      writer then, or the writer is another user.
+    Raises:
+      UserError: another process writes to it; the message says which.
+    """
+    path = Path(folder) / LOCK_FILE
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
+        with contextlib.suppress(OSError):
+            return SharedLock(_open(path, flags, is_shared=True), path)
+    return None
+
+
+def _release(handle: int, path: Path, owner: int) -> None:
+    """Ends a shared lock; the last holder removes the file."""
     import fcntl
 
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
+    with contextlib.suppress(OSError):
+        if os.getpid() == owner:  # a forked process has the same lock: it only lets go
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                path.unlink()
+    os.close(handle)
+
+
+def _open(path: Path, flags: int, is_shared: bool = False) -> int:
+    import fcntl
+
+    kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+    while True:
+        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
             os.close(handle)
@@ -84,8 +123,9 @@ def _open(path: Path) -> int:
                 ) from None
             raise
         if _is_at(handle, path):  # and not a file that its last holder just removed
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, _myself().encode(), 0)
+            if flags & os.O_RDWR:  # of many readers the last one stands there
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, _myself().encode(), 0)
             return handle
         os.close(handle)
 

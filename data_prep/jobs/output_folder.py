@@ -8,6 +8,8 @@ from official_bert import locks
 from official_bert.errors import UserError
 from official_bert.files import remove_leftovers
 
+OPTIONS = "options.json"  # marks a folder of `claim_folder`
+
 
 @contextlib.contextmanager
 def locked(folder: str, *inner: str):
@@ -72,7 +74,7 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
     Raises:
       UserError: it was begun with other options (listed), or holds other things.
     """
-    path = os.path.join(folder, "options.json")
+    path = os.path.join(folder, OPTIONS)
     if earlier(path, options, f"the {what} in {folder}", overwrite=overwrite) is not None:
         return
     if storage.exists(path):

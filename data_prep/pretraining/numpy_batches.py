@@ -81,6 +81,7 @@ def _serialized(records, *where):
     """Serialised examples in reading order; arguments as for `reading_order`."""
     windows = reading_order(records, *where)
     for (_, shard), of_shard in itertools.groupby(windows, lambda window: window[:2]):
+        records.check_file(records.files[shard])
         raw, begun = read_records(records.files[shard], records.compression), False
         for _, _, index, order in of_shard:
             if not begun and index:  # reading goes on inside a shard

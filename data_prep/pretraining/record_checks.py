@@ -34,6 +34,7 @@ SCHEMA = {
 
 _LARGEST = (1 << 31) - 1  # ids become int32
 _OUT_OF_BOUNDS = "a record holds a number out of bounds"
+CHANGED = "has changed"  # said of a file
 
 
 def limits(records) -> dict[str, int]:
@@ -90,7 +91,7 @@ def explained(records) -> Iterator[None]:
         # Another fault of the program is no reason to read all files.
         of_records = isinstance(error, tf.errors.DataLossError) or any(
             words in str(error)
-            for words in (_OUT_OF_BOUNDS, "parse serialized", "Example", "is truncated")
+            for words in (_OUT_OF_BOUNDS, "parse serialized", "Example", "is truncated", CHANGED)
         )
         problem = find_fault(records) if of_records else None
         if problem is None:
@@ -107,6 +108,7 @@ def find_fault(records) -> str | None:
                 fault = _fault(parse_example(record, f"{file} record {number}"), records)
                 if fault:
                     return f"{file} record {number}: {fault}"
+            records.check_file(file)
         except UserError as error:
             return str(error)
         if number + 1 != examples:

@@ -4,13 +4,18 @@ Records of the original's create_pretraining_data can be opened too; theirs have
 they are counted once.
 """
 
+import functools
+import hashlib
+import json
 import os
 from dataclasses import dataclass, field
 
-from data_prep.jobs import storage
+from data_prep.jobs import output_folder, storage
 from data_prep.pretraining import philox
-from data_prep.pretraining.record_checks import SCHEMA, shard_names
+from data_prep.pretraining.record_checks import CHANGED, SCHEMA, shard_names
+from official_bert import locks
 from official_bert.errors import UserError
+from official_bert.files import crc32c_file
 
 WINDOW = 4096  # records that are shuffled together when read
 
@@ -26,7 +31,8 @@ class Position:
 
 @dataclass
 class Records:
-    """A set of record files, opened and checked.
+    """A set of record files, opened and checked; local ones are held against being overwritten
+    as long as this object lives.
 
     Attributes:
       files: paths; counts: examples in each.
@@ -36,6 +42,8 @@ class Records:
       vocab_size: what ids must stay below; 0 where it is not known.
       manifest: of create_pretraining_data; empty for records made elsewhere.
       folder: where the manifest lies.
+      checksums: CRC-32C of each file, "" where it is not known (remote files).
+      lock: what holds the folder.
     """
 
     files: list[str]
@@ -47,10 +55,34 @@ class Records:
     vocab_size: int = 0
     manifest: dict = field(default_factory=dict)
     folder: str = ""
+    checksums: list[str] = field(default_factory=list)
+    lock: locks.SharedLock | None = field(default=None, repr=False, compare=False)
 
     @property
     def examples(self) -> int:
         return sum(self.counts)
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of what training reads: not of the place, nor of options that left no trace."""
+        files = zip(map(os.path.basename, self.files), self.counts, self.checksums, strict=True)
+        masks = self.manifest["options"] if self.dynamic_masking else {}
+        vocabulary = self.manifest.get("vocab_sha256", "")
+        text = json.dumps([self.max_seq_length, vocabulary, masks, *files], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def check_file(self, path: str) -> None:
+        """Whether a file of the set is still the one that was opened; call where it is read.
+
+        Raises:
+          UserError: it is gone, or holds something else.
+        """
+        known = self.checksums[self.files.index(path)]
+        if known and _checksum(path) not in (known, ""):
+            raise UserError(
+                f"{path} {CHANGED} since its set of records was made or opened; make the records "
+                "again, or choose a folder that nothing else writes to"
+            )
 
     def feature_length(self, name: str) -> int:
         """How many values a feature of SCHEMA has in every record."""
@@ -111,10 +143,13 @@ def open_records(
 
     Raises:
       UserError: nothing matches, a file is truncated (named), files of different kinds are mixed,
-        or the records have other lengths or another vocabulary size than the configuration.
+        the records have other lengths or another vocabulary size than the configuration, or another
+        process is writing them.
     """
+    lock = _hold(source)
     files = _find(source)
     records = _with_manifest(files) or _without_manifest(files)
+    records.lock = lock
     if not records.examples:
         raise UserError(f"{source}: the record files hold no examples")
     manifest_vocab = records.manifest.get("vocab_size")
@@ -157,6 +192,36 @@ def fold(seed: int, *numbers):
             folded, tf.cast(number, tf.int64), alg="philox"
         )
     return folded
+
+
+def _hold(source) -> locks.SharedLock | None:
+    """Holds the folder that create_pretraining_data made, and would write to."""
+    if isinstance(source, list):
+        source = source[0] if source else ""
+    source = os.fspath(source)
+    if storage.is_remote(source):
+        return None
+    folder = source if os.path.isdir(source) else os.path.dirname(source)
+    for place in (folder, os.path.dirname(os.path.abspath(folder))):  # "heldout" lies inside one
+        if os.path.exists(os.path.join(place, output_folder.OPTIONS)):
+            return locks.shared(place)
+    return None
+
+
+def _checksum(path: str) -> str:
+    """CRC-32C of a local file; "" of a remote one, which nobody would read twice."""
+    if storage.is_remote(path):
+        return ""
+    try:
+        state = os.stat(path)
+        return _checksum_of(path, state.st_ino, state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+@functools.lru_cache(maxsize=100_000)
+def _checksum_of(path: str, *_state: int) -> str:
+    return crc32c_file(path)
 
 
 def _find(source) -> list[str]:
@@ -214,6 +279,7 @@ def _with_manifest(files) -> Records | None:
         manifest["compression"],
         manifest=manifest,
         folder=folder,
+        checksums=[shards[file].get("crc32c", "") for file in files],
     )
 
 
@@ -247,4 +313,5 @@ def _without_manifest(files) -> Records:
         lengths.get("input_ids", 0),
         lengths.get("masked_lm_positions", 0),
         compression=compression,
+        checksums=[_checksum(file) for file in files],
     )

@@ -90,3 +90,46 @@ def test_what_cannot_be_locked_is_said(tmp_path, monkeypatch):
     message, path = r"cannot be written \(Read-only file system\)", tmp_path / "work"
     with pytest.raises(UserError, match=message), exclusive(path):
         pass
+
+
+def test_readers_share_and_keep_writers_out(tmp_path):
+    first, second = locks.shared(tmp_path), locks.shared(tmp_path)
+    in_use = pytest.raises(UserError, match=rf"is in use by process {os.getpid()} on")
+    with in_use, exclusive(tmp_path):
+        pass
+    first.release()
+    in_use = pytest.raises(UserError, match="is in use by")
+    with in_use, exclusive(tmp_path):
+        pass
+    del second  # as when whatever read is gone
+    assert list(tmp_path.iterdir()) == []
+    with exclusive(tmp_path), pytest.raises(UserError, match=r"is in use by process .* since"):
+        locks.shared(tmp_path)
+
+
+def test_a_forked_process_that_lets_go_leaves_the_lock(tmp_path):
+    lock = locks.shared(tmp_path)
+    process = multiprocessing.get_context("fork").Process(target=lock.release)
+    process.start()
+    process.join(60)
+    with pytest.raises(UserError, match="is in use by"), exclusive(tmp_path):
+        pass
+    lock.release()
+    with exclusive(tmp_path):
+        pass
+
+
+def test_a_reader_goes_without_where_no_lock_can_be_made(tmp_path, monkeypatch):
+    def read_only(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(locks.os, "open", read_only)
+    assert locks.shared(tmp_path) is None
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / ".lock").symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(UserError, match="cannot be written"), exclusive(tmp_path):
+        pass
+    assert locks.shared(tmp_path) is None and (tmp_path / "mine.txt").read_text() == "mine"
