@@ -217,7 +217,7 @@ def main(argv) -> None:
     start = time.monotonic()
     paths = expand_inputs(FLAGS.input)
     options = {
-        "inputs": [[storage.absolute(path), storage.size(path)] for path in paths],
+        "inputs": [storage.fingerprint(path) for path in paths],
         "vocab_size": FLAGS.vocab_size,
         "do_lower_case": FLAGS.do_lower_case,
         "num_unused": FLAGS.num_unused,

@@ -101,15 +101,15 @@ def extract(
         `overwrite`) or is in use by another process.
     """
     output = str(output)
-    options = {
-        "dump": storage.absolute(dump),
-        "language": language,
-        "min_characters": min_characters,
-        "megabytes_per_file": megabytes_per_file,
-    }
-    if invalid_utf8 != "error":
-        options["invalid_utf8"] = invalid_utf8
     with locked(output):
+        options = {
+            "dump": storage.fingerprint(dump),  # "latest" ones change under their name
+            "language": language,
+            "min_characters": min_characters,
+            "megabytes_per_file": megabytes_per_file,
+        }
+        if invalid_utf8 != "error":
+            options["invalid_utf8"] = invalid_utf8
         report = _begin_or_continue(output, options, overwrite)
         if report["finished"]:
             return report

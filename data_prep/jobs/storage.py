@@ -160,6 +160,12 @@ def sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def fingerprint(path: str) -> dict:
+    """What tells a file from others wherever it lies: name, size and, of a local one, SHA-256."""
+    digest = {} if is_remote(path) else {"sha256": sha256(path)}
+    return {"file": os.path.basename(path), "bytes": size(path), **digest}
+
+
 @contextlib.contextmanager
 def local_copy(path: str):
     """The path itself, or that of a temporary copy of a remote file."""

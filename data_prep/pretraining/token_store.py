@@ -97,7 +97,7 @@ def store_options(
       **later: further options that are not at their defaults (strip_accents, invalid_utf8, ...);
         they came later, and stores made before are found again without them.
     """
-    files = [_fingerprint(path) for path in inputs]
+    files = [storage.fingerprint(path) for path in inputs]
     if "language_exponent" in later:
         files = [
             f | {"language": languages.language_of(p)} for f, p in zip(files, inputs, strict=True)
@@ -286,11 +286,6 @@ def _cuts(tokens, block_tokens, first):
         if edge - edges[-1] >= 2 and len(tokens) - edge >= 2:
             edges.append(edge)
     return [first + edge for edge in [*edges, len(tokens)]]
-
-
-def _fingerprint(path):
-    known = {"file": os.path.basename(path), "bytes": storage.size(path)}
-    return known if storage.is_remote(path) else known | {"sha256": storage.sha256(path)}
 
 
 def _manifest_path(folder):

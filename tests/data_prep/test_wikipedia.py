@@ -179,6 +179,16 @@ def test_a_finished_output_is_left_alone(dump, tmp_path, monkeypatch):
     assert extract(str(dump), tmp_path / "out", min_characters=0) == report
 
 
+def test_another_dump_of_the_same_name_is_refused_and_a_moved_one_is_the_same(dump, tmp_path):
+    whole = extract(str(dump), tmp_path / "out")
+    (tmp_path / "moved").mkdir()
+    moved = dump.rename(tmp_path / "moved" / dump.name)
+    assert extract(str(moved), tmp_path / "out") == whole
+    dump.write_bytes(moved.read_bytes().replace(b"Page number 12", b"Page number 21"))
+    with pytest.raises(UserError, match=r"dump.sha256: was .*, now .*--overwrite"):
+        extract(str(dump), tmp_path / "out")
+
+
 def test_bytes_that_are_not_utf8(dump, tmp_path):
     """Issue: one bad byte ended a dump."""
     bad = tmp_path / "bad.xml"
