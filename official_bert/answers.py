@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from official_bert import objectives
 from official_bert.errors import UserError
 from official_bert.tokenization import sequences
 
@@ -32,6 +33,7 @@ class Answers:
     model: Any
     head: str
     tokenizer: Any
+    settings: dict[str, Any]
 
     def predict(self, texts, pairs=None, batch_size: int = 32, max_length: int | None = None):
         """What a fine-tuned model says to texts.
@@ -143,6 +145,9 @@ class Answers:
             raise UserError(f"the model has no masked-LM head (its head is {self.head})")
         if self.config.attention_direction != "bidirectional":
             raise UserError("a left-to-right model cannot fill [MASK]: it sees no word after it")
+        if not objectives.fills_masks(self.settings):
+            known = [objectives.parts(one)[0] for one in self.settings["objectives"]]
+            raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
         rows = [self._masked_row(index, text) for index, text in enumerate(texts)]
         readable = self.tokenizer.readable
         entries = len(readable)  # a padded table has rows that belong to no word

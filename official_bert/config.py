@@ -81,6 +81,8 @@ class BertConfig:
       embedding_norm: whether the sum of the embeddings is normalised; not in OpenAI GPT.
       prediction_transform: whether the language-model head has a dense layer, a normalisation and a
         bias beside the token table; OpenAI GPT's is the table alone.
+      pad_token_id: the id that fills rows, which a batch of ids without a mask is understood by;
+        -1: none does that alone, so such a batch is refused. The vocabulary of a model decides it.
       recurrent: blocks are LSTMs, `intermediate_size` wide but for the last, which is
         `hidden_size` wide; there are no positions, no heads, no activation (AWD-LSTM).
 
@@ -108,6 +110,7 @@ class BertConfig:
     embedding_norm: bool = dataclasses.field(default=True, metadata=_LATER)
     prediction_transform: bool = dataclasses.field(default=True, metadata=_LATER)
     recurrent: bool = dataclasses.field(default=False, metadata=_LATER)
+    pad_token_id: int = dataclasses.field(default=0, metadata=_LATER)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -182,12 +185,20 @@ class BertConfig:
         """Raises UserError where the encoder is a successor's, which no export writes."""
         later = [field for field in dataclasses.fields(self) if field.metadata.get("later")]
         names = [f.name for f in later if getattr(self, f.name) != f.default]
+        names = [name for name in names if name != "pad_token_id"]  # every format has a mask
         names += [] if self.type_vocab_size else ["type_vocab_size"]
         if names:
             raise UserError(
                 f"the encoder differs from BERT's in {', '.join(names)}: {target}'s format of BERT "
                 "has no place for it; a model folder has"
             )
+
+    def padded_by(self, tokenizer) -> "BertConfig":
+        """The configuration with the padding of a tokeniser, if there is one."""
+        if tokenizer is None:
+            return self
+        shared = tokenizer.pad_id in (tokenizer.cls_id, tokenizer.sep_id)
+        return dataclasses.replace(self, pad_token_id=-1 if shared else tokenizer.pad_id)
 
     @property
     def embedding_width(self) -> int:

@@ -79,10 +79,10 @@ class BertEncoder(keras.Model):
            a token may not look]}
 
         Raises:
-          UserError: the inputs are named as in another library, or longer than the model's
-            positions.
+          UserError: the inputs are named as in another library, longer than the model's positions,
+            or without a mask where no id is padding alone.
         """
-        inputs = complete_inputs(inputs, self.config.max_position_embeddings)
+        inputs = complete_inputs(inputs, self.config)
         if not training:
             seed = None
         elif seed is None:
@@ -184,13 +184,13 @@ def _block(config, number, initializer, **kwargs):
     return block(config, initializer, **kwargs)
 
 
-def complete_inputs(inputs, max_length: int | None = None) -> dict:
+def complete_inputs(inputs, config: BertConfig) -> dict:
     """A model's inputs with what is left out.
 
     Args:
       inputs: a dictionary with "input_ids", int32 [..., L], or these ids alone. "input_mask" is by
-        default 1 where the id is not 0, which is [PAD] in BERT's vocabularies; "segment_ids" are 0.
-      max_length: positions that the model has; None: not checked here.
+        default 1 where the id is not the configuration's pad_token_id; "segment_ids" are 0.
+      config: of the encoder.
 
     Raises:
       UserError: see `BertEncoder.call`.
@@ -206,15 +206,20 @@ def complete_inputs(inputs, max_length: int | None = None) -> dict:
             f"the inputs are {names}; a model reads input_ids, and tokenizer(texts) makes them"
         )
     ids = ops.convert_to_tensor(inputs["input_ids"], dtype="int32")
-    length = ids.shape[-1]
-    if max_length is not None and length is not None and length > max_length:
+    length, max_length = ids.shape[-1], config.max_position_embeddings
+    if length is not None and length > max_length:
         raise UserError(
             f"input_ids has rows of {length} tokens, but the model has {max_length} positions; "
             f"tokenizer(texts, max_length={max_length}, truncation='head') cuts them"
         )
     complete = {**inputs, "input_ids": ids}
     if "input_mask" not in complete:
-        complete["input_mask"] = ops.cast(ops.not_equal(ids, 0), "int32")
+        if config.pad_token_id < 0:
+            raise UserError(
+                "the inputs have no input_mask, and no id of this model's vocabulary is padding "
+                "alone; give the mask too, as tokenizer(texts) does"
+            )
+        complete["input_mask"] = ops.cast(ops.not_equal(ids, config.pad_token_id), "int32")
     if "segment_ids" not in complete:
         complete["segment_ids"] = ops.zeros_like(ids)
     return complete

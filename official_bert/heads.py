@@ -83,7 +83,7 @@ class _FineTuned(ModelWithLosses):
 
     def rows(self, batch):
         """The batch as the encoder reads it: all inputs, int32 [N, L] each."""
-        return complete_inputs(batch)
+        return complete_inputs(batch, self.encoder.config)
 
     def answer(self, batch, rows, encoded, seed=None) -> dict:
         """What the head says.
@@ -185,7 +185,7 @@ class BertClassifier(_FineTuned):
     def rows(self, batch):
         if not self.windows:
             return super().rows(batch)
-        batch = complete_inputs(batch)
+        batch = complete_inputs(batch, self.encoder.config)
         if len(batch["input_ids"].shape) != 3:
             raise UserError("this classifier pools windows: it reads [texts, windows, tokens]")
         return _flat(batch)
@@ -197,7 +197,7 @@ class BertClassifier(_FineTuned):
         """
         vectors = self.vector(rows, encoded)
         if self.windows:
-            texts, count, _ = ops.shape(complete_inputs(batch)["input_ids"])
+            texts, count, _ = ops.shape(complete_inputs(batch, self.encoder.config)["input_ids"])
             real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
             vectors = ops.reshape(vectors, (texts, count, vectors.shape[-1]))
             vectors = window_pooling.pool(vectors, real, self.windows)
@@ -288,11 +288,11 @@ class BertMultipleChoice(_FineTuned):
         self._declare_means("label_loss", "accuracy")
 
     def rows(self, batch):
-        return _flat(complete_inputs(batch))
+        return _flat(complete_inputs(batch, self.encoder.config))
 
     def answer(self, batch, rows, encoded, seed=None):
         """Encoder inputs, int32 [B, C, L] each -> {"logits": [B, C]}."""
-        choices = ops.shape(complete_inputs(batch)["input_ids"])[1]
+        choices = ops.shape(complete_inputs(batch, self.encoder.config)["input_ids"])[1]
         scores = self.head(self._dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 

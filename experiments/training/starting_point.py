@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,8 @@ def read_model(path, purpose):
     key = path, _changed(path)
     if key not in _read:
         loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
+        if loaded.report and (loaded.report.left_out or loaded.report.notes):
+            print(loaded.report, file=sys.stderr, flush=True)
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
         heads = None if loaded.head == "none" else _heads_of(loaded.model)

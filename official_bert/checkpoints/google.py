@@ -4,6 +4,7 @@ The published models of google-research/bert (base, large, whole-word masking, m
 Chinese) and the 24 miniatures are of this kind, and so is what its training scripts write.
 """
 
+import dataclasses
 import math
 import os
 from pathlib import Path
@@ -13,12 +14,25 @@ from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
+from official_bert.json_files import field, read_json, shorten
 from official_bert.objectives import of_bert
 
 _LEFT_OUT = (
-    (r"/adam_[mv]$|/(Adam|Adam_1)$|^beta[12]_power", "optimiser slots"),
+    (r"(^|/)beta[12]_power", "optimiser slots"),
     (r"^global_step$", "the step counter"),
 )
+
+# Fields of other code that say how its encoder computes -> what BERT's does.
+_COMPUTES = {
+    "add_cross_attention": False,
+    "is_decoder": False,
+    "ln_type": "postln",
+    "position_embedding_type": "absolute",
+    "use_relative_position": False,
+}
+CONFIG = "bert_config.json"
+_NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+_TABLE = "embeddings/word_embeddings"
 
 # BLEURT's last layer: made by Keras beside the encoder, so its kernel is [H, outputs], where the
 # original's `output_weights` is [outputs, H].
@@ -28,7 +42,7 @@ _KERAS_KERNEL = "dense/kernel"
 def import_google(
     path: str | os.PathLike,
     head: str | None = None,
-    gelu_form: str = "erf",
+    gelu_form: str | None = None,
     vocab: str | os.PathLike | None = None,
     do_lower_case: bool | None = None,
     **encoder_options,
@@ -39,7 +53,8 @@ def import_google(
       path: the folder, or the checkpoint's prefix (`.../bert_model.ckpt`).
       head: "none" to take the encoder alone, "pretraining" for both pre-training heads even where
         the checkpoint lacks them; None for the head that the checkpoint has.
-      gelu_form: "erf", the form that the 2018 models were trained with, or "tanh".
+      gelu_form: "erf" or "tanh"; None for what the configuration says, else "erf", the form that
+        the 2018 models were trained with.
       vocab: the vocabulary file; by default `vocab.txt` beside the checkpoint, if there is one.
       do_lower_case: by default, whether no WordPiece of the vocabulary has a capital letter.
       **encoder_options: passed to `BertEncoder`.
@@ -50,8 +65,7 @@ def import_google(
     import tensorflow as tf
 
     prefix = find_prefix(path)
-    config = BertConfig.from_json_file(prefix.parent / "bert_config.json")
-    config = BertConfig.from_dict({**config.to_dict(), "gelu_form": gelu_form})
+    config, notes = read_config(config_path(prefix.parent), gelu_form)
     try:
         reader = tf.train.load_checkpoint(str(prefix))
     except Exception as error:  # of damage TensorFlow makes many kinds
@@ -61,20 +75,24 @@ def import_google(
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
     if tokenizer is not None:
         model_folder.check_vocabulary(config, len(tokenizer.vocab), str(prefix.parent))
-    stored = {name: name for name in sorted(shapes)}
-    settings = _settings(shapes, stored, head, prefix)
+        config = config.padded_by(tokenizer)
+    own = transfer.rooted(sorted(shapes), _TABLE, "bert/", prefix)
+    shapes = {name: shapes[there] for name, there in own.items()}
+    stored = {name: name for name in own}
+    settings = _settings(shapes, stored, head, config)
     integrity.check_size(config, settings, numbers, prefix)
     encoder, model = model_folder.build(config, settings, **encoder_options)
 
     def read(name):
         try:
-            array = reader.get_tensor(name)
+            array = reader.get_tensor(own[name])
         except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
             raise UserError(f"{prefix}: tensor {name} cannot be read ({error})") from error
         return array.T if name == _KERAS_KERNEL else array
 
     source = transfer.TensorSource(str(prefix), "google", stored, read)
     report = transfer.fill(model, settings["head"], source, _LEFT_OUT)
+    report.notes += notes
     settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
     head = settings["head"]
     return LoadedModel(config, encoder, model, head, tokenizer, settings, report)
@@ -83,8 +101,9 @@ def import_google(
 def peek(path: Path):
     """(BertConfig, BertTokenizer or None) from the small files beside a checkpoint."""
     folder = find_prefix(path).parent
-    config = BertConfig.from_json_file(folder / "bert_config.json")
-    return config, find_tokenizer(None, folder, None)
+    config, _ = read_config(config_path(folder))
+    tokenizer = find_tokenizer(None, folder, None)
+    return config.padded_by(tokenizer), tokenizer
 
 
 def export_google(
@@ -112,7 +131,7 @@ def export_google(
     tensors = transfer.extract(model, head, "google")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         # The original's scripts read the fields they know and ignore the others.
-        config.to_json_file(temporary / "bert_config.json")
+        config.to_json_file(temporary / CONFIG)
         tf.raw_ops.SaveV2(
             prefix=str(temporary / "bert_model.ckpt"),
             tensor_names=list(tensors),
@@ -129,9 +148,38 @@ def export_google(
 def is_google_checkpoint(path: str | os.PathLike) -> bool:
     """Whether a checkpoint of this kind is at `path`, a folder or a prefix."""
     try:
-        return (find_prefix(path).parent / "bert_config.json").is_file()
+        return config_path(find_prefix(path).parent).is_file()
     except UserError:
         return False
+
+
+def config_path(folder: Path) -> Path:
+    """The configuration beside a checkpoint; some were given Hugging Face's name for it."""
+    other = folder / "config.json"
+    return other if other.is_file() and not (folder / CONFIG).is_file() else folder / CONFIG
+
+
+def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, list[str]]:
+    """What the file says of the encoder, and a remark on its other fields, which belong to scripts.
+
+    Raises:
+      UserError: a field is missing or wrong, or the encoder computes what BERT's does not.
+    """
+    fields = read_json(path)
+    known = {field.name for field in dataclasses.fields(BertConfig)}
+    for name in _NEEDED:
+        field(fields, name, int, path)
+    for name, value in _COMPUTES.items():
+        if fields.get(name, value) not in (value, None):
+            raise UserError(f"{path}: {name} is {shorten(fields[name])}; BERT's is {value!r}")
+    ours = {name: value for name, value in fields.items() if name in known}
+    if ours.get("embedding_size") == fields["hidden_size"]:
+        del ours["embedding_size"]  # there is no dense layer between tables and blocks
+    if gelu_form:
+        ours["gelu_form"] = gelu_form
+    others = ", ".join(sorted(fields.keys() - known))
+    notes = [f"fields of {path.name} that say nothing of the encoder: {others}"] if others else []
+    return BertConfig.from_dict(ours, source=str(path)), notes
 
 
 def find_prefix(path: str | os.PathLike) -> Path:
@@ -193,31 +241,27 @@ def _check_stored(reader, shapes, prefix: Path) -> int:
     return sum(map(math.prod, shapes.values()))
 
 
-def _settings(shapes, stored: dict[str, str], head: str | None, prefix: Path) -> dict:
+def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConfig) -> dict:
     if _KERAS_KERNEL in shapes and "output_weights" not in shapes:
         stored["output_weights"] = stored.pop(_KERAS_KERNEL)
         if "dense/bias" in stored:
             stored["output_bias"] = stored.pop("dense/bias")
-    if head is None:
-        if any(name.startswith("cls/predictions/") for name in stored):
-            head = "pretraining"
-        elif "cls/squad/output_weights" in stored:
-            head = "span"
-        elif "output_weights" in stored:
-            head = "classification"
-        else:
-            head = "none"
-    if head not in ("none", "pretraining", "span", "classification"):
+    if head not in (None, "none", "pretraining"):
         raise UserError(f"head must be none or pretraining, not {head!r}")
-    settings = {"head": head}
-    if head == "pretraining":
-        has_pairs = "cls/seq_relationship/output_weights" in stored
-        settings["objectives"] = list(of_bert("bidirectional", has_pairs))
-    if head == "classification":
-        if len(shapes.get(stored.get("output_weights"), ())) != 2:
-            raise UserError(f"{prefix}: no classification layer (output_weights) in it")
-        outputs_axis = 1 if stored["output_weights"] == _KERAS_KERNEL else 0
-        count = int(shapes[stored["output_weights"]][outputs_axis])
-        settings["num_labels"] = count
-        settings["problem"] = "regression" if count == 1 else "single_label"
-    return settings
+    has_words = any(name.startswith("cls/predictions/") for name in stored)
+    has_pairs = "cls/seq_relationship/output_weights" in stored
+    if head == "pretraining" or (head is None and (has_words or has_pairs)):
+        objectives = of_bert("bidirectional", has_pairs)
+        lone_pairs = head is None and not has_words
+        return {"head": "pretraining", "objectives": list(objectives[lone_pairs:])}
+    if head == "none":
+        return {"head": head}
+    if shapes.get("cls/squad/output_weights") == [2, config.hidden_size]:
+        return {"head": "span"}
+    weights = list(shapes.get(stored.get("output_weights"), ()))
+    weights = weights[::-1] if stored.get("output_weights") == _KERAS_KERNEL else weights
+    # A layer that reads something else than the pooled vector is no head of ours.
+    if weights != [*shapes.get(stored.get("output_bias"), ()), config.hidden_size]:
+        return {"head": "none"}
+    problem = "regression" if weights[0] == 1 else "single_label"
+    return {"head": "classification", "num_labels": int(weights[0]), "problem": problem}

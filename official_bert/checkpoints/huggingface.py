@@ -5,76 +5,40 @@ a pickle, which PyTorch reads.
 """
 
 import contextlib
+import functools
 import json
 import math
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 
 from official_bert.checkpoints import (
-    huggingface_family,
+    huggingface_config,
     huggingface_family_export,
+    huggingface_heads,
     huggingface_tokenizer,
     integrity,
     model_folder,
     transfer,
 )
-from official_bert.checkpoints.huggingface_tensors import CHECKSUMS, checksum, open_tensors
+from official_bert.checkpoints.huggingface_config import MEMBERS
+from official_bert.checkpoints.huggingface_tensors import (
+    CHECKSUMS,
+    checksum,
+    has_tensors,
+    open_tensors,
+)
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
-from official_bert.json_files import field, is_json_object, list_of, read_json, shorten
-from official_bert.objectives import of_bert
+from official_bert.json_files import is_json_object
 from official_bert.tokenization import BertTokenizer
 
-_MEMBERS = huggingface_family_export.MEMBERS
 _LEFT_OUT = (
-    (r"position_ids$", "a constant"),
+    (r"(position|token_type)_ids$", "a constant"),
     (r"^cls\.predictions\.decoder\.", "a copy of tied weights"),
-)
-# The class in config.json's "architectures" -> our head.
-_HEADS = {
-    "BertModel": "none",
-    "BertForPreTraining": "pretraining",
-    "BertForMaskedLM": "pretraining",
-    "BertLMHeadModel": "pretraining",
-    "BertForSequenceClassification": "classification",
-    "BertForTokenClassification": "tagging",
-    "BertForQuestionAnswering": "span",
-    "BertForMultipleChoice": "multiple_choice",
-}
-# hidden_act there -> (hidden_act, gelu_form) here.
-_ACTIVATIONS = {
-    "gelu": ("gelu", "erf"),
-    "gelu_python": ("gelu", "erf"),
-    "gelu_new": ("gelu", "tanh"),
-    "gelu_fast": ("gelu", "tanh"),
-    "gelu_pytorch_tanh": ("gelu", "tanh"),
-    "relu": ("relu", "erf"),
-    "tanh": ("tanh", "erf"),
-    "linear": ("linear", "erf"),
-}
-_PROBLEMS = {
-    "single_label": "single_label_classification",
-    "multi_label": "multi_label_classification",
-    "regression": "regression",
-}
-# Fields with the same name and meaning in config.json and in bert_config.json.
-_SAME_FIELDS = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "hidden_dropout_prob",
-    "attention_probs_dropout_prob",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "initializer_range",
-    "layer_norm_eps",
 )
 
 
@@ -101,31 +65,41 @@ def import_huggingface(
         mis-shaped.
     """
     folder = Path(folder)
-    fields = _read_config(folder / "config.json")
-    config = _our_config(fields, folder / "config.json", gelu_form)
+    path = huggingface_config.path_of(folder)
     with contextlib.ExitStack() as stack:
-        shapes, read = open_tensors(folder, stack)
-        member = _MEMBERS.get(fields.get("model_type"))
-        stored = member.table_names(shapes) if member else _table_names(shapes)
-        read = member.reader(read, stored, fields) if member else read
-        settings = _settings(fields, config, shapes, stored, head, folder)
-        integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
+        fields, opened = _fields(folder, path, stack)
+        config = huggingface_config.our_config(fields, path, gelu_form)
+        shapes, read_stored = opened()
+        member = MEMBERS[fields["model_type"]]
+        own = transfer.rooted(shapes, member.anchor, f"{member.prefix}.", folder)
+        stored = member.table_names(own)
+        shapes = {name: shapes[there] for name, there in own.items()}
+        read = member.reader(lambda name: read_stored(own[name]), stored, fields)
         tokenizer = _tokenizer(fields, folder, vocab, do_lower_case)
+        source = transfer.TensorSource(str(folder), "huggingface", stored, read)
+        difference = huggingface_heads.untied(source)
+        settings, notes = huggingface_heads.settings_of(
+            fields, path, config, shapes, source, head, difference
+        )
+        integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
         if tokenizer is not None:
             model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
+            config = config.padded_by(tokenizer)
         encoder, model = model_folder.build(config, settings, **encoder_options)
-        source = transfer.TensorSource(str(folder), "huggingface", stored, read)
-        _check_tied(source)
-        report = transfer.fill(model, settings["head"], source, _LEFT_OUT)
+        untied = [(r"^cls\.predictions\.", "not tied as ours are")] if difference else []
+        report = transfer.fill(model, settings["head"], source, [*untied, *_LEFT_OUT])
+    report.notes += notes
     settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
 
 
 def peek(folder: Path):
     """(BertConfig, Tokenizer or None) from the small files of a folder."""
-    fields = _read_config(folder / "config.json")
-    config = _our_config(fields, folder / "config.json", None)
-    return config, _tokenizer(fields, folder, None, None)
+    path = huggingface_config.path_of(folder)
+    with contextlib.ExitStack() as stack:
+        fields, _ = _fields(folder, path, stack)
+    tokenizer = _tokenizer(fields, folder, None, None)
+    return huggingface_config.our_config(fields, path, None).padded_by(tokenizer), tokenizer
 
 
 def export_huggingface(
@@ -156,7 +130,7 @@ def export_huggingface(
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
     kind = huggingface_family_export.kind_of(config, word_pieces)
-    own_pieces = not word_pieces and tokenizer and tokenizer.kind == _tokenizer_kind(kind)
+    own_pieces = not word_pieces and tokenizer and tokenizer.kind == MEMBERS[kind].tokenizer
     architecture = _architecture(kind, head, settings, config)
     tensors = transfer.extract(model, head, "huggingface")
     fields = _their_config(config, head, settings, architecture)
@@ -185,86 +159,45 @@ def export_huggingface(
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
-    has_word_pieces = _tokenizer_kind(kind) == "word_piece"
+    has_word_pieces = MEMBERS[kind].tokenizer == "word_piece"
     if not (word_pieces or own_pieces or (has_word_pieces and tokenizer is None)):
         notes.append(
-            f"no tokenizer files: {_tokenizer_kind(kind)} is what {kind} has; put the original's "
+            f"no tokenizer files: {MEMBERS[kind].tokenizer} is what {kind} has; put the original's "
             "beside the model"
         )
     return notes
 
 
 def is_huggingface_folder(folder: str | os.PathLike) -> bool:
-    """Whether `folder` holds a `config.json` of `transformers`."""
-    return is_json_object(Path(folder) / "config.json", "model_type")
+    """Whether `folder` holds a `config.json` of `transformers`, or one beside weights."""
+    path = huggingface_config.path_of(Path(folder))
+    return is_json_object(path, "model_type") or (has_tensors(Path(folder)) and path.is_file())
 
 
-def _read_config(path: Path) -> dict:
-    fields = read_json(path)
-    kinds = ("bert", *_MEMBERS)
-    if fields.get("model_type", "bert") not in kinds:
-        raise UserError(
-            f"{path}: model_type is {shorten(fields['model_type'])}; read are {', '.join(kinds)}"
-        )
-    for name in ("hidden_act", "problem_type", "position_embedding_type"):
-        if fields.get(name) is not None:
-            field(fields, name, str, path)
-    if fields.get("architectures") is not None:
-        list_of(fields, "architectures", str, path)
-    return fields
+def _fields(folder: Path, path: Path, stack: contextlib.ExitStack):
+    """The fields of the configuration, and a function that opens the weights, once."""
+    fields = huggingface_config.read(path)
+    opened = functools.cache(lambda: open_tensors(folder, stack))
+    if fields.get("model_type") not in MEMBERS:
+        names = opened()[0] if has_tensors(folder) else ()
+        fields = huggingface_config.with_kind(fields, names, path)
+    return fields, opened
 
 
 def _tokenizer(fields: dict, folder: Path, vocab, do_lower_case: bool | None):
-    kind = _tokenizer_kind(fields.get("model_type"))
+    kind = MEMBERS[fields["model_type"]].tokenizer
     return huggingface_tokenizer.read(folder, vocab, do_lower_case, kind)
 
 
-def _tokenizer_kind(model_type: str | None) -> str:
-    member = _MEMBERS.get(model_type)
-    return member.tokenizer if member else "word_piece"
-
-
-def _our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
-    if member := _MEMBERS.get(fields.get("model_type")):
-        fields = member.bert_fields(fields, path)
-    kind = fields.get("position_embedding_type") or "absolute"
-    if kind != "absolute":
-        raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
-    if fields.get("add_cross_attention"):
-        raise UserError(f"{path}: add_cross_attention is set; BERT's encoder has none")
-    theirs = fields.get("hidden_act") or "gelu"
-    if theirs not in _ACTIVATIONS:
-        raise UserError(f"{path}: hidden_act {theirs!r} is none of {', '.join(_ACTIVATIONS)}")
-    act, form = _ACTIVATIONS[theirs]
-    same = (*_SAME_FIELDS, *huggingface_family.OUR_FIELDS)
-    ours = {name: fields[name] for name in same if name in fields}
-    direction = "left_to_right" if fields.get("is_decoder") else "bidirectional"
-    ours |= {"hidden_act": act, "gelu_form": gelu_form or form, "attention_direction": direction}
-    return BertConfig.from_dict(ours, source=str(path))
-
-
 def _their_config(config: BertConfig, head: str, settings: dict, architecture: str) -> dict:
-    names = {ours: theirs for theirs, ours in reversed(_ACTIVATIONS.items()) if ours[0] == "gelu"}
-    act = names.get((config.hidden_act, config.gelu_form), config.hidden_act)
-    decoder = config.attention_direction == "left_to_right"
-    fields = {
-        "architectures": [architecture],
-        "model_type": "bert",
-        **{name: getattr(config, name) for name in _SAME_FIELDS},
-        "hidden_act": act,
-        "is_decoder": decoder,
-        "pad_token_id": 0,
-        "position_embedding_type": "absolute",
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-    }
+    fields = huggingface_config.their_config(config, architecture)
     if head in ("classification", "tagging"):
         count = settings["num_labels"]
         labels = settings.get("labels") or [f"LABEL_{i}" for i in range(count)]
         fields["id2label"] = {str(i): str(label) for i, label in enumerate(labels)}
         fields["label2id"] = {str(label): i for i, label in enumerate(labels)}
     if head == "classification":
-        fields["problem_type"] = _PROBLEMS[settings["problem"]]
+        fields["problem_type"] = huggingface_heads.PROBLEMS[settings["problem"]]
     return fields
 
 
@@ -287,7 +220,7 @@ def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> s
     if head == "pretraining":
         pairs = "next_sentence" in settings["objectives"]
         return "BertForPreTraining" if pairs else "BertForMaskedLM"
-    return {ours: theirs for theirs, ours in _HEADS.items()}[head]
+    return {ours: theirs for theirs, ours in huggingface_heads.HEADS.items()}[head]
 
 
 def _drop_absent_parts(tensors: dict[str, np.ndarray], architecture: str) -> list[str]:
@@ -304,85 +237,3 @@ def _drop_absent_parts(tensors: dict[str, np.ndarray], architecture: str) -> lis
         for name in list(tensors):
             tensors[name.removeprefix("bert.")] = tensors.pop(name)
     return left_out
-
-
-def _table_names(shapes: dict) -> dict[str, str]:
-    # BertModel alone writes its tensors without the "bert." that every other class puts before
-    # them; the oldest files call the parameters of LayerNorm gamma and beta.
-    prefix = "" if any(name.startswith("bert.") for name in shapes) else "bert."
-    names = {}
-    for name in shapes:
-        table_name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
-        table_name = table_name.replace("LayerNorm.beta", "LayerNorm.bias")
-        if name.startswith(("embeddings.", "encoder.", "pooler.")):
-            table_name = prefix + table_name
-        names[table_name] = name
-    return names
-
-
-def _check_tied(source: transfer.TensorSource) -> None:
-    for copy, original in (
-        ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
-        ("cls.predictions.decoder.bias", "cls.predictions.bias"),
-    ):
-        if copy not in source.stored_names:
-            continue
-        if original not in source.stored_names:
-            # Some writers keep only one name of a tied tensor.
-            source.stored_names[original] = source.stored_names.pop(copy)
-        elif not np.array_equal(
-            source.read(source.stored_names[copy]), source.read(source.stored_names[original])
-        ):
-            raise UserError(
-                f"{source.where}: tensor {copy} differs from {original}; BERT ties them, and this "
-                "model does too"
-            )
-
-
-def _labels(fields: dict, path: Path) -> list[str]:
-    named = field(fields, "id2label", dict, path) if fields.get("id2label") is not None else {}
-    if not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in named):
-        raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
-    return [field(named, key, str, f"{path}: id2label") for key in sorted(named, key=int)]
-
-
-def _settings(
-    fields: dict, config: BertConfig, shapes, stored, head: str | None, folder: Path
-) -> dict:
-    architecture = (fields.get("architectures") or ["BertModel"])[0]
-    # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
-    family = re.match("(Bert|Roberta|Albert|DistilBert|Electra|OpenAIGPT)(?=[A-Z])", architecture)
-    architecture = f"Bert{architecture[family.end() :]}" if family else architecture
-    if head is None:
-        if architecture not in _HEADS:
-            names = ", ".join(_HEADS)
-            raise UserError(
-                f"{folder / 'config.json'}: architectures names {architecture}, none of {names}; "
-                "pass head='none' to take the encoder alone"
-            )
-        head = _HEADS[architecture]
-    elif head not in ("none", "pretraining"):
-        raise UserError(f"head must be none or pretraining, not {head!r}")
-    settings = {"head": head}
-    if head == "pretraining":
-        has_pairs = "cls.seq_relationship.weight" in stored
-        settings["objectives"] = list(of_bert(config.attention_direction, has_pairs))
-        if "sop_classifier.classifier.weight" in stored:
-            settings["objectives"].append("sentence_order")
-        if "discriminator_predictions.dense.weight" in stored:
-            settings["objectives"] = ["replaced_token"]
-    if head in ("classification", "tagging"):
-        if len(shapes.get(stored.get("classifier.weight"), ())) != 2:
-            raise UserError(
-                f"{folder}: no tensor classifier.weight of two dimensions ({architecture})"
-            )
-        settings["num_labels"] = int(shapes[stored["classifier.weight"]][0])
-        labels = _labels(fields, folder / "config.json")
-        if len(labels) == settings["num_labels"]:
-            settings["labels"] = labels
-    if head == "classification":
-        ours = {theirs: name for name, theirs in _PROBLEMS.items()}
-        # What transformers assumes where the field is empty.
-        default = "regression" if settings["num_labels"] == 1 else "single_label"
-        settings["problem"] = ours.get(fields.get("problem_type"), default)
-    return settings

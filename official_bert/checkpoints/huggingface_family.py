@@ -1,7 +1,7 @@
 """RoBERTa, ALBERT, DistilBERT and ELECTRA as Hugging Face stores them, told in BERT's names.
 
-Each differs from BERT in a few fields and in what its tensors are called. Both are translated here;
-everything else is `huggingface`'s.
+Each differs from BERT, the first of `MEMBERS`, in a few fields and in what its tensors are called.
+Both are translated here; everything else is `huggingface`'s.
 """
 
 import dataclasses
@@ -38,6 +38,8 @@ class Member:
         the encoder alone has no such layer.
       unused_positions: rows before the first position that is used.
       tokenizer: the kind of its tokeniser, by its name in `tokenization.KINDS`.
+      sign: regular expression of what begins the name, or a part of it, of its tensors only.
+      anchor: ends the name of the one tensor that each has: its token table.
     """
 
     prefix: str
@@ -50,6 +52,8 @@ class Member:
     dense: str = "tanh"
     unused_positions: int = 0
     tokenizer: str = "word_piece"
+    sign: str = ""
+    anchor: str = "embeddings.word_embeddings.weight"
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
         """
@@ -62,8 +66,9 @@ class Member:
             raise UserError(f"{path}: a field is missing or wrong: {error}") from None
 
     def table_names(self, stored) -> dict[str, str]:
-        """{BERT's name: name in the file}."""
-        return {self._berts(name): name for name in stored}
+        """{BERT's name: name in the file, or that without what `transfer.rooted` takes off}."""
+        bare = not any(name.startswith(f"{self.prefix}.") for name in stored)
+        return {self._berts(name, bare): name for name in stored}
 
     def reader(self, read: Callable, stored: Mapping[str, str], fields: dict) -> Callable:
         """`read` without the rows of positions that are never used.
@@ -82,10 +87,13 @@ class Member:
             name = _renamed(name, berts, theirs)
         return re.sub(r"^bert\.", f"{self.prefix}.", name)
 
-    def _berts(self, name: str) -> str:
-        # A bare encoder is stored without the prefix.
-        bare = name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
+    def _berts(self, name: str, bare: bool) -> str:
+        # An encoder alone is stored without the prefix.
+        bare = bare and name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
         name = f"bert.{name}" if bare else re.sub(rf"^{self.prefix}\.", "bert.", name)
+        # The oldest files call the parameters of LayerNorm so.
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
         of_heads = (pair for pairs in self.head_renames.values() for pair in pairs)
         for theirs, berts in (*of_heads, *self.renames):
             name = _renamed(name, theirs, berts)
@@ -109,7 +117,7 @@ def _roberta(fields: dict[str, Any]) -> dict[str, Any]:
     # The padding's id, 1, and that before it have rows of their own: text begins at 2.
     if fields.get("pad_token_id") not in (None, 1):
         raise ValueError(f"pad_token_id {fields['pad_token_id']}, only 1 is read")
-    return {"max_position_embeddings": fields["max_position_embeddings"] - 2}
+    return {"max_position_embeddings": fields["max_position_embeddings"] - 2, "pad_token_id": 1}
 
 
 def _albert(fields: dict[str, Any]) -> dict[str, Any]:
@@ -129,6 +137,7 @@ _CLASSIFIER = (
 _PRE_CLASSIFIER = (("pre_classifier.", "bert.pooler.dense."),)
 
 MEMBERS = {
+    "bert": Member("bert", "Bert", (), lambda fields: {}, sign=r"bert\."),
     "roberta": Member(
         "roberta",
         "Roberta",
@@ -141,6 +150,7 @@ MEMBERS = {
         head_renames={"classification": _CLASSIFIER},
         unused_positions=2,
         tokenizer="byte_pair",
+        sign=r"roberta\.",
     ),
     "albert": Member(
         "albert",
@@ -163,6 +173,7 @@ MEMBERS = {
         ),
         _albert,
         tokenizer="sentence_piece",
+        sign=r"albert\.|albert_layer_groups\.",
     ),
     "distilbert": Member(
         "distilbert",
@@ -195,6 +206,7 @@ MEMBERS = {
         },
         head_renames={"classification": _PRE_CLASSIFIER, "multiple_choice": _PRE_CLASSIFIER},
         dense="relu",
+        sign=r"distilbert\.|transformer\.layer\.",
     ),
     "electra": Member(
         "electra",
@@ -213,5 +225,6 @@ MEMBERS = {
             "multiple_choice": (("sequence_summary.summary.", "bert.pooler.dense."),),
         },
         dense="gelu",
+        sign=r"electra\.|(generator|discriminator)_predictions\.",
     ),
 }

@@ -143,9 +143,17 @@ def _fields(f: dict[str, Any]) -> dict[str, Any]:
         "attention_probs_dropout_prob": f.get("attn_pdrop", 0.1),
         "layer_norm_eps": f.get("layer_norm_epsilon", 1e-5),
         "is_decoder": True,
+        "pad_token_id": -1,
     }
 
 
 GPT = _OpenAIGPT(
-    "transformer", "OpenAIGPT", (), _fields, dense="none", tokenizer="word_end_byte_pair"
+    "transformer",
+    "OpenAIGPT",
+    (),
+    _fields,
+    dense="none",
+    tokenizer="word_end_byte_pair",
+    sign=r"tokens_embed\.",
+    anchor="tokens_embed.weight",
 )

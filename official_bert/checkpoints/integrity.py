@@ -134,6 +134,20 @@ def encoder_parameters(config: BertConfig) -> int:
     return embeddings + blocks + pooler
 
 
+def check_type(name: str, what: str, source: str | os.PathLike) -> None:
+    """Whether numbers of the type called `name` are a model's weights as they are.
+
+    Raises:
+      UserError: they are whole numbers or of eight bits (a quantised model's, which mean nothing
+        without their scales), complex, or no numbers.
+    """
+    if name not in ("float16", "bfloat16", "float32", "float64"):
+        raise UserError(
+            f"{source}: {what} is {name}: a weight must be float16, bfloat16, float32 or float64; "
+            "take the weights from before they were quantised or converted"
+        )
+
+
 def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> None:
     """
     Raises:

@@ -86,6 +86,7 @@ def from_backbone(
         raise UserError(f"{where}: num_inner_repetitions {backbone.num_inner_repetitions}, not 1")
     if tokenizer is not None:
         model_folder.check_vocabulary(config, len(tokenizer.vocab), where)
+        config = config.padded_by(tokenizer)
     settings = {"head": head or "none"}
     encoder, model = model_folder.build(config, settings, **encoder_options)
     variables = _backbone_variables(backbone)

@@ -49,7 +49,9 @@ _TANH = {"gelu_form": "tanh", "layer_norm_eps": 1e-12}
 _BARE = {"gelu_form": "erf", "type_vocab_size": 0, "pooler_activation": "none"}
 KINDS = {
     "BertBackbone": Kind(_WITH_SEGMENTS, _TANH, "BertTokenizer"),
-    "RobertaBackbone": Kind(_SIZES, {**_BARE, "layer_norm_eps": 1e-5}, "RobertaTokenizer"),
+    "RobertaBackbone": Kind(
+        _SIZES, {**_BARE, "layer_norm_eps": 1e-5, "pad_token_id": 1}, "RobertaTokenizer"
+    ),
     "DistilBertBackbone": Kind(_SIZES, {**_BARE, "layer_norm_eps": 1e-12}, "DistilBertTokenizer"),
     "ElectraBackbone": Kind(
         {**_WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},

@@ -142,7 +142,8 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
     """
     folder = embedded.find(folder)
     config = BertConfig.from_json_file(folder / CONFIG_FILE)
-    return config, _load_tokenizer(folder, config, settings or read_settings(folder))
+    tokenizer = _load_tokenizer(folder, config, settings or read_settings(folder))
+    return config.padded_by(tokenizer), tokenizer
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:

@@ -172,7 +172,6 @@ def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndar
     Raises:
       ValueError: its shape cannot be that variable's.
     """
-    array = np.asarray(array)
     expected = shape_in(format_name, names, shape)
     if format_name == "keras_hub":  # its split by heads is not known here, the size must do
         if array.size != np.prod(shape):

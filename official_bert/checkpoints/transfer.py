@@ -5,12 +5,13 @@ is missing, has another shape, or belongs to an encoder of another depth is an e
 """
 
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from official_bert.checkpoints.integrity import check_finite
+from official_bert.checkpoints.integrity import check_finite, check_type
 from official_bert.checkpoints.names import (
     from_ours,
     named_variables,
@@ -19,6 +20,13 @@ from official_bert.checkpoints.names import (
 )
 from official_bert.config import SHALLOW
 from official_bert.errors import UserError
+
+# Begins the names of the encoder's tensors.
+_OF_ENCODER = {
+    "google": r"^bert/(embeddings|encoder)/",
+    "huggingface": r"^bert\.(embeddings|encoder)\.",
+    "keras_hub": r"^transformer_layer_\d",
+}
 
 
 @dataclasses.dataclass
@@ -101,8 +109,10 @@ def fill(
                 )
             continue
         variable = variables[row.ours]
+        array = np.asarray(source.read(stored))
+        check_type(array.dtype.name, f"tensor {stored}", source.where)
         try:
-            array = to_ours(source.format_name, row, source.read(stored), tuple(variable.shape))
+            array = to_ours(source.format_name, row, array, tuple(variable.shape))
         except ValueError as error:
             raise UserError(f"{source.where}: tensor {stored} {error} (for {row.ours})") from None
         check_finite(array, f"tensor {stored}", source.where)
@@ -115,6 +125,44 @@ def fill(
         if stored not in used:
             report.left_out.append((stored, _reason(name, source, reasons)))
     return report
+
+
+def rooted(
+    names: Iterable[str], anchor: str, root: str, where: str | os.PathLike
+) -> dict[str, str]:
+    """{a name as the format has it: the stored name}, for tensors saved inside something else.
+
+    DataParallel writes "module." before every name, a class of one's own that of its attribute,
+    a scope of TensorFlow its own. The token table shows what stands before an encoder's names; that
+    becomes `root`, or nothing where an encoder stands alone.
+
+    Args:
+      names: the stored names.
+      anchor: ends the token table's name and begins with the encoder's first part.
+      root: what the format has before it.
+      where: the checkpoint, for the message.
+
+    Raises:
+      UserError: there are several encoders.
+    """
+    names = list(names)
+    separator = root[-1]
+    found = {name.removesuffix(anchor) for name in names if name.endswith(anchor)}
+    found = {before for before in found if before[-1:] in ("", separator)}
+    if not found or root in found or "" in found:
+        return {name: name for name in names}
+    before = min(found, key=len)
+    if not all(other.endswith(before) for other in found):  # slots of an optimiser do
+        raise UserError(
+            f"{where}: several encoders, {', '.join(sorted(found))}; save the one to read alone"
+        )
+    if before.endswith(root):
+        outer = before.removesuffix(root)
+        return {name.removeprefix(outer): name for name in names}
+    return {
+        f"{root}{name.removeprefix(before)}" if name.startswith(before) else name: name
+        for name in names
+    }
 
 
 def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
@@ -149,11 +197,14 @@ def _reason(name: str, source: TensorSource, reasons) -> str:
     for pattern, reason in reasons:
         if re.search(pattern, name):
             return reason
-    layer = re.search(r"layer[._](\d+)\b", name)
-    if layer:
+    parts = name.split("/")
+    if any("/".join(parts[:i]) in source.stored_names for i in range(1, len(parts))):
+        return "optimiser slots"  # nothing but what belongs to a variable lies below it
+    if re.search(_OF_ENCODER[source.format_name], name):
         raise UserError(
-            f"{source.where}: tensor {name} belongs to no variable of this model; is "
-            "num_hidden_layers in the configuration beside it right?"
+            f"{source.where}: tensor {name} is of the encoder, but no variable of this model: is "
+            "num_hidden_layers in the configuration beside it right? If it is, the encoder "
+            "computes what BERT does not"
         )
     return "no part of this model"
 

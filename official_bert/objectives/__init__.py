@@ -58,6 +58,12 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     return name, options
 
 
+def fills_masks(settings: dict[str, Any]) -> bool:
+    """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
+    ELECTRA's is its generator's. Folders of the time before there were objectives have one."""
+    return any(parts(one)[0] == "masked_lm" for one in settings.get("objectives") or ["masked_lm"])
+
+
 def needs_teacher(written: Written) -> bool:
     """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
     return _OBJECTIVES[parts(written)[0]][0] == "distillation"

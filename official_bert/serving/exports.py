@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from official_bert.errors import UserError
+from official_bert.objectives import fills_masks
 from official_bert.serving.settings import ServingSettings
 
 # What can be exported of a model folder's head: the first is the default.
@@ -69,6 +70,8 @@ def choose_head(loaded, head: str | None, source: str) -> str:
       UserError: the model has not that head.
     """
     possible = HEADS[loaded.head]
+    if loaded.head == "pretraining" and not fills_masks(loaded.settings):
+        possible = tuple(name for name in possible if name != "masked_words")
     head = head or possible[0]
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(

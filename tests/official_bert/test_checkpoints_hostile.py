@@ -52,10 +52,13 @@ DEEP = "[" * 900 + "]" * 900
         ({"hidden_act": ["gelu"]}, "config.json: hidden_act must be a text"),
         ({"id2label": ["a", "b"]}, "config.json: id2label must be a JSON object"),
         ({"id2label": {"a": "b", "c": "d"}}, "config.json: the fields of id2label must be numbers"),
-        ({"id2label": {"0": 1, "1": 2}}, "config.json: id2label: 0 must be a text"),
+        ({"id2label": {"0": None, "1": 2}}, "config.json: id2label: 0 must be a text"),
+        ({"quantization_config": {"bits": 4}}, "config.json: quantization_config is set"),
+        ({"num_attention_heads": None}, "num_attention_heads must be a whole number"),
         ({"problem_type": {"a": 1}}, "config.json: problem_type must be a text"),
         ({"position_embedding_type": 3}, "config.json: position_embedding_type must be a text"),
-        ({"model_type": {"a": 1}}, "config.json: model_type is .*read are bert"),
+        ({"model_type": {"a": 1}}, "config.json: model_type must be a text"),
+        ({"model_type": "big_bird"}, 'model_type is "big_bird".*read are bert, roberta'),
         ({"layer_norm_eps": 1e400}, "config.json: not valid JSON"),
         ({"hidden_size": 800_000}, "holds .* numbers, but the configuration .* describes"),
         ({"vocab_size": 10**9}, "holds .* numbers, but the configuration .* describes"),
@@ -141,8 +144,13 @@ def test_tensors_of_eight_bits_and_nan_are_refused(folder):
     save_file(tensors, path)
     with pytest.raises(UserError, match="tensor classifier.bias holds numbers that are infinite"):
         huggingface.import_huggingface(folder)
-    tensors["classifier.bias"] = np.zeros(8, np.uint8)
-    save_file(tensors, path)
+    tensors["classifier.bias"] = np.zeros(2, np.float32)
+    name = "bert.encoder.layer.0.output.dense.weight"
+    for kind in (np.int8, np.uint8, np.int32, np.bool_, np.complex64):
+        save_file({**tensors, name: tensors[name].astype(kind)}, path)
+        with pytest.raises(UserError, match=f"tensor {name} is {np.dtype(kind).name}: a weight"):
+            huggingface.import_huggingface(folder)
+    save_file({**tensors, name: tensors[name].astype(np.uint8)}, path)
     path.write_bytes(path.read_bytes().replace(b'"dtype":"U8"', b'"dtype":"F8_E4M3"', 1))
     content = bytearray(path.read_bytes())
     content[:8] = (int.from_bytes(content[:8], "little") + 5).to_bytes(8, "little")
@@ -188,6 +196,32 @@ class TestPickles:
 
         torch.save(load(exported["model.safetensors"]), path)
         assert huggingface.import_huggingface(path.parent).head == "classification"
+
+    def test_numbers_that_are_no_weights_are_refused(self, path, exported, torch):
+        from safetensors.torch import load
+
+        tensors, name = load(exported["model.safetensors"]), "bert.pooler.dense.bias"
+        for kind in (torch.int8, torch.complex64, torch.float8_e4m3fn):
+            torch.save({**tensors, name: tensors[name].to(kind)}, path)
+            with pytest.raises(UserError, match=f"tensor {name} is {str(kind)[6:]}: a weight"):
+                huggingface.import_huggingface(path.parent)
+
+    def test_shards_of_it_are_read(self, path, exported, torch):
+        from safetensors.torch import load
+
+        tensors, names = load(exported["model.safetensors"]), {}
+        for part in range(2):
+            file = f"pytorch_model-0000{part + 1}-of-00002.bin"
+            own = dict(list(tensors.items())[part::2])
+            torch.save(own, path.with_name(file))
+            names |= dict.fromkeys(own, file)
+        index = path.with_name("pytorch_model.bin.index.json")
+        index.write_text(json.dumps({"weight_map": names}))
+        loaded = huggingface.import_huggingface(path.parent)
+        assert loaded.head == "classification" and loaded.report.initial == []
+        path.with_name(file).unlink()
+        with pytest.raises(UserError, match="pytorch_model-00002-of-00002.bin: cannot be read"):
+            huggingface.import_huggingface(path.parent)
 
     def test_an_older_pytorch_is_refused(self, path, monkeypatch, torch):
         path.write_bytes(b"")

@@ -30,7 +30,7 @@ CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
     ("name", "fields"),
     [
         ("RobertaBackbone", {"type_vocab_size": 0, "pooler_activation": "none",
-                             "layer_norm_eps": 1e-5}),
+                             "layer_norm_eps": 1e-5, "pad_token_id": 1}),
         ("DistilBertBackbone", {"type_vocab_size": 0, "pooler_activation": "none"}),
         ("ElectraBackbone", {"embedding_size": 4, "gelu_form": "tanh"}),
         ("AlbertBackbone", {"embedding_size": 4, "num_hidden_groups": 1, "gelu_form": "tanh"}),
@@ -114,7 +114,7 @@ def test_successors_with_fields_that_are_not_read(tmp_path, fields, message):
 def test_names_of_albert_in_bert_s():
     albert = huggingface_family.MEMBERS["albert"]
     block = "encoder.albert_layer_groups.1.albert_layers.0"
-    names = [f"albert.{block}.attention.query.weight", f"{block}.ffn_output.bias", "pooler.weight"]
+    names = [f"{block}.attention.query.weight", f"{block}.ffn_output.bias", "pooler.weight"]
     assert list(albert.table_names(names)) == [
         "bert.encoder.layer.1.attention.self.query.weight",
         "bert.encoder.layer.1.output.dense.bias",
@@ -122,11 +122,11 @@ def test_names_of_albert_in_bert_s():
     ]
 
 
-ROBERTA = {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
+ROBERTA = {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1}
 ALBERT = {"embedding_size": 4, "num_hidden_groups": 1, "gelu_form": "tanh"}
 DISTILBERT = {"type_vocab_size": 0, "pooler_activation": "none"}
 ELECTRA = {"embedding_size": 4, "pooler_activation": "none"}
-GPT = {**OPENAI_GPT, "intermediate_size": 32}
+GPT = {**OPENAI_GPT, "intermediate_size": 32, "pad_token_id": -1}
 
 
 @pytest.mark.parametrize(

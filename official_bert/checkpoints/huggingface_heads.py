@@ -1,0 +1,144 @@
+"""Which head of ours a Hugging Face folder holds: what its class promises and its tensors keep.
+
+An encoder is worth having whatever stands on it. A head that none of ours is, or that lacks a
+tensor of its own, is left out, and the import's report says so.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from official_bert.checkpoints import transfer
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.json_files import field, shorten
+from official_bert.objectives import of_bert
+
+# The class in config.json's "architectures" -> our head.
+HEADS = {
+    "BertModel": "none",
+    "BertForPreTraining": "pretraining",
+    "BertForMaskedLM": "pretraining",
+    "BertLMHeadModel": "pretraining",
+    "BertForSequenceClassification": "classification",
+    "BertForTokenClassification": "tagging",
+    "BertForQuestionAnswering": "span",
+    "BertForMultipleChoice": "multiple_choice",
+}
+PROBLEMS = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+def untied(source: transfer.TensorSource) -> str:
+    """How the masked-LM head differs from the embeddings that BERT ties it to; "" where it does
+    not. A tensor that only the copy's name has is found under the original's from here on.
+
+    Args:
+      source: the tensors.
+    """
+    for copy, original in (
+        ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
+        ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+    ):
+        if copy not in source.stored_names:
+            continue
+        if original not in source.stored_names:
+            # Some writers keep only one name of a tied tensor.
+            source.stored_names[original] = source.stored_names.pop(copy)
+        elif not np.array_equal(*(source.read(source.stored_names[n]) for n in (copy, original))):
+            return f"tensor {copy} differs from {original}; BERT ties them, and this model does too"
+    return ""
+
+
+def settings_of(
+    fields: dict,
+    path: Path,
+    config: BertConfig,
+    shapes: dict,
+    source: transfer.TensorSource,
+    head: str | None = None,
+    difference: str = "",
+) -> tuple[dict[str, Any], list[str]]:
+    """The settings of `model.json`, and remarks for the report.
+
+    Args:
+      fields: of the configuration in `path`.
+      shapes: of the tensors, by their stored names.
+      source: the tensors.
+      head: "none", "pretraining", or None for the folder's own.
+      difference: of `untied`.
+
+    Raises:
+      UserError: `head` is another one, or a field of its labels is wrong.
+    """
+    if head not in (None, "none", "pretraining"):
+        raise UserError(f"head must be none or pretraining, not {head!r}")
+    if head == "none":
+        return {"head": head}, []
+    if head == "pretraining":
+        if difference:
+            raise UserError(f"{source.where}: {difference}")
+        return {"head": head, "objectives": _objectives(source, config, True)}, []
+    notes = [f"the masked-LM head is left out: {difference}"] if difference else []
+    said = (fields.get("architectures") or [""])[0]
+    # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
+    families = "^(Bert|Roberta|Albert|DistilBert|Electra|OpenAIGPT)(?=[A-Z])"
+    found = HEADS.get(re.sub(families, "Bert", said))
+    if found in ("classification", "tagging", "span", "multiple_choice"):
+        settings, missing = _fine_tuned(found, fields, path, config, shapes, source)
+        return settings, [missing] if missing else []
+    if found != "none":
+        # GPT's language-model head is its table.
+        is_table = found == "pretraining" and not config.prediction_transform
+        has_words = is_table or any(n.startswith("cls.predictions.") for n in source.stored_names)
+        if objectives := _objectives(source, config, has_words and not difference):
+            return {"head": "pretraining", "objectives": objectives}, notes
+        if said:
+            notes.append(f"{path.name} names {said}: no such head is here; the encoder is read")
+    return {"head": "none"}, notes
+
+
+def _objectives(source, config: BertConfig, has_words: bool) -> list[str]:
+    names = source.stored_names
+    if "discriminator_predictions.dense.weight" in names:
+        return ["replaced_token"]
+    has_pairs = "cls.seq_relationship.weight" in names
+    found = list(of_bert(config.attention_direction, has_pairs))[0 if has_words else 1 :]
+    return found + ["sentence_order"] * ("sop_classifier.classifier.weight" in names)
+
+
+def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, Any], str]:
+    layer = "qa_outputs" if head == "span" else "classifier"
+    parts = [shapes.get(source.stored_names.get(f"{layer}.{part}")) for part in ("weight", "bias")]
+    count = {"span": 2, "multiple_choice": 1}.get(head) or (parts[1] or (0,))[0]
+    if not count or parts != [(count, config.hidden_size), (count,)]:
+        what = ", ".join(map(str, parts)).replace("None", "none")
+        return {"head": "none"}, (
+            f"the {head} head is left out: ours has tensors {layer}.weight and {layer}.bias for "
+            f"vectors of {config.hidden_size} numbers, here they are {what}"
+        )
+    settings: dict[str, Any] = {"head": head}
+    if head in ("classification", "tagging"):
+        settings["num_labels"] = count
+        labels = _labels(fields, path)
+        if len(labels) == count:
+            settings["labels"] = labels
+    if head == "classification":
+        ours = {theirs: name for name, theirs in PROBLEMS.items()}
+        # What transformers assumes where the field is empty.
+        default = "regression" if count == 1 else "single_label"
+        settings["problem"] = ours.get(fields.get("problem_type"), default)
+    return settings, ""
+
+
+def _labels(fields: dict, path: Path) -> list[str]:
+    named = field(fields, "id2label", dict, path) if fields.get("id2label") is not None else {}
+    if not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in named):
+        raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
+    kinds = (str, int, float, bool)  # a label may be a number
+    return [str(field(named, key, kinds, f"{path}: id2label")) for key in sorted(named, key=int)]
