@@ -63,7 +63,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     metrics = heldout.measure(
         lambda batches: evaluation.means(map(terms, batches)),
         loaded.model.objectives,
-        records,
+        opened,
         batch_size,
         max_examples,
     )

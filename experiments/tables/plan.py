@@ -15,12 +15,11 @@ from typing import Any
 
 from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
-from experiments.tables.digests import task_digest
 from experiments.tables.grid import Cell
 from experiments.training import tfidf, word_models
 from experiments.training.config import resolve_bert
 from experiments.training.config_json import to_dict
-from experiments.training.digests import checkpoint_digest, files_digest
+from experiments.training.digests import checkpoint_digest, files_digest, task_digest
 from experiments.training.flops import finetune_flops, pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError

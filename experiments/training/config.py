@@ -21,6 +21,9 @@ def _bookkeeping(default, **more):
     return dataclasses.field(default=default, metadata={"bookkeeping": True, **more})
 
 
+# For the metadata of fields that name a file or folder: what lies there counts, not where
+# (`inputs`).
+_PLACE = {"place": True}
 # For the metadata of fields that came after the first tables were run. `config_json` leaves them
 # out where they have their defaults, so that runs and cells of the time before are found again.
 _LATER = {"later": True}
@@ -30,10 +33,12 @@ _LATER = {"later": True}
 class Phase:
     """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
 
-    records: str = ""  # folder of records with its manifest, or a glob
+    # Folder of records with its manifest, or a glob.
+    records: str = dataclasses.field(default="", metadata=_PLACE)
     max_seq_length: int = 128  # 0: as long as the records are
     num_train_steps: int = 1000
-    heldout_records: str = ""  # records for evaluation; "" evaluates nothing in this phase
+    # Records for evaluation; "" evaluates nothing in this phase.
+    heldout_records: str = dataclasses.field(default="", metadata=_PLACE)
     train_batch_size: int = 0  # 0: the run's train_batch_size
     # False: a phase without the objectives on pairs of segments that the run has.
     use_nsp: bool = dataclasses.field(default=True, metadata=_LATER)
@@ -45,7 +50,8 @@ class PretrainConfig:
 
     # A size ("tiny", "L-4_H-256") or its fields; "": init_from's. An ElmoConfig pre-trains an ELMo.
     bert: BertConfig | ElmoConfig | str = "base"
-    vocab: str = ""  # "": the vocabulary beside the records
+    # "": the vocabulary beside the records.
+    vocab: str = dataclasses.field(default="", metadata=_PLACE)
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
@@ -61,9 +67,9 @@ class PretrainConfig:
     left_to_right_fraction: float = 1.0
     seed: int = 12345
     # Model folder, imported checkpoint or preset to go on from; bert="" takes its sizes.
-    init_from: str = ""
+    init_from: str = dataclasses.field(default="", metadata=_PLACE)
     # Distillation: the model folder, imported checkpoint or preset that objectives compare with.
-    teacher: str = dataclasses.field(default="", metadata=_LATER)
+    teacher: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
     teacher_layers: str = dataclasses.field(default="", metadata=_LATER)
     # "adamw", the paper's, or "lamb" for batches of thousands.
@@ -134,11 +140,13 @@ class FinetuneConfig:
     """Fine-tuning on one task (section 4, A.3)."""
 
     task: str = ""
-    data_dir: str = ""  # the official files; "": the task's default (TFDS)
+    # The official files; "": the task's default (TFDS).
+    data_dir: str = dataclasses.field(default="", metadata=_PLACE)
     task_options: dict = dataclasses.field(default_factory=dict)
-    model: str = ""  # model folder, imported checkpoint or preset; "": random weights of `bert`
+    # Model folder, imported checkpoint or preset; "": random weights of `bert`.
+    model: str = dataclasses.field(default="", metadata=_PLACE)
     bert: BertConfig | str = "base"  # with model="" only
-    vocab: str = ""  # with model="" only
+    vocab: str = dataclasses.field(default="", metadata=_PLACE)  # with model="" only
     do_lower_case: bool = True  # with model="" only
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
     initial_seed: int = dataclasses.field(default=-1, metadata=_LATER)
@@ -148,8 +156,9 @@ class FinetuneConfig:
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
-    word_vectors: str = dataclasses.field(default="", metadata=_LATER)
-    elmo: str = dataclasses.field(default="", metadata=_LATER)  # bilstm_attention: ELMo's folder
+    word_vectors: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
+    # Of bilstm_attention: ELMo's folder.
+    elmo: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5
@@ -186,7 +195,7 @@ class FinetuneConfig:
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = dataclasses.field(default="", metadata=_LATER)
     # Distillation: a model that was fine-tuned for the same task; "": none.
-    teacher: str = dataclasses.field(default="", metadata=_LATER)
+    teacher: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
     teacher_temperature: float = dataclasses.field(default=1.0, metadata=_LATER)
     # Share of its answers in the loss; the rest is the labels'.
     teacher_weight: float = dataclasses.field(default=0.5, metadata=_LATER)

@@ -52,14 +52,19 @@ def from_dict(kind, values):
 
 
 def result_dict(config):
-    """`to_dict` without bookkeeping fields: what determines the result of a run."""
-    values = to_dict(config)
-    for field in dataclasses.fields(config):
-        if field.metadata.get("bookkeeping"):
-            values.pop(field.name, None)
+    """`to_dict` without bookkeeping and places: the options that determine the result of a run."""
+    values = _without(to_dict(config), config, "bookkeeping", "place")
+    if "phases" in values:
+        phases = zip(values["phases"], config.phases, strict=True)
+        values["phases"] = [_without(values, phase, "place") for values, phase in phases]
     if values["bert"] and isinstance(values["bert"], str):
         values["bert"] = named_config(values["bert"]).to_dict()
     return values
+
+
+def _without(values, config, *kinds):
+    fields = {field.name: field.metadata for field in dataclasses.fields(config)}
+    return {n: v for n, v in values.items() if not any(fields[n].get(kind) for kind in kinds)}
 
 
 def differences(old, new, prefix=""):

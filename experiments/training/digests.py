@@ -1,10 +1,12 @@
-"""Digests of files: a result belongs to what was read, not to the place where it lay."""
+"""Digests of files and examples: a result belongs to what was read, not to where it lay."""
 
 import functools
 import hashlib
+import json
 from pathlib import Path
 
-from official_bert.checkpoints import embedded
+from data_prep.tasks import get_task
+from official_bert.checkpoints import embedded, google
 from official_bert.files import sha256_file
 
 
@@ -19,11 +21,34 @@ def files_digest(paths: tuple[str, ...]) -> str:
 
 
 def checkpoint_digest(checkpoint: str) -> str:
-    """Of a folder's files; of a preset its name."""
+    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name."""
     folder = embedded.find(checkpoint)
+    if not folder.is_dir() and google.is_google_checkpoint(folder):
+        folder = folder.parent
     if not folder.is_dir():
         return checkpoint
     return files_digest(tuple(sorted(str(p) for p in folder.iterdir() if p.is_file())))
+
+
+def examples_digest(*splits: list) -> str:
+    """Of what tasks made of their files."""
+    digest = hashlib.sha256()
+    for example in (example for examples in splits for example in examples):
+        digest.update(repr(example).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def task_digest(config) -> tuple[str, int, int]:
+    """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
+    options = json.dumps(config.task_options, sort_keys=True)
+    return _task_digest(config.task, config.data_dir, options)
+
+
+@functools.cache
+def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]:
+    task = get_task(name, data_dir, **json.loads(options))
+    train, dev = task.examples("train"), task.examples("dev")
+    return examples_digest(train, dev), len(train), len(dev)
 
 
 @functools.lru_cache(maxsize=10_000)

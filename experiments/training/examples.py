@@ -23,6 +23,12 @@ def read_examples(task, split, config):
     return examples
 
 
+def splits_to_predict(task, config):
+    """The splits beside train and dev whose predictions a run leaves; files may lack some."""
+    others = [name for name in task.splits if name not in ("train", "dev")]
+    return [name for name in others if config.predict_test or name.startswith("dev")]
+
+
 def _limit(split, config):
     """How many examples of a split are used; 0: all."""
     if split == "train":

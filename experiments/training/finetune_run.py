@@ -55,7 +55,9 @@ def run(config, folder, progress, task, examples):
         for name in ("train", "dev")
     )
     # Read before the training, so that a broken file is not found after it.
-    others, missing = finetune_data.other_splits(task, start, config) if folder.write else ({}, {})
+    others, missing = (
+        finetune_data.other_splits(task, start, config, examples) if folder.write else ({}, {})
+    )
     for split in (train, dev, *others.values()):
         if config.features:
             split.freeze(task, start, config, progress)
@@ -97,7 +99,6 @@ def run(config, folder, progress, task, examples):
         folder,
         name=f"finetune {config.task}",
         show=progress,
-        inputs=train.key + (teacher.digest if teacher else ""),
         evaluate=evaluator if config.eval_every else None,
     )
     if (config.keep_best or config.patience) and state.best_step not in (-1, trainer.step):
@@ -142,7 +143,7 @@ def run(config, folder, progress, task, examples):
             _score_or_predict(folder, task, name, evaluator_of(split), results)
         finetune_files.write_report(folder, results, analysis)
     results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
-    folder.write_json("results.json", results)
+    results = folder.finish(results)
     if folder.write:
         Checkpoints(folder.checkpoints).remove_all()
     return results

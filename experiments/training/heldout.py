@@ -5,19 +5,18 @@ import math
 
 import numpy as np
 
-from data_prep.records import numpy_batches, open_records
+from data_prep.records import numpy_batches
 
 
-def measure(evaluate, objectives, source, batch_size, max_examples=0, **expected):
+def measure(evaluate, objectives, records, batch_size, max_examples=0):
     """Losses and metrics of a model's objectives on records.
 
     Args:
       evaluate: function of an iterable of batches -> {name: mean}, such as `Trainer.evaluate`.
       objectives: of the `BertPretrainer`.
-      source: folder or glob of records.
+      records: of `open_records`.
       batch_size: examples of a batch.
       max_examples: how many to use, rounded up to whole batches; 0: all.
-      **expected: max_seq_length or vocab_size to check the records against.
 
     Returns:
       {name: value}, `main_loss` first. For BERT "masked_lm_loss", "masked_lm_perplexity",
@@ -25,7 +24,6 @@ def measure(evaluate, objectives, source, batch_size, max_examples=0, **expected
       "next_sentence_majority", the last being the accuracy of always giving the more frequent
       answer.
     """
-    records = open_records(source, **expected)
     read = numpy_batches(records, batch_size, shuffle=False, drop_remainder=False)
     if max_examples:
         read = itertools.islice(read, math.ceil(max_examples / batch_size))

@@ -15,8 +15,6 @@ import time
 
 import numpy as np
 
-from official_bert.errors import UserError
-
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0
 _LARGEST_CALL = 1000
@@ -56,7 +54,6 @@ class State:
     best_metrics: dict = dataclasses.field(default_factory=dict)
     since_best: int = 0  # evaluations after the best one
     position: dict = dataclasses.field(default_factory=dict)
-    inputs: str = ""  # fingerprint of the data; a run goes on with the data it began with
 
 
 def train(
@@ -135,27 +132,18 @@ def train(
     return state
 
 
-def restore(trainer, checkpoints, inputs):
+def restore(trainer, checkpoints):
     """The State of the newest intact checkpoint, its arrays loaded; a new State without any.
 
-    Args:
-      inputs: fingerprint of the data of this run.
-
     Raises:
-      UserError: the checkpoint is of another model or other data.
+      UserError: the checkpoint is of another model.
     """
     found = checkpoints.load_newest()
     if found is None:
-        return State(inputs=inputs)
+        return State()
     arrays, values = found
-    state = State(**values)
-    if state.inputs != inputs:
-        raise UserError(
-            f"{checkpoints.folder} belongs to other training data, another teacher, or a version "
-            "that read the data in another way; put them back, or start again with --overwrite"
-        )
     trainer.load_arrays(arrays)
-    return state
+    return State(**values)
 
 
 def _evaluate(evaluate, state, progress):

@@ -1,9 +1,6 @@
 """Batches of pre-training: the records of the phases, in the order of the steps."""
 
 import dataclasses
-import hashlib
-import json
-import os
 
 import numpy as np
 
@@ -37,14 +34,14 @@ class Feed:
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
         self.phases = []
         first = 0
-        for phase, opened in zip(config.phases, records, strict=True):
+        for phase, (opened, heldout) in zip(config.phases, records, strict=True):
             batch_size = phase.train_batch_size or config.train_batch_size
             check_batch_size(batch_size, strategy, config.gradient_accumulation)
             check_fit(opened, phase.records, bert, start.tokenizer)
             if phase.use_nsp:
                 _check_pairs(opened, phase.records, of_pairs)
             last = first + phase.num_train_steps
-            self.phases.append(_Stretch(first, last, opened, batch_size, phase))
+            self.phases.append(_Stretch(first, last, opened, heldout, batch_size, phase))
             first = last
         self._on_device = config.records_on_device
         self._iterator, self._next_step = None, -1
@@ -80,17 +77,6 @@ class Feed:
         read = (step - phase.first) * phase.batch_size
         place = phase.records.position(read, self._seed)
         return {"phase": self.phases.index(phase), **dataclasses.asdict(place)}
-
-    @property
-    def fingerprint(self):
-        """Digest of what the records hold, from their manifests, or of files' names and sizes."""
-        digest = hashlib.sha256()
-        for phase in self.phases:
-            records = phase.records
-            names = [os.path.basename(file) for file in records.files]
-            described = records.manifest.get("shards") or [names, records.counts]
-            digest.update(json.dumps(described, sort_keys=True).encode())
-        return digest.hexdigest()[:16]
 
     def description(self):
         return [
@@ -141,6 +127,7 @@ class _Stretch:
     first: int
     last: int
     records: object
+    heldout: object  # records, or None
     batch_size: int
     phase: object
 

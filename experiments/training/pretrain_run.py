@@ -21,8 +21,8 @@ from official_bert.pretraining import BertPretrainer
 
 
 def run(config, folder, progress, records, began=None):
-    """See `runs.pretrain`; `folder` is its RunFolder, `records` those of each phase, `began` its
-    first moment."""
+    """See `runs.pretrain`; `folder` is its RunFolder, `records` of `start_checks.pretraining`,
+    `began` its first moment."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
     of = elmo_features if isinstance(config.bert, ElmoConfig) else starting_point
@@ -50,7 +50,7 @@ def run(config, folder, progress, records, began=None):
     key = "pretrain", start.bert, objectives, config.remat, digest
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
     trainer.set_schedule(config.learning_rate, config.warmup_steps, config.num_train_steps)
-    settings = {"max_seq_length": max(opened.max_seq_length for opened in records)}
+    settings = {"max_seq_length": max(opened.max_seq_length for opened, _ in records)}
 
     def save_model(path):
         if folder.write:
@@ -66,7 +66,6 @@ def run(config, folder, progress, records, began=None):
         folder,
         name="pretrain",
         show=progress,
-        inputs=feed.fingerprint + digest,
         evaluate=evaluator,
         when_reached={
             step: lambda step=step: save_model(folder.path / "snapshots" / f"step-{step:08d}")
@@ -91,8 +90,7 @@ def run(config, folder, progress, records, began=None):
     if teacher:
         own, theirs = feed.flops(teacher.start.bert)
         results["teacher"] = {"digest": digest, "flops": theirs, "students_flops": own}
-    folder.write_json("results.json", results)
-    return results
+    return folder.finish(results)
 
 
 class Evaluator:
@@ -114,7 +112,7 @@ class Evaluator:
 
     def _measure(self, step):
         stretch = self._feed.phase(step - 1)
-        if not stretch.phase.heldout_records:
+        if not stretch.heldout:
             return {}
         model = self._trainer.model
         # A left-to-right model has logits at every position, about six times as many.
@@ -122,10 +120,9 @@ class Evaluator:
         return heldout.measure(
             self._trainer.evaluate,
             model.objectives,
-            stretch.phase.heldout_records,
+            stretch.heldout,
             self._config.eval_batch_size or min(stretch.batch_size, limit),
             self._config.max_heldout_examples,
-            max_seq_length=stretch.records.max_seq_length,
         )
 
 

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -15,6 +16,9 @@ from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments.training.config_json import differences, from_dict, result_dict, to_dict
+from official_bert.baselines.elmo_config import is_elmo_folder
+from official_bert.checkpoints import integrity
+from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.errors import UserError
 from official_bert.files import atomic_write, local_path, remove_leftovers
 from official_bert.json_files import read_json
@@ -35,6 +39,8 @@ class RunFolder:
       write: False in all processes but the first of a distributed run.
       lock: the folder's `locks.FolderLock`, where it is locked.
 
+    `begin` comes before anything else is asked of it or written to it.
+
     Raises:
       UserError: an earlier run here had other options; the message lists the differences.
     """
@@ -49,11 +55,29 @@ class RunFolder:
             remove_leftovers(self.path)
         if overwrite and write:
             self._clear()
-        self.continued = self._check_config(config)
+        self._config, self._inputs = config, None
+        self._before = self._check_config(config)
         if write:
             self.path.mkdir(parents=True, exist_ok=True)
-            stored = {"kind": type(config).__name__, **to_dict(config)}
-            self.write_json("config.json", stored)
+            self._write_config((self._before or {}).get("inputs"))
+
+    def begin(self, inputs):
+        """Notes the `inputs.Inputs` of this run, or compares them with those it began with.
+
+        Raises:
+          UserError: an earlier run here read something else; the message lists the differences.
+        """
+        self._inputs = inputs
+        if self._before is not None:
+            stored = self._before.get("inputs")
+            lines = ["not noted by the version that began it"]
+            lines = lines if stored is None else inputs.differences(stored)
+            if lines:
+                raise UserError(
+                    f"{self.path} holds a run on other data: {'; '.join(lines)}. Put back what it "
+                    "read, choose another --workdir or pass --overwrite"
+                )
+        self._write_config(inputs.stored())
 
     @property
     def checkpoints(self):
@@ -67,10 +91,30 @@ class RunFolder:
     def predictions(self):
         return self.path / "predictions"
 
-    def results(self):
-        """The results of a finished run, or None."""
+    def finished(self):
+        """The results of a finished run, or None; paths as from here.
+
+        Raises:
+          UserError: a file that they name is gone, or the model is damaged.
+        """
         path = self.path / "results.json"
-        return storage.read_json(path, finite=False) if path.exists() else None
+        if not path.exists():
+            return None
+        stored = storage.read_json(path, finite=False)
+        results = _with_paths(stored, lambda inside: str(self.path / inside))
+        _with_paths(results, self._check_there)
+        return results
+
+    def finish(self, results):
+        """Writes results.json, its paths as from the folder; returns the results.
+
+        Raises:
+          UserError: the data changed while the run was reading.
+        """
+        if self.write and self._inputs:
+            self._inputs.check()
+        self.write_json("results.json", _with_paths(results, self._inside))
+        return results
 
     def write_json(self, name, value):
         """Writes a JSON file and its checksum into the folder, whole or not at all.
@@ -112,11 +156,32 @@ class RunFolder:
         with atomic_write(path) as file:
             file.writelines(line + "\n" for line in kept)
 
+    def _write_config(self, inputs):
+        kind = {"kind": type(self._config).__name__, **to_dict(self._config)}
+        self.write_json("config.json", kind if inputs is None else kind | {"inputs": inputs})
+
+    def _inside(self, path):
+        return os.path.relpath(path, self.path)
+
+    def _check_there(self, path):
+        try:
+            if not os.path.exists(path):
+                raise UserError(f"{path}: missing")
+            if Path(path) == self.model and not is_elmo_folder(path):
+                described = read_json(self.model / MODEL_FILE)
+                integrity.check_folder(self.model, MODEL_FILE, described)
+        except UserError as error:
+            raise UserError(
+                f"{self.path} is finished, but {error}; put it back, or --overwrite runs it again"
+            ) from None
+        return path
+
     def _check_config(self, config):
+        """What config.json holds of an earlier run that began; None without one."""
         path = self.path / "config.json"
         left = [name for name in _FILES + _FOLDERS if (self.path / name).exists()]
         if left in ([], ["config.json"]):
-            return False  # nothing but the options of a run that was refused before it began
+            return None  # nothing but the options of a run that was refused before it began
         stored = read_json(path, finite=False, missing="choose another --workdir or --overwrite")
         kind = type(config).__name__
         if stored.get("kind") != kind:
@@ -132,13 +197,22 @@ class RunFolder:
                 f"{self.path} holds a run with other options (old -> new): {'; '.join(lines)}. "
                 "Choose another --workdir or pass --overwrite"
             )
-        return True
+        return stored
 
     def _clear(self):
         for name in _FILES:
             (self.path / name).unlink(missing_ok=True)
         for name in _FOLDERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
+
+
+def _with_paths(results, change):
+    """The results with every path in them changed."""
+    named = ("model", "predictions_file")
+    found = {name: change(value) if name in named else value for name, value in results.items()}
+    if "files" in results:
+        found["files"] = {name: change(path) for name, path in results["files"].items()}
+    return found
 
 
 def versions(*packages):

@@ -29,7 +29,7 @@ def pretrain(config, workdir, progress=True, overwrite=False, began=None):
     Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
       value} of the last phase, "model", ...
     Raises:
-      UserError: wrong configuration or data, or `workdir` holds a run with other options.
+      UserError: wrong configuration or data, or `workdir` holds a run with other options or data.
       FloatingPointError: the loss is no longer finite.
     """
 
@@ -79,12 +79,14 @@ def _continue(config, workdir, progress, overwrite, check, start):
         chief = distribution.is_chief(config.distribute)
     with exclusive(workdir) if chief else contextlib.nullcontext() as lock:
         folder = RunFolder(workdir, config, overwrite, chief, lock)
-        finished = folder.results()
+        found, inputs = checked or check(config)
+        folder.begin(inputs)
+        finished = folder.finished()
         if finished:
             if progress:
                 print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
             return finished
-        return start(folder, checked or check(config))
+        return start(folder, found)
 
 
 def _check_finetune(config):

@@ -41,7 +41,7 @@ def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_eve
     return get_trainer(key, build, strategy, options, config.precision, config.seed)
 
 
-def train(trainer, feed, plan, config, folder, *, name, show, inputs, began=None, **events):
+def train(trainer, feed, plan, config, folder, *, name, show, began=None, **events):
     """Trains to the end of the plan, from the run's newest checkpoint if it has one.
 
     Args:
@@ -51,17 +51,16 @@ def train(trainer, feed, plan, config, folder, *, name, show, inputs, began=None
       folder: RunFolder.
       name: what stands at the left of the progress line.
       show: whether to show it.
-      inputs: fingerprint of the data.
       began: `started` of `Progress`.
       **events: evaluate and when_reached of `loop.train`.
 
     Returns: (State at the end, seconds that earlier processes worked on the run).
     Raises:
-      UserError: the checkpoint is of other data or another model, or processes see different ones.
+      UserError: the checkpoint is of another model, or processes see different ones.
     """
     folder.write_versions(config.seed, distribution.devices(trainer.strategy))
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
-    state = loop.restore(trainer, checkpoints, inputs)
+    state = loop.restore(trainer, checkpoints)
     if not distribution.same_everywhere(trainer.strategy, state.step):
         raise UserError("the processes of this run see different checkpoints; share the workdir")
     folder.forget_metrics_after(state.step)

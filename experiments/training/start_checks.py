@@ -4,14 +4,16 @@ Files, columns, options, lengths and vocabularies: an error comes within a secon
 the flag that mends it. What was read for that is handed on, so that nothing is read twice.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from experiments.training import class_weights, teacher_checks, tfidf, word_models
-from experiments.training.examples import read_examples
+from data_prep.tasks.task import MissingFile
+from experiments.training import class_weights, inputs, teacher_checks, tfidf, word_models
+from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import SHALLOW, BertConfig, parts_named
@@ -41,7 +43,8 @@ _SIZES = (
 def finetuning(config):
     """The task of a FinetuneConfig and its examples.
 
-    Returns: (Task, {split: examples} of train and dev; empty where they come from TFDS).
+    Returns: ((Task, {split: examples} of all splits that are read; empty where they come from
+      TFDS), Inputs).
     Raises:
       UserError: an option, a file, a column, a row or the model is wrong.
     """
@@ -60,12 +63,15 @@ def finetuning(config):
         teacher_checks.finetuning(config, task, tokenizer, theirs)
     if task.reads_tfds:
         _check_tfds(config)
-        return task, {}
+        return (task, {}), inputs.of_finetuning(config, {})
     if not os.path.exists(config.data_dir or "."):
         raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
-    return task, examples
+    for split in splits_to_predict(task, config):
+        with contextlib.suppress(MissingFile):
+            examples[split] = read_examples(task, split, config)
+    return (task, examples), inputs.of_finetuning(config, examples)
 
 
 def check_model(config, task, bert):
@@ -116,6 +122,7 @@ def _check_language_model(config, bert):
 def pretraining(config):
     """The records of each phase of a PretrainConfig, opened.
 
+    Returns: ([(records, held-out records or None)], Inputs).
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
@@ -134,10 +141,13 @@ def pretraining(config):
         name = f"--config.phases.{index}"
         if not phase.records:
             raise UserError(f"{name}.records is empty; give a folder of records")
-        opened.append(_records(phase.records, f"{name}.records", phase, bert, tokenizer))
-        if phase.heldout_records:
-            _records(phase.heldout_records, f"{name}.heldout_records", phase, bert, tokenizer)
-    return opened
+        length, model = phase.max_seq_length, (bert, tokenizer)
+        records, heldout = _records(phase.records, f"{name}.records", length, *model), None
+        if source := phase.heldout_records:
+            length = records.max_seq_length
+            heldout = _records(source, f"{name}.heldout_records", length, *model)
+        opened.append((records, heldout))
+    return opened, inputs.of_pretraining(config, opened)
 
 
 def _check_elmo(config):
@@ -232,9 +242,9 @@ def check_fit(records, source, bert, tokenizer):
             raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")
 
 
-def _records(source, name, phase, bert, tokenizer):
+def _records(source, name, max_seq_length, bert, tokenizer):
     try:
-        records = open_records(source, max_seq_length=phase.max_seq_length or None)
+        records = open_records(source, max_seq_length=max_seq_length or None)
     except UserError as error:
         raise UserError(f"{name}={source}: {error}") from None
     check_fit(records, f"{name}={source}", bert, tokenizer)

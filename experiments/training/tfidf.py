@@ -15,7 +15,7 @@ import numpy as np
 
 from data_prep.tasks.task import MissingFile
 from experiments.training import finetune_files
-from experiments.training.examples import read_examples
+from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.errors import UserError
 
 NAME = "tfidf"
@@ -63,11 +63,9 @@ def run(config, folder, task, examples):
         "files": {},
     }
     analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
-    for split in task.splits:
-        if split in ("train", "dev") or not (config.predict_test or split.startswith("dev")):
-            continue
+    for split in splits_to_predict(task, config):
         try:
-            others = read_examples(task, split, config)
+            others = examples.get(split) or read_examples(task, split, config)
         except MissingFile as error:
             results.setdefault("splits_without_predictions", {})[split] = str(error)
             continue
@@ -77,8 +75,7 @@ def run(config, folder, task, examples):
         finetune_files.write_predictions(folder, task, split, predictions, results)
     finetune_files.write_report(folder, results, analysis)
     results["seconds"] = round(time.perf_counter() - started, 2)
-    folder.write_json("results.json", results)
-    return results
+    return folder.finish(results)
 
 
 def learn(task, examples):

@@ -7,6 +7,7 @@ import shutil
 import pytest
 import tiny_runs
 
+from data_prep.records import open_records
 from experiments import evaluate, finetune, pretrain
 from experiments.tables.ablation import Ablation, Corpus, Records, Text, Variant
 from experiments.tables.cost import estimate
@@ -104,7 +105,7 @@ def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
     found = heldout.measure(
         lambda batches: evaluation.means(evaluation.terms(model, batch) for batch in batches),
         model.objectives,
-        str(data / "records"),
+        open_records(data / "records"),
         16,
         config.max_heldout_examples,
     )

@@ -30,10 +30,10 @@ def write_text(path, documents=40, seed=0):
     return path
 
 
-def make_records(folder):
+def make_records(folder, seed=0):
     """Records of length 24 in folder/records and 16 in folder/short, and folder/vocab.txt."""
     vocab = write_vocab(folder / "vocab.txt")
-    text = write_text(folder / "text.txt")
+    text = write_text(folder / "text.txt", seed=seed)
     for name, length in (("records", LENGTH), ("short", 16)):
         create(
             str(text),

@@ -89,14 +89,6 @@ def test_loss_that_is_not_finite_names_the_step(tmp_path):
         loop._check_finite(metrics, 10, checkpoints)
 
 
-def test_data_that_changed_is_refused(data, tmp_path):
-    checkpoints = Checkpoints(tmp_path)
-    state = loop.State(step=3, inputs="old")
-    checkpoints.save(3, {}, vars(state))
-    with pytest.raises(UserError, match="other training data"):
-        loop.restore(None, checkpoints, "new")
-
-
 def _in_a_process(data, workdir, **interruption):
     return forked.exit_code(forked.start(_run, data, workdir, interruption), 240)
 
