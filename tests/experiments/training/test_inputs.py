@@ -111,7 +111,7 @@ def test_a_finished_run_without_its_model_is_said(trained, tmp_path):
         gone = tmp_path / "run" / name
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
         with pytest.raises(
-            UserError, match=rf"run is finished, but .*{message}.*; put it back, or"
+            UserError, match=rf"run is finished, but .*{message}.*; put it"
         ):
             runs.pretrain(config, tmp_path / "run", progress=False)
 
