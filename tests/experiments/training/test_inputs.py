@@ -110,9 +110,7 @@ def test_a_finished_run_without_its_model_is_said(trained, tmp_path):
         shutil.copytree(folder / "run", tmp_path / "run")
         gone = tmp_path / "run" / name
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
-        with pytest.raises(
-            UserError, match=rf"run is finished, but .*{message}.*; put it"
-        ):
+        with pytest.raises(UserError, match=rf"run is finished, but .*{message}.*; put it"):
             runs.pretrain(config, tmp_path / "run", progress=False)
 
 
