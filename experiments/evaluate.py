@@ -4,7 +4,8 @@
     python -m experiments.evaluate --model=MODEL --records=heldout/
 
 With --data, a file or a folder of the task's files with their answers: the task's scores, a table
-of the classes and the most confident mistakes. --output is a folder for scores.json, analysis.json,
+of the classes and the most confident mistakes. --task_options.NAME=VALUE says how the file is read
+where it is laid out otherwise than in training. --output is a folder for scores.json, analysis.json,
 report.md and the predictions in the task's official format.
 
 With --records: masked-LM loss and perplexity, next-sentence accuracy. MODEL is then a model folder,
@@ -21,7 +22,11 @@ from absl import flags
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training import finetune_report
-from experiments.training.config_flags import show_in_help
+from experiments.training.config_flags import (
+    define_task_options,
+    show_in_help,
+    task_options_from_flags,
+)
 from experiments.training.predictor import Predictor, task_on
 from official_bert import commands
 from official_bert.errors import UserError
@@ -70,7 +75,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     return {"examples": opened.examples, **metrics}
 
 
-def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
+def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", task_options=None):
     """Scores of a fine-tuned model on other data.
 
     Args:
@@ -80,13 +85,14 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output=""):
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many examples to use; 0: all.
       output: a folder for the files; "": none are written.
+      task_options: {name: value}, how the files are read where not as in training.
 
     Returns: (dict of metric -> float, the report as text).
     Raises:
       UserError: the model is not fine-tuned, or the data have no answers or other labels.
     """
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
-    examples = sample(task_on(model, data, split).examples(split), max_examples)
+    examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
     predictor = Predictor(model, batch_size)
     predictions, truncated = predictor.predict(examples)
     task = predictor.task
@@ -117,7 +123,7 @@ def main(_):
     if values.data:
         _, report = on_task(
             values.model, values.data, values.split, values.batch_size, values.max_examples,
-            values.output,
+            values.output, task_options_from_flags(),
         )  # fmt: skip
         print(report)
         return
@@ -131,6 +137,7 @@ def main(_):
 
 
 def _define_flags():
+    define_task_options()
     flags.DEFINE_string("model", None, "model folder, imported checkpoint or preset")
     flags.DEFINE_string("records", None, "folder or glob of pre-training records")
     flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")

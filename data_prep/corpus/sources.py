@@ -18,10 +18,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from data_prep.corpus import text_layout, tfds_corpora
+from data_prep.corpus import parquet_files, text_layout, tfds_corpora
 from data_prep.corpus.input_look import look
 from data_prep.corpus.text_files import text_lines
-from data_prep.jobs import storage
 from official_bert.errors import UserError
 from official_bert.json_files import whole_characters
 
@@ -29,7 +28,6 @@ LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
 
 # Written without blanks between words: wrapped lines are joined without one.
 _NO_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "bo", "yue", "wuu")
-_PARQUET = b"PAR1"
 _DOC = re.compile(r'<doc id=.*?(?:title="(.*)")?>$')
 _USUAL_FIELD = "text"
 
@@ -60,7 +58,7 @@ def documents(
             counts["characters_read"] += sum(map(len, document))
             yield document
         return
-    if layout == "rows" and _is_parquet(source):
+    if layout == "rows" and parquet_files.is_parquet(source):
         texts = _parquet_texts(source, text_field or _USUAL_FIELD)
         yield from _paragraphs_of(texts, section_titles, counts)
         return
@@ -119,7 +117,7 @@ _KIND_OF = {"wikiextractor": "WikiExtractor's output", "rows": "a file of JSON L
 
 def _shown(path: str, text_field: str) -> str:
     """The layout that a file's beginning shows; "" where it shows none."""
-    if _is_parquet(path):
+    if parquet_files.is_parquet(path):
         return "rows"
     found = look([path])
     if found.carriage_returns:
@@ -142,11 +140,6 @@ def _row(line: str) -> dict | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
-
-
-def _is_parquet(path: str) -> bool:
-    with storage.reading(path) as file:
-        return file.peek(4)[:4] == _PARQUET
 
 
 def _counted(lines: Iterable[str], counts: Counter) -> Iterator[str]:
@@ -206,25 +199,13 @@ def _json_texts(lines, field: str, source: str) -> Iterator[str]:
 
 
 def _parquet_texts(path: str, field: str) -> Iterator[str]:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise UserError(f"{path} is a Parquet file: pip install 'official-bert[parquet]'") from None
-    with storage.reading(path) as file:
-        try:
-            table = pyarrow.parquet.ParquetFile(file)
-            names = table.schema_arrow.names
-            if field not in names:
-                raise UserError(
-                    f"{path} has no field {field!r}; it has {', '.join(names)} (--text_field)"
-                )
-            for batch in table.iter_batches(batch_size=256, columns=[field]):
-                for text in batch.column(0).to_pylist():
-                    if not isinstance(text, str | None):
-                        raise UserError(f"{path}: the field {field!r} holds no text")
-                    yield text or ""
-        except pyarrow.ArrowException as error:
-            raise UserError(f"{path} is a damaged Parquet file: {error}") from None
+    names = parquet_files.column_names(path)
+    if field not in names:
+        raise UserError(f"{path} has no field {field!r}; it has {', '.join(names)} (--text_field)")
+    for row in parquet_files.rows(path, [field]):
+        if not isinstance(row[field], str | None):
+            raise UserError(f"{path}: the field {field!r} holds no text")
+        yield row[field] or ""
 
 
 def _paragraphs_of(texts, section_titles, counts) -> Iterator[list[str]]:

@@ -9,6 +9,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,9 +26,7 @@ class DamagedFile(UserError):
     """A packed file cannot be unpacked to its end."""
 
 
-def text_lines(
-    path: str, invalid_utf8: str = "error", counts: Counter | None = None
-) -> Iterator[str]:
+def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None) -> Iterator[str]:
     """Yields the lines of one text file, plain or packed, without their line ends.
 
     Only a newline ends a line (with or without a carriage return), as in the original; other
@@ -45,13 +44,14 @@ def text_lines(
 
 
 def decode_lines(
-    lines: Iterable[bytes], name: str, invalid_utf8: str = "error", counts: Counter | None = None
+    lines: Iterable[bytes], name: str, invalid_utf8: str = "", counts: Counter | None = None
 ) -> Iterator[tuple[int, str]]:
     """(line number from 1, line) of an open binary file or stream.
 
     Args:
       name: what errors call it.
       invalid_utf8: of INVALID_UTF8, what becomes of bytes that are no UTF-8: U+FFFD or nothing.
+        "" of commands that have no such option: an error that does not name it.
       counts: gets under "invalid_utf8" how many lines had such bytes.
 
     Raises:
@@ -63,11 +63,14 @@ def decode_lines(
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            if invalid_utf8 == "error":
+            if invalid_utf8 in ("", "error"):
+                # These bytes are letters and quotation marks of Windows, and nothing in Latin 1.
+                encoding = "CP1252" if re.search(rb"[\x80-\x9f]", line) else "LATIN1"
+                option = ", or where such bytes are few pass --invalid_utf8=replace"
                 raise UserError(
                     f"{name} line {number}: byte {line[error.start]:#04x} at column "
                     f"{error.start + 1} is not UTF-8; convert the file, for example with: iconv "
-                    f"-f LATIN1 -t UTF-8, or where such bytes are few pass --invalid_utf8=replace"
+                    f"-f {encoding} -t UTF-8{option if invalid_utf8 else ''}"
                 ) from None
             text = line.decode("utf-8", invalid_utf8)
             if counts is not None:
@@ -108,8 +111,9 @@ def _kind(file: io.BufferedReader, path: str):
     for magic, name, unpack in _KINDS:
         if start.startswith(magic) and (name != "bzip2" or start[4:] in _BZIP2_BLOCKS):
             return name, unpack
-    if start.startswith((b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!")):
-        raise UserError(f"{path} is an archive of files; unpack it first")
+    for starts, what in _REFUSED:
+        if start.startswith(starts):
+            raise UserError(f"{path} is {what}")
     if len(start) >= 4 and not any(start[1:4:2]) and all(start[0:4:2]):
         return "UTF-16", lambda file: _Utf8Of(file, "utf-16-le")
     if len(start) >= 4 and not any(start[0:4:2]) and all(start[1:4:2]):
@@ -223,6 +227,17 @@ _KINDS = (
     (codecs.BOM_UTF32_LE, "UTF-32", lambda file: _Utf8Of(file, "utf-32")),
     (codecs.BOM_UTF16_LE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
     (codecs.BOM_UTF16_BE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
+)
+_REFUSED = (
+    (
+        (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!"),
+        "an archive of files; unpack it first (a spreadsheet: save it as CSV)",
+    ),
+    (
+        (b"ARROW1", b"\xff\xff\xff\xff"),
+        "an Arrow file; write it as Parquet (to_parquet of Hugging Face's datasets)",
+    ),
+    ((b"PAR1",), "a Parquet file, and text is expected"),
 )
 # What follows "BZh" and a digit: a block, or the end of an empty file.
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")

@@ -13,13 +13,13 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import conll_files, metrics, tfds_rows
+from data_prep.tasks import conll_files, conll_inputs, metrics, tfds_rows
 from data_prep.tasks.conll_columns import COLUMNS
-from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_windows import max_context_window, window_starts
-from data_prep.tasks.task import Task, label_list
+from data_prep.tasks.task import Inputs, Task, label_list
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
@@ -37,6 +37,7 @@ class Conll(Task):
     """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
 
     prediction_file = "predictions.txt"
+    reading_options = ("word_column", "tag_column", "tag_names")
     about_windows = "documents are read in as many windows as they need, stride apart"
 
     def __init__(
@@ -48,6 +49,9 @@ class Conll(Task):
         test_file: str = "",
         labels: str | list[str] | tuple[str, ...] = (),
         column: str = "entities",
+        word_column: str = "",
+        tag_column: str = "",
+        tag_names: str | list[str] | tuple[str, ...] = "labels",
         label_piece: str = "first",
         context: str = "document",
         stride: int = 0,
@@ -63,8 +67,13 @@ class Conll(Task):
           train_file, dev_file, test_file: names there where they are others.
           labels: the tags (of phrases in IOB2, whatever the files have), a list or names with
             commas between; empty: those of the training file.
-          column: "entities" (the last column), "chunks" (the third) or "part_of_speech" (the
-            second); the metric is F1 of entities or chunks, or accuracy.
+          column: "entities", "chunks" or "part_of_speech"; the metric is F1 of entities or chunks,
+            or accuracy.
+          word_column, tag_column: where words and tags stand, as the number of a column (from 1) or
+            the name of a field. By default the first column, or the second behind numbers of
+            tokens, and the one with such tags, or their usual names.
+          tag_names: what numbers in place of tags stand for (`ClassLabel` of Hugging Face's
+            `datasets`), from 0; "labels": `labels`, where they are given.
           label_piece: which sub-token carries a word's tag, "first" as in the paper or "last".
           context: "document", or "sentence" for no context beyond it.
           stride: tokens from the start of one window to the next; 0: half the window.
@@ -85,11 +94,14 @@ class Conll(Task):
         self.column, self.label_piece = COLUMNS[column], label_piece
         self.metrics = self.column.metrics
         self._said: set[str] = set()  # messages, each of them once
-        self._labels = labels = label_list(labels)
-        if labels and (missing := set(self.column.labels(labels)).difference(labels)):
+        self._given = given = label_list(labels)
+        self._labels = self.column.as_labels(given)
+        if given and (missing := set(self.column.labels(self._labels)).difference(self._labels)):
             raise UserError(
                 f"labels: {', '.join(sorted(missing))} is missing; O, and B- and I- of each"
             )
+        names = given if tag_names == "labels" else label_list(tag_names)
+        self._layout = Layout(self.column, word_column, tag_column, tuple(names))
 
     @property
     def labels(self) -> list[str]:
@@ -121,8 +133,12 @@ class Conll(Task):
 
     def settings(self) -> dict:
         return {
-            "labels": list(self.labels),
+            "labels": self._given or list(self.labels),
             "column": self.column.name,
+            "word_column": self._layout.word_column,
+            "tag_column": self._layout.tag_column,
+            # Found labels are sorted, so they say nothing about numbers.
+            "tag_names": list(self._layout.names),
             "label_piece": self.label_piece,
             "context": self.context,
             "stride": self.stride,
@@ -151,6 +167,13 @@ class Conll(Task):
         spans = tuple(word_spans(fields["text"]))
         words = tuple(fields["text"][start:end] for start, end in spans)
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
+
+    def inputs(self, path: str, format: str = "") -> Inputs:
+        """Words a line, rows with lists of words, or running text: see `conll_inputs`."""
+        return conll_inputs.read(self, path, format, self._layout, self.context == "sentence")
+
+    def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
+        return conll_inputs.answers(rows, prediction, self._layout)
 
     def texts(self, example: TaggedDocument) -> list[str]:
         """What `features` asks `tokenizer.encode` for: every word behind a blank, which is a part
@@ -246,7 +269,9 @@ class Conll(Task):
             for prediction in predictions:
                 file.write("-DOCSTART- O\n\n")
                 for words, tags in zip(prediction["words"], prediction["tags"], strict=True):
-                    lines = (f"{word} {tag}\n" for word, tag in zip(words, tags, strict=True))
+                    between = "\t" if any(" " in word for word in words) else " "
+                    pairs = zip(words, tags, strict=True)
+                    lines = (f"{word}{between}{tag}\n" for word, tag in pairs)
                     file.write("".join(lines) + "\n")
         return [path]
 
@@ -317,7 +342,7 @@ class Conll(Task):
 
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self.reads_tfds:
-            return conll_files.read(self._path(split), kinds, self.column)
+            return conll_files.read(self._path(split), kinds, self._layout)
         rows, features = tfds_rows.read(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )

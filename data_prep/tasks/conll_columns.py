@@ -10,18 +10,18 @@ import collections
 from data_prep.tasks import metrics
 from official_bert.errors import UserError
 
-_IOB2 = {"S-": "B-", "E-": "I-", "U-": "B-", "L-": "I-"}  # of BIOES and BILOU
+# Letters of BIOES, BMES and BILOU.
+_IOB2 = {"S-": "B-", "E-": "I-", "M-": "I-", "U-": "B-", "L-": "I-"}
 
 
 class Phrases:
     """A column of IOB tags. In the files it may be IOB1 (B- only between adjacent phrases of one
     kind, as CoNLL-2003 has chunks and entities), IOB2, or IOB2 with letters of their own for the
-    last word of a phrase and for its only one (BIOES: E- and S-; BILOU: L- and U-); here it is
-    IOB2.
+    last word of a phrase and for its only one (BIOES, BMES: E- and S-, M- inside; BILOU: L- and
+    U-); here it is IOB2.
 
     Attributes:
       name: value of the task's option `column`.
-      place: of the tag in a line, counted from 0; -1 is the last.
       feature: TFDS's name.
       fields: names that the tags may have in JSON files.
       metrics: the main one first.
@@ -29,25 +29,32 @@ class Phrases:
 
     metrics = ("f1", "precision", "recall", "accuracy")
 
-    def __init__(self, name: str, place: int, feature: str, fields: tuple[str, ...]):
-        self.name, self.place, self.feature, self.fields = name, place, feature, fields
+    def __init__(self, name: str, feature: str, fields: tuple[str, ...]):
+        self.name, self.feature, self.fields = name, feature, fields
 
     def kind(self, tag: str) -> str:
         """ "LOC" of "B-LOC" and "I-LOC", "O" of "O"."""
         return tag[2:] or "O"
 
+    def is_tag(self, tag: str) -> bool:
+        of_phrase = tag[:2] in ("B-", "I-", *_IOB2) and self.kind(tag) != "O"
+        return tag == "O" or of_phrase
+
     def check(self, tag: str, kinds, where: str) -> None:
         """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
-        of_phrase = tag[:2] in ("B-", "I-", *_IOB2) and self.kind(tag) != "O"
-        if tag != "O" and not of_phrase:
+        if not self.is_tag(tag):
             raise UserError(
-                f"{where}: {tag!r} is not an IOB tag (--config.task_options.column=part_of_speech "
-                "reads single words' tags, in the second column)"
+                f"{where}: {tag!r} is not an IOB tag (--task_options.tag_column= says which column "
+                "holds the tags; single words' tags are --task_options.column=part_of_speech)"
             )
         _check_kind(self.kind(tag), tag, kinds if kinds is None else kinds | {"O"}, where)
 
     def as_read(self, tags) -> tuple[str, ...]:
         return tuple(to_iob2([_IOB2.get(tag[:2], tag[:2]) + tag[2:] for tag in tags]))
+
+    def as_labels(self, names: list[str]) -> list[str]:
+        """The labels of tags that a user named: themselves, or in IOB2 where they are in BIOES."""
+        return self.labels(names) if any(name[:2] in _IOB2 for name in names) else names
 
     def labels(self, tags) -> list[str]:
         """O first, then B- and I- of each kind among the tags."""
@@ -93,17 +100,23 @@ class Words:
 
     metrics = ("accuracy",)
 
-    def __init__(self, name: str, place: int, feature: str, fields: tuple[str, ...]):
-        self.name, self.place, self.feature, self.fields = name, place, feature, fields
+    def __init__(self, name: str, feature: str, fields: tuple[str, ...]):
+        self.name, self.feature, self.fields = name, feature, fields
 
     def kind(self, tag: str) -> str:
         return tag
+
+    def is_tag(self, tag: str) -> bool:
+        return bool(tag)
 
     def check(self, tag: str, kinds, where: str) -> None:
         _check_kind(tag, tag, kinds, where)
 
     def as_read(self, tags) -> tuple[str, ...]:
         return tuple(tags)
+
+    def as_labels(self, names: list[str]) -> list[str]:
+        return names
 
     def labels(self, tags) -> list[str]:
         return sorted(set(tags))
@@ -125,9 +138,9 @@ class Words:
 COLUMNS = {
     column.name: column
     for column in (
-        Phrases("entities", -1, "ner", ("tags", "ner_tags", "entities", "labels")),
-        Chunks("chunks", 2, "chunks", ("chunk_tags", "chunks")),
-        Words("part_of_speech", 1, "pos", ("pos_tags", "part_of_speech")),
+        Phrases("entities", "ner", ("tags", "ner_tags", "entities", "labels")),
+        Chunks("chunks", "chunks", ("chunk_tags", "chunks")),
+        Words("part_of_speech", "pos", ("pos_tags", "part_of_speech")),
     )
 }
 
@@ -160,7 +173,7 @@ def _check_kind(kind: str, tag: str, kinds, where: str) -> None:
         raise UserError(
             f"{where}: the tag {tag} is not among the training tags, "
             f"which are of the types {', '.join(sorted(set(kinds) - {'O'}))} "
-            "(--config.task_options.labels= lists all tags)"
+            "(--task_options.labels= lists all tags)"
         )
 
 

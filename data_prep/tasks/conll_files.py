@@ -1,14 +1,19 @@
-"""Files of tagged words: CoNLL-2003's (one token a line, blank lines between sentences, -DOCSTART-
-between documents), or JSON objects with lists of words and tags.
+"""Files of tagged words: one token a line (`token_lines`), or rows with lists of words and tags
+(JSON, Parquet).
 """
 
 import dataclasses
-import json
-import re
+import itertools
 
-from data_prep.tasks import reading
+from data_prep.corpus import parquet_files
+from data_prep.tasks import look, reading
 from data_prep.tasks.conll_columns import COLUMNS
+from data_prep.tasks.token_lines import TokenLines
 from official_bert.errors import UserError
+from official_bert.json_files import shorten
+
+WORDS = ("tokens", "words")
+_HINT = "; --task_options.word_column= and --task_options.tag_column= name others"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,101 +40,144 @@ class TaggedDocument:
         return TaggedDocument(self.id, *(part and part[:count] for part in parts))
 
 
-def read(path: str, kinds=None, column=COLUMNS["entities"]) -> list[TaggedDocument]:
-    """The documents of a file: columns, the first of which is the word, or JSON (.jsonl, .json).
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where a file has what a tagger needs, as far as the user said it.
 
-    A JSON object is a sentence: "tokens" (or "words"), and its tags under one of the column's
-    `fields`. Neighbouring ones of one "document" are a document, others stand alone.
+    Attributes:
+      column: of `conll_columns`: what is tagged.
+      word_column, tag_column: number of the column, counted from 1, or of rows its name; "": found.
+      names: the tags that numbers stand for, in their order.
+    """
+
+    column: object = COLUMNS["entities"]
+    word_column: str = ""
+    tag_column: str = ""
+    names: tuple[str, ...] = ()
+
+
+def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocument]:
+    """The documents of a file.
+
+    A row of JSON or Parquet is a sentence: "tokens" (or "words"), and its tags under one of the
+    column's `fields`, as texts or as numbers that `names` explain. Neighbouring ones of one
+    "document" are a document, others stand alone.
 
     Args:
       path: the file.
       kinds: of the tags that are known, such as {"PER", "LOC"}; None: any.
-      column: of `conll_columns`: where the tag stands, and what it is.
+      layout: what is known of the file.
 
     Raises:
       UserError: a line with another number of columns than the first or too few, with a tag that is
-        none, or with one of another kind; in JSON, with lists of different lengths.
+        none, or with one of another kind; in rows, lists of different lengths; or nothing shows
+        which column holds the tags.
     """
-    if path.removesuffix(".gz").endswith((".jsonl", ".json")):
-        return _read_json(path, kinds, column)
-    documents, sentences, words, tags = [], [], [], []
-    columns, least = None, max(2, column.place + 1)
-
-    def end_sentence():
-        if words:
-            sentences.append((tuple(words), tuple(tags)))
-            words.clear()
-            tags.clear()
-
-    def end_document():
-        end_sentence()
-        if sentences:
-            tags_of = tuple(column.as_read(tags) for _, tags in sentences)
-            words_of = tuple(words for words, _ in sentences)
-            documents.append(TaggedDocument(str(len(documents)), words_of, tags_of))
-            sentences.clear()
-
-    for number, line in reading.read_lines(path):
-        # At blanks and tabs alone: no-break spaces are part of words ("10\u00a0000").
-        fields = [field for field in re.split(r"[ \t]+", line) if field]
-        if not line.strip():
-            end_sentence()
-        elif fields[0] == "-DOCSTART-":
-            end_document()
-        else:
-            columns = columns or len(fields)
-            if len(fields) != columns or columns < least:
-                where = "last" if column.place < 0 else f"number {column.place + 1}"
-                raise UserError(
-                    f"{path} line {number}: {len(fields)} columns, expected {max(columns, least)} "
-                    f"(word first, {column.name} {where}; "
-                    "--config.task_options.column= chooses another)"
-                )
-            tag = fields[column.place]
-            column.check(tag, kinds, f"{path} line {number}")
-            words.append(fields[0])
-            tags.append(tag)
-    end_document()
-    if not documents:
-        raise UserError(f"{path} has no sentences")
-    return documents
-
-
-def _read_json(path, kinds, column):
-    documents, before = [], None
-    for number, row in reading.read_table(path):
-        where = f"{path} line {number}"
-        words = _strings(row, ("tokens", "words"), where)
-        tags = _strings(row, column.fields, where)
-        if len(words) != len(tags):
-            raise UserError(f"{where}: {len(words)} words and {len(tags)} tags")
-        for tag in tags:
-            column.check(tag, kinds, where)
-        if not words:
-            continue
-        name = row.get("document")
-        if name is None or name != before:
-            documents.append(([], []))
-        before = name
-        for whole, part in zip(documents[-1], (tuple(words), column.as_read(tags)), strict=True):
-            whole.append(part)
+    layout = layout or Layout()
+    if parquet_files.is_parquet(path) or look.json_format(reading.Lines(path), path):
+        documents = _rows_of_file(path, kinds, layout)
+    else:
+        found = TokenLines(reading.Lines(path), layout)
+        documents = []
+        for sentences in found.documents:
+            for number, _, tag in itertools.chain.from_iterable(sentences):
+                layout.column.check(tag, kinds, f"{found.name} line {number}")
+            documents.append([_words_and_tags(sentence, layout.column) for sentence in sentences])
     if not documents:
         raise UserError(f"{path} has no sentences")
     return [
-        TaggedDocument(str(index), *map(tuple, document))
-        for index, document in enumerate(documents)
+        TaggedDocument(str(index), *zip(*sentences, strict=True))
+        for index, sentences in enumerate(documents)
     ]
 
 
-def _strings(row, names, where):
-    name = next((name for name in names if name in row), None)
-    if name is None:
-        raise UserError(f"{where}: no field {' or '.join(names)}; there are {', '.join(row)}")
-    values = row[name]
-    if not isinstance(values, list) or not all(isinstance(v, str) and v for v in values):
-        shown = json.dumps(values, ensure_ascii=False)[:80]
-        raise UserError(f"{where}: {name} is {shown}, expected a list of texts, none of them empty")
-    return values
+def check_words(words, where: str) -> list[str]:
+    """`words`, a list of words.
+
+    Raises:
+      UserError: it is none; `where` names row and column.
+    """
+    if not isinstance(words, list) or not all(isinstance(w, str) and w for w in words):
+        raise UserError(f"{where} must be a list of words, none of them empty: {shorten(words)}")
+    return words
+
+
+def by_document(rows):
+    """Lists of neighbouring (number, row) whose rows have the same "document"; others alone."""
+    group = []
+    for number, row in rows:
+        name = row.get("document")
+        if group and (name is None or name != group[-1][1].get("document")):
+            yield group
+            group = []
+        group.append((number, row))
+    if group:
+        yield group
+
+
+def _words_and_tags(sentence, column):
+    return tuple(word for _, word, _ in sentence), column.as_read([tag for *_, tag in sentence])
+
+
+def _rows_of_file(path, kinds, layout) -> list[list[tuple]]:
+    column = layout.column
+    fields = (layout.tag_column,) if layout.tag_column else column.fields
+    words_in = (layout.word_column,) if layout.word_column else WORDS
+    table = look.look(
+        path,
+        tuple(itertools.product(words_in, fields)),
+        what=(
+            f"which columns hold the words and their tags? Looked for are {' or '.join(words_in)}, "
+            f"and {' or '.join(fields)}."
+        ),
+        hint=_HINT,
+    )
+    if len(several := [name for name in fields if name in table.columns]) > 1:
+        raise UserError(
+            f"{path}: which column holds the tags, {' or '.join(several)}? "
+            "--task_options.tag_column= says it"
+        )
+    names = table.class_names.get(table.found[1]) or layout.names
+    documents = []
+    for group in by_document(table.rows()):
+        sentences = []
+        for number, row in group:
+            where = table.where(number)
+            words, tags = (row[name] for name in table.found)
+            check_words(words, f"{where}: {table.found[0]}")
+            tags = _tags(tags, names, f"{where}: {table.found[1]}")
+            if len(words) != len(tags):
+                raise UserError(f"{where}: {len(words)} words and {len(tags)} tags")
+            for tag in tags:
+                column.check(tag, kinds, where)
+            if words:
+                sentences.append((tuple(words), column.as_read(tags)))
+        if sentences:
+            documents.append(sentences)
+    return documents
+
+
+def _tags(values, names, where: str) -> list[str]:
+    """The tags of a row as texts."""
+    if isinstance(values, list) and all(isinstance(value, str) and value for value in values):
+        return values
+    numbers = isinstance(values, list) and all(type(value) is int for value in values)
+    if numbers and not names:
+        raise UserError(
+            f"{where} is {shorten(values)}: --task_options.tag_names=O,B-PER,I-PER,... says "
+            "what the numbers stand for (or --task_options.labels, when fine-tuning)"
+        )
+    if not numbers:
+        raise UserError(
+            f"{where} is {shorten(values)}, expected a list of texts, none of them empty"
+        )
+    for value in values:
+        if not 0 <= value < len(names):
+            raise UserError(
+                f"{where} holds the number {value}, and the tags are {len(names)}: "
+                f"0 {names[0]} to {len(names) - 1} {names[-1]}"
+            )
+    return [names[value] for value in values]
 
 
 def from_tfds(

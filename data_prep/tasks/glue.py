@@ -12,7 +12,7 @@ import os
 
 import numpy as np
 
-from data_prep.tasks import msr_paraphrase, reading, tfds_rows
+from data_prep.tasks import look, msr_paraphrase, reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from data_prep.tasks.windows import Windows
@@ -80,11 +80,14 @@ _MNLI_TFDS_SPLITS = {
 }
 
 
-_OTHER_COLUMNS = " (files with columns of other names are for --config.task=text_classification)"
+_COLA_COLUMNS = ("source", "label", "mark", "sentence")  # its train and dev files have no header
+_OTHER_COLUMNS = "; files with columns of other names are for the task text_classification"
 
 
 class Glue(SequenceClassification):
     """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
+
+    hint = _OTHER_COLUMNS
 
     def __init__(
         self,
@@ -129,6 +132,14 @@ class Glue(SequenceClassification):
             self.prediction_file = "MNLI-m.tsv"
 
     @property
+    def wanted(self) -> tuple[tuple[str, ...], ...]:
+        return (self.spec.columns, self.input_fields)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        return _COLA_COLUMNS if self.task == "cola" else ()
+
+    @property
     def labels(self) -> list[str]:
         return list(self.spec.labels)
 
@@ -168,30 +179,28 @@ class Glue(SequenceClassification):
         columns = self.spec.columns
         for index, line, row in self._read(path, split, (*columns, label_column)):
             label = None
+            reading.check_texts(row, columns, f"{path} line {line}")
             if label_column:
-                label = self._label(row[label_column], path, line)
+                label = self._label(str(row[label_column]), path, line)
             yield index, [row[column] for column in columns], label
 
     def _read(self, path: str, split: str, columns: tuple[str, ...]):
         columns = tuple(column for column in columns if column)
-        if self.task == "cola" and split != "test":
-            names = ("source", "label", "mark", "sentence")
-            rows = reading.read_table(path, names, header=False)
-        elif msr_paraphrase.is_raw(path):
+        if msr_paraphrase.is_raw(path):
             rows = msr_paraphrase.rows(path, split, columns)
-        elif self.task == "qqp":
-            rows = self._complete_rows(path, split, columns)
         else:
-            rows = reading.read_table(path, columns, what_to_do=_OTHER_COLUMNS)
+            header = self.header if split != "test" else ()
+            table = look.look(path, (columns,), names=header, hint=self.hint)
+            rows = self._complete_rows(table, split) if self.task == "qqp" else table.rows()
         for index, entry in enumerate(rows):
-            if entry is not None:
+            if entry[1] is not None:
                 yield index, *entry
 
-    def _complete_rows(self, path: str, split: str, columns: tuple[str, ...]):
+    def _complete_rows(self, table: look.Table, split: str):
         # The official QQP files hold a few broken lines, which TFDS leaves out too but counts.
         skipped = 0
-        for entry in reading.read_table(path, columns, short_rows="none"):
-            skipped += entry is None
+        for entry in table.rows(short_rows="none"):
+            skipped += entry[1] is None
             yield entry
         self.notes[split] = {"incomplete_rows_skipped": skipped}
 

@@ -7,7 +7,7 @@ that are its dev set, dev_ids.tsv: two sentence numbers a line.
 import os
 from collections.abc import Iterator
 
-from data_prep.tasks import reading
+from data_prep.tasks import look, reading
 from data_prep.tasks.task import find_file
 from official_bert.errors import UserError
 
@@ -25,12 +25,12 @@ def is_raw(path: str) -> bool:
 
 
 def rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
-    """The rows of a split in the order of the file, as `reading.read_table`.
+    """The rows of a split in the order of the file, as `look.Table.rows`.
 
     Raises:
       UserError: dev_ids.tsv is not beside the training file, or names a pair that is not in it.
     """
-    table = reading.read_table(path, (*columns, *_IDS))
+    table = look.look(path, ((*columns, *_IDS),)).rows()
     if split == "test":
         yield from table
         return

@@ -1,19 +1,58 @@
-"""Tables and lines from disk, with errors that name file and line.
+"""Rows of tables from disk, with errors that name file and line; `look` says what a file is.
 
 TSV files are read without quoting, as all GLUE files must be (MRPC holds bare `"`), unless they are
-quoted throughout, as pandas writes them; CSV files with the usual quoting; JSON files hold one
-object a line, or one array of objects. Packed files are unpacked on the way.
+quoted throughout, as pandas writes them; CSV files with the usual quoting. JSON is an object a
+line, an array of objects, {"data": array}, or columns: {name: values}, as Hugging Face's `datasets`
+and pandas write it. Packed files are unpacked on the way.
 """
 
 import csv
 import hashlib
+import itertools
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.text_files import decode_lines, text_lines
 from official_bert.errors import UserError
-from official_bert.json_files import parse_json, whole_characters
+from official_bert.json_files import parse_json, shorten, whole_characters
+
+_FIRST = 200  # lines that are looked at
+
+
+class Lines:
+    """(line number from 1, line without its end) of a UTF-8 file, or of standard input ("-").
+
+    Attributes:
+      name: what errors call it.
+      first: the first lines, which may be looked at before all are read.
+
+    Raises:
+      UserError: the file does not exist, is empty, or a line is not UTF-8.
+    """
+
+    def __init__(self, path: str):
+        self._path, self.name = path, "standard input" if path == "-" else path
+        # Of a stream there is one reading: what was looked at comes first.
+        self._stream = decode_lines(sys.stdin.buffer, self.name) if path == "-" else None
+        self._begun = list(itertools.islice(self._stream or read_lines(path), _FIRST))
+        self.first = [line for _, line in self._begun]
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        if self._stream is None:
+            return read_lines(self._path)
+        return itertools.chain(self._begun, self._stream)
+
+    @property
+    def is_stream(self) -> bool:
+        return self._stream is not None
+
+    def keep(self) -> "Lines":
+        """Itself, whose lines can be gone through more than once from here on."""
+        if self._stream is not None:
+            self._begun += self._stream
+        return self
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -29,73 +68,15 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
         raise UserError(f"{path} is empty")
 
 
-def read_table(
-    path: str,
-    columns: tuple[str, ...] = (),
-    header: bool = True,
-    what_to_do: str = "",
-    short_rows: str = "error",
-) -> Iterator[tuple[int, dict] | None]:
-    """(line number, {column name: value}) of a .tsv, .csv or .jsonl file, also gzipped.
-
-    Args:
-      columns: names that must be there; with `header=False`, the names of all columns in order.
-      header: whether the first line names the columns. JSONL names them itself.
-      what_to_do: appended to the message about a missing column.
-      short_rows: of a row with too few columns, "error" or "none": None in its place.
-
-    Raises:
-      UserError: a column is missing, a line has another number of columns than the first, or there
-        is no row at all.
-    """
-    plain = path.removesuffix(".gz")
-    if plain.endswith((".jsonl", ".json")):
-        rows = _json_rows(path)
-    else:
-        rows = _delimited_rows(path, columns, header, plain.endswith(".csv"), short_rows)
-    count = 0
-    for number, row in rows:
-        if row is None:
-            yield None
-            continue
-        missing = [name for name in columns if name not in row]
-        if missing:
-            raise UserError(
-                f"{path} line {number}: no column {', '.join(missing)}; "
-                f"the columns are {', '.join(map(str, row))}" + what_to_do
-            )
-        count += 1
-        yield number, row
-    if not count:
-        raise UserError(f"{path} has no rows" + (" below its header" if header else ""))
-
-
-def column_names(path: str) -> list[str]:
-    """The names in the first line of a table (of a JSONL file: of the first object)."""
-    for _, row in read_table(path):
-        return list(row)
-    return []
-
-
-def json_object(line: str, where: str) -> dict:
-    """The object of a line of a JSONL file; halves of surrogate pairs become U+FFFD.
-
-    Raises:
-      UserError: the line is not JSON, or no object; `where` names it.
-    """
-    return whole_characters(parse_json(line, where), line)
-
-
 def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
-    """JSONL rows hold any type; a text must be one.
+    """JSON rows hold any type; a text must be one.
 
     Raises:
       UserError: one of the columns is no string; `where` names the row.
     """
     for column in columns:
         if not isinstance(row[column], str):
-            value = json.dumps(row[column], ensure_ascii=False)
-            raise UserError(f"{where}: {column} is {value[:80]}, expected a text in quotes")
+            raise UserError(f"{where}: {column} is {shorten(row[column])}, expected a text")
 
 
 def is_held_out(key: str, fraction: float) -> bool:
@@ -105,15 +86,36 @@ def is_held_out(key: str, fraction: float) -> bool:
     return int.from_bytes(digest[:8], "big") < fraction * 2**64
 
 
-def _delimited_rows(path: str, columns, header: bool, is_csv: bool, short_rows: str):
-    names = None if header else list(columns)
-    for number, values in _csv_values(path) if is_csv else _tsv_values(path):
-        if names is None:
-            names = values
-            repeated = sorted({name for name in names if names.count(name) > 1})
-            if repeated:
-                raise UserError(f"{path} line 1: the column {', '.join(repeated)} is there twice")
-            continue
+def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, quoted: bool):
+    """(line number, values) of each row of delimited text.
+
+    Raises:
+      UserError: the quoting is broken.
+    """
+    if not quoted:
+        for number, line in lines:
+            yield number, line.split(delimiter)
+        return
+    csv.field_size_limit(2**31 - 1)  # 131,072 characters by default; a document may have more
+    # The csv module joins quoted fields over lines, so it needs the line ends back.
+    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+    try:
+        for values in reader:
+            yield reader.line_num, values
+    except csv.Error as error:
+        raise UserError(f"{name} line {reader.line_num}: not valid CSV ({error})") from None
+
+
+def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
+    """(line number, {column: value}) of the values of rows.
+
+    Args:
+      short_rows: of a row with too few columns, "error" or "none": None in its place.
+
+    Raises:
+      UserError: a row has another number of columns.
+    """
+    for number, values in rows:
         if values in ([], [""]) and len(names) > 1:
             continue  # a blank line, usually the last
         if len(values) < len(names) and short_rows == "none":
@@ -121,26 +123,18 @@ def _delimited_rows(path: str, columns, header: bool, is_csv: bool, short_rows: 
             continue
         if len(values) != len(names):
             raise UserError(
-                f"{path} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "
+                f"{name} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "
                 f"expected {len(names)} ({', '.join(names)})"
             )
-        yield number, dict(zip(names, values, strict=True))
+        yield number, dict(zip(names, values or [""], strict=True))
 
 
-def _tsv_values(path: str):
-    if _is_quoted(path):
-        yield from _csv_values(path, "\t")
-        return
-    for number, line in read_lines(path):
-        yield number, line.split("\t")
-
-
-def _is_quoted(path: str) -> bool:
-    """Whether a TSV file was written with quoting: every field with a quotation mark is a quoted
-    one, and one at least could not stand as it is, for it holds a doubled mark, a tab or a line
-    end; or the header's fields are all quoted."""
+def is_quoted(lines: Iterable[tuple[int, str]]) -> bool:
+    """Whether tab-separated lines were written with quoting: every field with a quotation mark is a
+    quoted one, and one at least could not stand as it is, for it holds a doubled mark, a tab or a
+    line end; or the header's fields are all quoted."""
     quoted, row = False, ""
-    for number, line in read_lines(path):
+    for number, line in lines:
         row += line
         if '"' not in row or (row.count('"') % 2 and len(row) < 1 << 20):
             row = f"{row}\n" if '"' in row else ""
@@ -160,30 +154,74 @@ _QUOTED_ROW = re.compile(rf"{_FIELD}(?:\t{_FIELD})*")
 _ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
 
 
-def _csv_values(path: str, delimiter: str = ","):
-    csv.field_size_limit(2**31 - 1)  # 131,072 characters by default; a document may have more
-    # The csv module joins quoted fields over lines, so it needs the line ends back.
-    lines = (line + "\n" for _, line in read_lines(path))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        for values in reader:
-            yield reader.line_num, values
-    except csv.Error as error:
-        raise UserError(f"{path} line {reader.line_num}: not valid CSV ({error})") from None
+def json_lines(lines: Lines) -> Iterator[tuple[int, dict]]:
+    """(line number, object) of each line that is not blank; halves of surrogate pairs are U+FFFD.
 
-
-def _json_rows(path: str):
-    first = next((line.lstrip() for _, line in read_lines(path) if line.strip()), "")
-    if first.startswith("["):
-        yield from _json_array(path)
-        return
-    for number, line in read_lines(path):
+    Raises:
+      UserError: a line is no JSON object.
+    """
+    for number, line in lines:
         if line.strip():
-            yield number, json_object(line, f"{path} line {number}")
+            yield number, whole_characters(parse_json(line, f"{lines.name} line {number}"), line)
 
 
-def _json_array(path: str):
-    """The objects of one array; their numbers, counted from 1, stand for lines."""
-    text = "\n".join(line for _, line in read_lines(path))
-    for number, row in enumerate(parse_json(text, path, list), 1):
-        yield number, json_object(json.dumps(row), f"{path} object {number}")
+def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
+    """(number from 1, object) of each row of one JSON value, whichever way it holds them.
+
+    Raises:
+      UserError: it is no JSON, or no rows.
+    """
+    text = "\n".join(line for _, line in lines)
+    value = whole_characters(parse_json(text, lines.name, None), text)
+    for number, row in enumerate(_rows_of(value, lines.name), 1):
+        if not isinstance(row, dict):
+            found = f"expected a JSON object, not {shorten(row)}"
+            raise UserError(f"{lines.name} object {number}: {found}")
+        yield number, row
+
+
+def _rows_of(value, name: str) -> list:
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict):
+        raise UserError(f"{name}: expected a JSON object or a list of them, not {shorten(value)}")
+    data = value.get("data")
+    if isinstance(data, list):
+        names = value.get("columns")  # of pandas' orient="split"
+        if isinstance(names, list) and all(isinstance(row, list) for row in data):
+            return [values for _, values in named_rows(enumerate(data, 1), names, f"{name}: data")]
+        return data
+    kinds = {type(each) for each in value.values()}
+    if kinds == {list}:
+        if all(isinstance(row, dict) for rows in value.values() for row in rows):
+            raise UserError(
+                f"{name}: it holds {', '.join(value)}, each a list of objects; write each of them "
+                "into a file of its own"
+            )
+        return _rows_of_columns(value, name)
+    if kinds == {dict}:  # of pandas: {column: {row: value}}, or {row: {column: value}}
+        if all(key.isdigit() for key in value):
+            return list(value.values())
+        keys = [list(column) for column in value.values()]
+        if all(other == keys[0] for other in keys) and all(key.isdigit() for key in keys[0]):
+            return _rows_of_columns({k: list(v.values()) for k, v in value.items()}, name)
+    return [value]
+
+
+def _rows_of_columns(columns: dict[str, list], name: str) -> list[dict]:
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{column} {length}" for column, length in lengths.items())
+        raise UserError(f"{name}: its columns have different numbers of rows ({told})")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def cell(value) -> str:
+    """A value of a row as one field of a table, on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, dict, bool)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -11,13 +11,14 @@ less text. The gold answers and the metrics are the same.
 """
 
 import collections
+import dataclasses
 import json
 import os
 import sys
 
 import numpy as np
 
-from data_prep.tasks import squad_answers, squad_metrics, tfds_rows
+from data_prep.tasks import squad_answers, squad_examples, squad_metrics, tfds_rows
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
 from data_prep.tasks.squad_windows import (
@@ -119,7 +120,15 @@ class Squad(Task):
         """
         self._check_split(split)
         examples, source = self._read(split)
+        examples, repeated = squad_examples.numbered(examples)
         notes = {"questions": len(examples)}
+        if repeated:
+            notes["repeated_ids_numbered"] = repeated
+            print(
+                f"{self.name}: {repeated} questions have an id that is there before in {source}; "
+                "they are numbered (ID#2)",
+                file=sys.stderr,
+            )
         if split == "train":
             if self.version == "1.1":
                 answerable = [example for example in examples if example.answers]
@@ -138,6 +147,8 @@ class Squad(Task):
             # They keep the sentence of the place that the file states.
             unfound = [e for e in examples if e.answers and find_answer(e) is None]
             notes["first_answers_not_found"] = len(unfound)
+        if moved := sum(squad_examples.is_moved(e) for e in examples if e.answers):
+            notes["answers_moved_to_the_nearest_place"] = moved
         self.notes[split] = notes
         # Version 2.0 scores questions without an answer as well.
         if not examples or (
@@ -148,6 +159,18 @@ class Squad(Task):
 
     def example(self, fields: dict) -> SquadExample:
         return SquadExample(str(fields.get("id", "")), fields["question"], fields["context"])
+
+    @property
+    def wanted(self) -> tuple[tuple[str, ...], ...]:
+        return (("paragraphs",), self.input_fields)
+
+    def asked(self, table):
+        if table.format in ("lines", "tsv", "csv"):  # whose columns are texts, answers too
+            yield from super().asked(table)
+            return
+        for row, example in squad_examples.rows_of(table):
+            empty = not (example.question + example.context).strip()
+            yield [row], None if empty else dataclasses.replace(example, answers=None)
 
     def texts(self, example: SquadExample) -> list[str]:
         """What `features` asks `tokenizer.encode` for; the paragraph needs offsets as well."""

@@ -1,11 +1,12 @@
-"""SQuAD's JSON files, and where in the paragraph an answer is."""
+"""Questions from SQuAD's JSON or from rows, and where in the paragraph an answer is."""
 
+import collections
 import dataclasses
-import json
-import os
+from collections.abc import Iterator
 
+from data_prep.tasks import look
 from official_bert.errors import UserError
-from official_bert.json_files import parse_json
+from official_bert.json_files import field, list_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,30 +21,24 @@ class SquadExample:
     answer_start: int = -1
 
 
+WANTED = (("paragraphs",), ("question", "context"))
+_WHAT = "which columns hold question and context, and is it SQuAD's format (data, paragraphs, qas)?"
+
+
 def read(path: str, need_answers: bool = False) -> list[SquadExample]:
     """All questions of a file, in its order.
 
     Args:
-      path: a JSON file.
+      path: SQuAD's JSON, or rows of any format of `look`, with a question and its answers each, as
+        Hugging Face's `datasets` writes them.
       need_answers: whether a question of unknown answers is an error.
 
     Raises:
-      UserError: not JSON, not UTF-8, or not SQuAD's structure.
+      UserError: it cannot be read, a field is missing or of another type, or what it says of a
+        question contradicts itself.
     """
-    if not os.path.getsize(path):
-        raise UserError(f"{path} is empty")
-    try:
-        with open(path, "rb") as file:
-            articles = parse_json(file.read(), path)["data"]
-        examples = [
-            _example(question, context, path)
-            for context, questions in _paragraphs(articles, path)
-            for question in questions
-        ]
-    except (AttributeError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path}: not in SQuAD's format (data, paragraphs, context, qas, id, question): {error}"
-        ) from None
+    table = look.look(path, WANTED, what=_WHAT)
+    examples = [example for _, example in rows_of(table)]
     unknown = [example.id for example in examples if example.answers is None]
     if need_answers and unknown:
         raise UserError(
@@ -51,6 +46,48 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
             "only a test file may lack them"
         )
     return examples
+
+
+def rows_of(table: look.Table) -> Iterator[tuple[dict, SquadExample]]:
+    """(row, example) of each question, a row of an article's being its question with its context.
+
+    Raises:
+      UserError: as `read`.
+    """
+    for number, row in table.rows():
+        if table.found != ("paragraphs",):
+            row_id = {"id": number} | row
+            yield row, _example(row_id, row["context"], table.name, table.where(number))
+            continue
+        where = f"{table.name} article {number}"
+        for index, paragraph in enumerate(list_of(row, "paragraphs", dict, where), 1):
+            here = f"{where} paragraph {index}"
+            context = field(paragraph, "context", str, here)
+            for question in list_of(paragraph, "qas", dict, here):
+                more = {name: row[name] for name in ("title",) if name in row}
+                asked = {**more, "context": context, **question}
+                yield asked, _example(question, context, table.name, here)
+
+
+def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
+    """The examples with an id each of their own, and how many had one that was there before.
+
+    Scores and files of answers go by id. Files of two languages, or ids that begin anew in each
+    article, repeat them: the second "7" becomes "7#2".
+    """
+    taken = {example.id for example in examples}
+    seen, found, repeated = collections.Counter(), [], 0
+    for example in examples:
+        seen[example.id] += 1
+        if seen[example.id] > 1:
+            repeated += 1
+            count = seen[example.id]
+            while (id := f"{example.id}#{count}") in taken:
+                count += 1
+            taken.add(id)
+            example = dataclasses.replace(example, id=id)
+        found.append(example)
+    return found, repeated
 
 
 def from_tfds(row: dict) -> SquadExample:
@@ -62,7 +99,7 @@ def from_tfds(row: dict) -> SquadExample:
         "answers": [{"text": t.decode("utf-8"), "answer_start": int(s)} for t, s in answers],
         "is_impossible": bool(row.get("is_impossible", False)),
     }
-    return _example(question, row["context"].decode("utf-8"), "TFDS")
+    return _example(question, row["context"].decode("utf-8"), "TFDS", "TFDS")
 
 
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
@@ -70,7 +107,7 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
 
     As in the original, the whitespace-separated words that the stated characters touch must contain
     the answer, blanks collapsed; an answer stated some characters off, within those words, is
-    found.
+    found at the place nearest to the stated one (a text without blanks is one word).
     """
     context, answer, start = example.context, example.answers[0], example.answer_start
     if not answer.strip() or not 0 <= start < len(context):
@@ -83,8 +120,9 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
     while stop < len(context) and not context[stop].isspace():
         stop += 1
     words = answer.split()
-    found = context.find(answer.strip(), begin, stop)
-    if found >= 0:
+    places = _occurrences(context, answer.strip(), begin, stop)
+    if places:
+        found = min(places, key=lambda place: abs(place - start))
         return found, found + len(answer.strip())
     # Blanks may differ: look for the words with any white space between.
     if " ".join(words) in " ".join(context[begin:stop].split()):
@@ -92,30 +130,64 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
     return None
 
 
-def _paragraphs(articles: list, path: str):
-    """(context, questions) of each paragraph."""
-    for number, article in enumerate(articles, 1):
-        for index, paragraph in enumerate(article["paragraphs"], 1):
-            where = f"{path} article {number} paragraph {index}"
-            yield _checked(paragraph["context"], str, f"{where}: context"), paragraph["qas"]
+def is_moved(example: SquadExample) -> bool:
+    """Whether the first answer is found, and not where it is stated to be."""
+    found = find_answer(example)
+    start = example.answer_start
+    leading = len(example.answers[0]) - len(example.answers[0].lstrip())
+    return found is not None and found[0] not in (start, start + leading)
 
 
-def _example(question: dict, context: str, path: str) -> SquadExample:
-    id = str(question["id"])
-    where = f"{path} question {id}"
-    text, given = _checked(question["question"], str, f"{where}: question"), question.get("answers")
-    if given is None:
+def _occurrences(context: str, answer: str, begin: int, stop: int) -> list[int]:
+    places, place = [], context.find(answer, begin, stop)
+    while place >= 0:
+        places.append(place)
+        place = context.find(answer, place + 1, stop)
+    return places
+
+
+def _example(question: dict, context, name: str, where: str) -> SquadExample:
+    """The example of a question, every field of which has its type."""
+    id = str(field(question, "id", (str, int), where))
+    where = f"{name} question {id}"
+    text = field(question, "question", str, where)
+    field({"context": context}, "context", str, where)
+    impossible = _is_impossible(question, where)
+    given = question.get("answers")
+    answers = None if given is None else _answers(given, where)
+    if impossible:
+        if answers:
+            raise UserError(f"{where}: is_impossible is true, and there are answers")
+        return SquadExample(id, text, context, ())
+    if answers == [] and impossible is False:
+        answers = None  # it has an answer, which is not here
+    if answers is None:
         return SquadExample(id, text, context)
-    answers = [] if question.get("is_impossible") else _checked(given, list, f"{where}: answers")
-    texts = [_checked(answer["text"], str, f"{where}: text of an answer") for answer in answers]
-    start = answers[0]["answer_start"] if answers else -1
-    return SquadExample(
-        id, text, context, tuple(texts), _checked(start, int, f"{where}: answer_start")
-    )
+    start = answers[0][1] if answers else -1
+    return SquadExample(id, text, context, tuple(text for text, _ in answers), start)
 
 
-def _checked(value, kind: type, where: str):
-    if not isinstance(value, kind):
-        expected = {str: "a string", int: "a whole number", list: "a list"}[kind]
-        raise UserError(f"{where} is {json.dumps(value)[:40]}, expected {expected}")
-    return value
+def _is_impossible(question: dict, where: str) -> bool | None:
+    """None where the question does not say it. Tables hold it as a text."""
+    value = question.get("is_impossible")
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    return None if value is None else field(question, "is_impossible", bool, where)
+
+
+def _answers(given, where: str) -> list[tuple[str, int]]:
+    """(text, character) of each answer, from SQuAD's list of them or from `datasets`' two lists."""
+    if isinstance(given, dict):
+        texts = list_of(given, "text", str, f"{where}: answers")
+        starts = list_of(given, "answer_start", int, f"{where}: answers")
+        if len(texts) != len(starts):
+            raise UserError(f"{where}: answers: {len(texts)} text and {len(starts)} answer_start")
+        return list(zip(texts, starts, strict=True))
+    answers = list_of({"answers": given}, "answers", dict, where)
+    return [
+        (
+            field(answer, "text", str, f"{where}: answers[{index}]"),
+            field(answer, "answer_start", int, f"{where}: answers[{index}]"),
+        )
+        for index, answer in enumerate(answers)
+    ]

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, reading
+from data_prep.tasks import look, metrics, reading
 from data_prep.tasks.sequence_classification import softmax, write_answers
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task
@@ -36,6 +36,7 @@ class Swag(Task):
 
     metrics = ("accuracy",)
     prediction_file = "predictions.tsv"
+    hint = "; --task_options.num_choices= says how many endings there are"
     about_windows = "a choice is read as one row; raise max_seq_length"
 
     def __init__(
@@ -81,8 +82,9 @@ class Swag(Task):
         self._check_split(split)
         path, part = self.files.source(split)
         examples = []
-        for index, (line, row) in enumerate(self._rows(path)):
-            reading.check_texts(row, self.input_fields, f"{path} line {line}")
+        table = look.look(path, self.wanted, names=self.header, hint=self.hint)
+        for index, (line, row) in enumerate(table.rows()):
+            reading.check_texts(row, table.found, table.where(line))
             if self.files.wants(row["sent1"], part):
                 label = self._label(row.get("label"), split, path, line)
                 examples.append(dataclasses.replace(self._example(row, index), label=label))
@@ -160,14 +162,10 @@ class Swag(Task):
         }
 
     def _endings_of_files(self) -> tuple[str, ...]:
-        return (".csv", ".tsv", ".jsonl")
-
-    def _rows(self, path: str):
-        hint = " (--config.task_options.num_choices= says how many endings there are)"
-        return reading.read_table(path, self.input_fields, what_to_do=hint)
+        return (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
     def _example(self, row: dict, index) -> ChoiceExample:
-        start = row["sent2"].strip()
+        start = row.get("sent2", "").strip()
         endings = [f"{start} {row[column].strip()}".strip() for column in self.ending_columns]
         # SWAG's first column has no name and numbers the rows.
         id = row.get("id", row.get("", index))
@@ -197,11 +195,8 @@ class Codah(Swag):
           dev_fraction: the part held out; CODAH itself is used with five folds.
         """
         super().__init__(data_dir, train_file="full_data.tsv", dev_fraction=dev_fraction)
+        self.input_fields = ("sent1", *self.ending_columns)
+        self.header = ("category", *self.input_fields, "label")
 
     def settings(self) -> dict:
         return {}
-
-    def _rows(self, path: str):
-        columns = ("category", "sent1", *self.ending_columns, "label")
-        for line, row in reading.read_table(path, columns, header=False):
-            yield line, row | {"sent2": ""}

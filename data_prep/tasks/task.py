@@ -4,10 +4,28 @@ A trainer never asks which benchmark it runs. It reads `head` to build the model
 and `features` to get data, feeds batches, and hands the outputs back to `predictions` and `score`.
 """
 
+import dataclasses
 import os
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
+from data_prep.tasks import look, reading
 from official_bert.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What a user's file asks a fine-tuned model.
+
+    Attributes:
+      rows: (rows, example) in the order of the file: one example may answer several rows, such as
+        the sentences of a document; None answers rows without text.
+      source: the `look.Table` or `token_lines.TokenLines` that it was found to be.
+    """
+
+    rows: Iterator[tuple[list[dict], Any]]
+    source: Any
 
 
 class Task:
@@ -18,6 +36,10 @@ class Task:
       splits: names that `examples` accepts; not every folder holds every one of them.
       metrics: names of the scores, the main one first.
       input_fields: what `example(fields)` needs to make an example of a user's text.
+      wanted: names of the columns that hold them in files, and others in their place (`look.look`).
+      header: names of the columns of files that have none in their first line.
+      hint: what a user can do about columns of other names.
+      reading_options: options that say how files are read; a fine-tuned model takes others too.
       prediction_file: usual name of the file that `write` makes.
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
         the training data the first time, where the labels are those found there.
@@ -29,6 +51,9 @@ class Task:
     splits = ("train", "dev", "test")
     metrics: tuple[str, ...] = ()
     input_fields: tuple[str, ...] = ("text",)
+    header: tuple[str, ...] = ()
+    hint = ""
+    reading_options: tuple[str, ...] = ()
     prediction_file = "predictions.tsv"
     about_windows = ""
 
@@ -60,6 +85,38 @@ class Task:
     def example(self, fields: dict):
         """One example without label from `{input field: text}`, for prediction on a user's file."""
         raise NotImplementedError
+
+    @property
+    def wanted(self) -> tuple[tuple[str, ...], ...]:
+        return (self.input_fields,)
+
+    def inputs(self, path: str, format: str = "") -> Inputs:
+        """The rows of a user's file, with an example without label for each.
+
+        Args:
+          path: a file of any of `look.FORMATS`; "-" is standard input.
+          format: of them, where the user says it.
+
+        Raises:
+          UserError: nothing shows where the texts are, or (while it is read) a row has none.
+        """
+        table = look.look(
+            path, self.wanted, names=self.header, texts=True, format=format, hint=self.hint
+        )
+        return Inputs(self.asked(table), table)
+
+    def asked(self, table: look.Table) -> Iterator[tuple[list[dict], Any]]:
+        """`Inputs.rows` of a table whose wanted columns are the input fields."""
+        for number, row in table.rows():
+            reading.check_texts(row, table.found, table.where(number))
+            texts = [row[column] for column in table.found]
+            fields = dict(zip(self.input_fields, texts, strict=True))
+            empty = not any(map(str.strip, texts))
+            yield [row], None if empty else self.example({"id": row.get("id", number), **fields})
+
+    def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
+        """The prediction for the example of some rows as an answer to each of them."""
+        return [prediction]
 
     def features(self, example, tokenizer, max_seq_length: int) -> list[dict]:
         """One or more (windows) dicts of unpadded lists of ints and of numbers.

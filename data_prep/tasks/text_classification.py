@@ -4,15 +4,15 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
 """
 
-import json
 import math
 
-from data_prep.tasks import reading
+from data_prep.tasks import look, reading
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
 from data_prep.tasks.windows import Windows
 from official_bert.errors import UserError
+from official_bert.json_files import shorten
 from official_bert.tokenization import sequences
 
 # Column names that say by themselves what the texts are, tried in this order.
@@ -27,14 +27,21 @@ _USUAL_COLUMNS = (
 )
 
 
-_COLUMNS_HINT = (
-    " (set task_options text_column, text_b_column or label_column: "
-    "--config.task_options.label_column=NAME)"
+_ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+_UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
+_HINT = (
+    ". --task_options.text_column= names another (and text_b_column, label_column); where the first "
+    "line is no header, --task_options.columns=label,text names all columns"
 )
 
 
 class TextClassification(SequenceClassification):
     """Named columns in, labels out."""
+
+    hint = _HINT
+    reading_options = (
+        "text_column", "text_b_column", "label_column", "columns", "label_names", "label_separator"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,7 +53,9 @@ class TextClassification(SequenceClassification):
         text_column: str = "",
         text_b_column: str = "",
         label_column: str = "label",
+        columns: str | list[str] | tuple[str, ...] = (),
         labels: str | list[str] | tuple[str, ...] = (),
+        label_names: str | list[str] | tuple[str, ...] = "labels",
         problem: str = "single_label",
         label_separator: str = ",",
         truncation: str = "head",
@@ -59,14 +68,18 @@ class TextClassification(SequenceClassification):
         """Options of a task on own data.
 
         Args:
-          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, also .gz), or
-            one file, which is then the training file.
+          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
+            .gz), or one file, which is then the training file.
           train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
           label_column: name of the label column. The test file may lack it.
+          columns: the names of all columns, a list or with commas between, where the files have no
+            header.
           labels: the classes, in order, a list or names with commas between; empty: those found in
             the training file, sorted.
+          label_names: what numbers in place of labels stand for (`ClassLabel` of Hugging Face's
+            `datasets`), from 0; "labels": `labels`, where they are given.
           problem: "single_label", "multi_label" or "regression".
           label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
@@ -96,8 +109,10 @@ class TextClassification(SequenceClassification):
         if problem == "multi_label" and not label_separator:
             raise UserError("label_separator is empty; it stands between the labels of a row")
         labels = label_list(labels)
+        self._label_names = labels if label_names == "labels" else label_list(label_names)
+        self.header = tuple(label_list(columns))
         files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.files = SplitFiles(data_dir, files, dev_fraction, (".tsv", ".csv", ".jsonl", ".json"))
+        self.files = SplitFiles(data_dir, files, dev_fraction, _ENDINGS)
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation
@@ -113,7 +128,11 @@ class TextClassification(SequenceClassification):
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        return self.text_columns or self._find_text_columns(self.files.source("train")[0])
+        return self.text_columns or self._look(self.files.source("train")[0]).found
+
+    @property
+    def wanted(self) -> tuple[tuple[str, ...], ...]:
+        return (self.text_columns,) if self.text_columns else _USUAL_COLUMNS
 
     def settings(self) -> dict:
         columns = (*self.input_fields, "")
@@ -121,7 +140,10 @@ class TextClassification(SequenceClassification):
             "text_column": columns[0],
             "text_b_column": columns[1],
             "label_column": self.label_column,
+            "columns": list(self.header),
             "labels": list(self.labels),
+            # Found labels are sorted, so they say nothing about numbers.
+            "label_names": list(self._label_names),
             "problem": self.problem,
             "label_separator": self.label_separator,
             "truncation": self.truncation,
@@ -136,21 +158,22 @@ class TextClassification(SequenceClassification):
             label, a label that training does not have; with file and line.
         """
         path, part = self.files.source(split)
-        columns = self.text_columns or self._find_text_columns(path)
         known = None if self.problem == "regression" else set(self.labels)
-        examples, has_labels = (
-            [],
-            split != "test" or self.label_column in reading.column_names(path),
-        )
-        for index, (line, row) in enumerate(self._rows(path, columns, has_labels)):
-            reading.check_texts(row, columns, f"{path} line {line}")
-            texts = [row[column] for column in columns]
-            _check_not_empty(row, columns, f"{path} line {line}")
+        table = self._look(path, labelled=split != "test")
+        has_labels = self.label_column in table.columns
+        examples = []
+        for index, (line, row) in enumerate(table.rows()):
+            where = table.where(line)
+            reading.check_texts(row, table.found, where)
+            texts = [row[column] for column in table.found]
+            _check_not_empty(row, table.found, where)
             if not self.files.wants(texts[0], part):
                 continue
-            label = self._label(row, path, line) if has_labels else None
+            label = self._label(row, table, where) if has_labels else None
+            if split == "test" and label == _UNKNOWN:
+                label = None
             if known is not None and label is not None:
-                self._check_label(label, known, path, line)
+                self._check_label(label, known, where)
             examples.append(
                 TextExample(str(row.get("id", index)), texts[0], *texts[1:], label=label)
             )
@@ -158,28 +181,17 @@ class TextClassification(SequenceClassification):
             raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
         return examples
 
-    def _rows(self, path: str, columns, has_labels: bool):
-        needed = (*columns, self.label_column) if has_labels else columns
-        return reading.read_table(path, needed, what_to_do=_COLUMNS_HINT)
-
-    def _find_text_columns(self, path: str) -> tuple[str, ...]:
-        there = reading.column_names(path)
-        for columns in _USUAL_COLUMNS:
-            if set(columns) <= set(there):
-                return columns
-        raise UserError(
-            f"{path}: which column is the text? Set task_options text_column "
-            "(--config.task_options.text_column=, and text_b_column for pairs); "
-            f"the columns are {', '.join(there)}"
-        )
+    def _look(self, path: str, labelled: bool = False) -> look.Table:
+        label = (self.label_column,) * labelled
+        return look.look(path, self.wanted, also=label, names=self.header, hint=self.hint)
 
     def _find_labels(self) -> list[str]:
         path, part = self.files.source("train")
-        columns = self.text_columns or self._find_text_columns(path)
+        table = self._look(path, labelled=True)
         found = set()
-        for line, row in self._rows(path, columns, has_labels=True):
-            if self.files.wants(str(row[columns[0]]), part):
-                label = self._label(row, path, line)
+        for line, row in table.rows():
+            if self.files.wants(str(row[table.found[0]]), part):
+                label = self._label(row, table, table.where(line))
                 found.update(label if isinstance(label, tuple) else (label,))
         if self.problem == "single_label":
             self._check_single(found, path)
@@ -202,7 +214,9 @@ class TextClassification(SequenceClassification):
                     "one"
                 )
 
-    def _label(self, row: dict, path: str, line: int):
+    def _label(self, row: dict, table: look.Table, where: str):
+        if self.label_column not in row:
+            raise UserError(f"{where}: no {self.label_column}; it has {', '.join(row)}")
         value = row[self.label_column]
         if self.problem == "regression":
             try:
@@ -210,34 +224,39 @@ class TextClassification(SequenceClassification):
             except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not math.isfinite(number):
-                raise UserError(
-                    f"{path} line {line}: {self.label_column} is {value!r}, expected a number"
-                )
+                raise UserError(f"{where}: {self.label_column} is {value!r}, expected a number")
             return number
         several = self.problem == "multi_label"
         parts = value if several and isinstance(value, list) else [value]
         if any(part is None or isinstance(part, (list, dict)) for part in parts):
             raise UserError(
-                f"{path} line {line}: {self.label_column} is {json.dumps(value)[:80]}, expected "
+                f"{where}: {self.label_column} is {shorten(value)}, expected "
                 + ("a list of labels" if several else "one label")
             )
         if several and not isinstance(value, list):
             parts = str(value).split(self.label_separator)
-        labels = tuple(label for part in parts if (label := str(part).strip()))
+        names = table.class_names.get(self.label_column) or self._label_names
+        labels = tuple(_named(label, names) for part in parts if (label := str(part).strip()))
         if several:
             return labels
         if not labels:
-            raise UserError(f"{path} line {line}: {self.label_column} is empty")
+            raise UserError(f"{where}: {self.label_column} is empty")
         return labels[0]
 
-    def _check_label(self, label, known: set[str], path: str, line: int) -> None:
+    def _check_label(self, label, known: set[str], where: str) -> None:
         for name in label if isinstance(label, tuple) else (label,):
             if name not in known:
-                where = "the listed labels" if self._labels_were_listed else "the training labels"
+                whose = "the listed labels" if self._labels_were_listed else "the training labels"
                 raise UserError(
-                    f"{path} line {line}: label {name!r} is not among {where} "
+                    f"{where}: label {name!r} is not among {whose} "
                     f"({', '.join(map(str, self.labels[:20]))})"
                 )
+
+
+def _named(label: str, names) -> str:
+    """The name of a label that is a number, where none is called so."""
+    is_number = label.isdecimal() and label not in names and int(label) < len(names)
+    return names[int(label)] if is_number else label
 
 
 def _check_not_empty(row: dict, columns, where: str) -> None:

@@ -7,7 +7,8 @@ other text are not scores on MNLI: every table that uses this says so.
 
 from pathlib import Path
 
-from data_prep.tasks.reading import is_held_out, read_table
+from data_prep.tasks.look import look
+from data_prep.tasks.reading import is_held_out
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -26,12 +27,12 @@ def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
       UserError: a file is missing or has other columns or labels.
     """
     train, dev = [], []
-    for line, row in read_table(mnli_dev, ("sentence1", "sentence2", "gold_label")):
+    for line, row in look(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
         pair = (row["sentence1"], row["sentence2"], _label(row["gold_label"], mnli_dev, line))
         # All pairs of one premise stay on one side.
         (dev if is_held_out(row["sentence1"], 0.5) else train).append(pair)
     for path in others:
-        for line, row in read_table(path, ("premise", "hypothesis", "label")):
+        for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
             train.append((row["premise"], row["hypothesis"], _label(row["label"], path, line)))
     for name, pairs in (("train", train), ("dev", dev)):
         with atomic_write(Path(output) / f"{name}.tsv") as file:

@@ -47,7 +47,7 @@ def replace_field(node, keys, value, name):
         items[int(key)] = replace_field(items[int(key)], rest, value, name) if rest else value
         return tuple(items)
     if isinstance(node, dict):
-        inner = replace_field(node.get(key, {}), rest, value, name) if rest else _guess(value)
+        inner = replace_field(node.get(key, {}), rest, value, name) if rest else guess(value)
         return {**node, key: inner}
     if not dataclasses.is_dataclass(node):
         raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
@@ -126,7 +126,7 @@ def _whole(number):
     return int(number)
 
 
-def _guess(value):
+def guess(value):
     """A string of the command line for a field without a type: JSON where it is, else itself."""
     if not isinstance(value, str):
         return value

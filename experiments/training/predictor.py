@@ -1,5 +1,6 @@
 """A fine-tuned model with its task: answers to examples, from whatever file they come."""
 
+import functools
 import os
 
 from official_bert import commands
@@ -38,64 +39,94 @@ def described_task(settings):
     return task.get("name", ""), options
 
 
-def task_on(model, data, split="dev"):
+def task_of(model, task_options=None, **where):
+    """(the settings of a model folder, its task).
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      task_options: {name: value} of options that say how files are read; the others belong to the
+        model.
+      where: `data_dir` and names of files, as of `get_task`.
+
+    Raises:
+      UserError: as `read_task`, or an option is none of those.
+    """
+    from data_prep.tasks import get_task
+
+    settings, name, options = read_task(model)
+    task_options = task_options or {}
+    task = get_task(name, **where, **options | task_options)
+    if fixed := sorted(set(task_options) - set(task.reading_options)):
+        told = ", ".join(task.reading_options) or "none"
+        raise UserError(
+            f"--task_options.{fixed[0]} belongs to the model, which was trained with it; here may "
+            f"be set what says how files are read: {told}"
+        )
+    return settings, task
+
+
+def task_on(model, data, split="dev", task_options=None):
     """The task of a fine-tuned model, on a file or folder of the user's.
 
     Args:
       model: a model folder that fine-tuning wrote.
       data: a folder with the task's files, or one file, which is then the split's.
       split: a split that the task knows.
+      task_options: as of `task_of`.
 
     Raises:
       UserError: there is no such file, or the task does not know the split.
     """
-    from data_prep.tasks import get_task
-
-    _, name, options = read_task(model)
+    read_task(model)
     if not os.path.exists(data):
         raise UserError(f"{data}: no such file or folder")
     if not os.path.isfile(data):
-        return get_task(name, data, **options)
+        return task_of(model, task_options, data_dir=data)[1]
     if split not in ("dev", "test"):
         raise UserError(f"{data} is one file, read as dev or test; --split={split} needs a folder")
     folder, file = os.path.split(os.path.abspath(data))
-    return get_task(name, folder, **options, **{f"{split}_file": file})
+    return task_of(model, task_options, data_dir=folder, **{f"{split}_file": file})[1]
 
 
 class Predictor:
     """A fine-tuned model with its task.
 
+    The network is loaded when it is asked first, so that what is wrong with a file is said before
+    TensorFlow starts.
+
     Args:
       model: a model folder that fine-tuning wrote.
       batch_size: rows of a batch.
+      task_options: as of `task_of`.
     """
 
-    def __init__(self, model, batch_size=32):
+    def __init__(self, model, batch_size=32, task_options=None):
+        settings, self.task = task_of(model, task_options)
+        self.labels = list(settings.get("labels") or [])
+        self._model, self._length = model, settings["max_seq_length"]
+        self._batch_size = batch_size
+
+    @functools.cached_property
+    def _loaded(self):
+        """(tokenizer, function from a batch to the network's outputs)."""
         commands.import_tensorflow()
-        from data_prep.tasks import get_task
         from experiments.training.compiled import compiled
         from official_bert.checkpoints import model_folder
 
-        settings, name, options = read_task(model)
-        loaded = model_folder.load(model)
-        self.task = get_task(name, "", **options)
-        self.labels = list(settings.get("labels") or [])
-        self.fields = self.task.input_fields
-        self._tokenizer = loaded.tokenizer
-        self._length = settings["max_seq_length"]
-        self._batch_size = batch_size
+        loaded = model_folder.load(self._model)
         network = loaded.model
-        self._call = compiled(network, lambda batch: network(batch, training=False))
+        return loaded.tokenizer, compiled(network, lambda batch: network(batch, training=False))
 
     def predict(self, examples):
         """(one dict an example, number of examples that were cut to the model's window)."""
+        tokenizer, call = self._loaded
         from data_prep.tasks.featurize import featurize
         from experiments.training import evaluation
 
-        features = featurize(self.task, examples, self._tokenizer, self._length, num_processes=1)
+        features = featurize(self.task, examples, tokenizer, self._length, num_processes=1)
 
         def outputs(batch):
-            return self._call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            return call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
 
         found = evaluation.outputs(outputs, features, self._batch_size)
         predictions = self.task.predictions(examples, features, found)

@@ -1,0 +1,86 @@
+"""Rows of Parquet files, for corpora and tasks."""
+
+from collections.abc import Iterator
+
+from data_prep.jobs import storage
+from official_bert.errors import UserError
+from official_bert.json_files import field, parse_json
+
+_MAGIC = b"PAR1"
+_BATCH = 256  # rows; a row may be a book
+
+
+def is_parquet(path: str) -> bool:
+    """By the first bytes, whatever the name."""
+    with storage.reading(path) as file:
+        return file.peek(4)[:4] == _MAGIC
+
+
+def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
+    """{column: value} of each row, as plain Python; `columns`: only those.
+
+    Raises:
+      UserError: pyarrow is not installed, or the file is damaged.
+    """
+    with _opened(path) as (pyarrow, table):
+        try:
+            for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
+                yield from batch.to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise UserError(f"{path} is a damaged Parquet file: {error}") from None
+
+
+def column_names(path: str) -> list[str]:
+    """Raises: UserError: as `rows`."""
+    with _opened(path) as (_, table):
+        return list(table.schema_arrow.names)
+
+
+def class_names(path: str) -> dict[str, list[str]]:
+    """{column: names of its numbers}, where Hugging Face's `datasets` wrote them into the file.
+
+    Raises:
+      UserError: as `rows`, or what they wrote is damaged.
+    """
+    with _opened(path) as (_, table):
+        described = (table.schema_arrow.metadata or {}).get(b"huggingface")
+    if described is None:
+        return {}
+    where = f"{path}: huggingface"
+    info = field(parse_json(described, where), "info", dict, where)
+    found = {}
+    for name, feature in field(info, "features", dict, where).items():
+        # A list of classes is {"feature": CLASS, "_type": "Sequence"} or, in older files, [CLASS].
+        while isinstance(feature, list) and feature:
+            feature = feature[0]
+        while isinstance(feature, dict) and "feature" in feature:
+            feature = feature["feature"]
+        names = feature.get("names") if isinstance(feature, dict) else None
+        if isinstance(names, list) and all(isinstance(each, str) for each in names):
+            found[name] = names
+    return found
+
+
+class _opened:
+    """pyarrow and the file, as a context."""
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def __enter__(self):
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise UserError(
+                f"{self._path} is a Parquet file: pip install 'official-bert[parquet]'"
+            ) from None
+        self._file = storage.reading(self._path)
+        try:
+            return pyarrow, pyarrow.parquet.ParquetFile(self._file)
+        except (pyarrow.ArrowException, OSError) as error:
+            self._file.close()
+            raise UserError(f"{self._path} is a damaged Parquet file: {error}") from None
+
+    def __exit__(self, *_):
+        self._file.close()

@@ -1,0 +1,301 @@
+"""One look at a file, before it is read: what is it, and where in it is what a task needs?
+
+Every file that finetune, evaluate, predict and the tasks are given comes through `look`. It decides
+by the file's beginning, not by its name alone: the format, whether the first line is a header, and
+which columns hold what is wanted. What it decided is said in one line; what it cannot decide is an
+error that names the option that says it.
+"""
+
+import dataclasses
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from data_prep.corpus import parquet_files
+from data_prep.tasks import reading
+from official_bert.errors import UserError
+
+FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")
+_NAMES = {
+    "lines": "plain lines",
+    "tsv": "tab-separated",
+    "csv": "CSV",
+    "jsonl": "JSON Lines",
+    "json": "JSON",
+    "parquet": "Parquet",
+}
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
+_said: set[str] = set()
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What a file was found to be.
+
+    Attributes:
+      path: the file, "-" for standard input.
+      format: of FORMATS.
+      columns: the names of all columns; of JSON, those of the first rows.
+      found: the wanted columns, in the order in which they were wanted.
+      header: whether the first line names the columns.
+      class_names: {column: the names that its numbers stand for}, where the file has them.
+    """
+
+    path: str
+    format: str
+    columns: tuple[str, ...]
+    found: tuple[str, ...]
+    lines: reading.Lines | None = None
+    header: bool = False
+    delimiter: str = ""
+    quoted: bool = False
+    class_names: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.lines.name if self.lines else self.path
+
+    def __str__(self) -> str:
+        kind = _NAMES[self.format]
+        if self.delimiter not in ("", "\t", ","):
+            kind += f" with {self.delimiter!r}"
+        if self.delimiter:
+            kind += ", a header" if self.header else ", no header"
+        each = ", each a text" if self.format == "lines" else f"; read: {', '.join(self.found)}"
+        return f"{self.name}: {kind}{each}"
+
+    def where(self, number: int) -> str:
+        """What errors call a row."""
+        return f"{self.name} {'object' if self.format == 'json' else 'line'} {number}"
+
+    def rows(self, short_rows: str = "error") -> Iterator[tuple[int, dict | None]]:
+        """(line number, {column: value}) of each row; see `reading.named_rows`.
+
+        Raises:
+          UserError: a row lacks a wanted column or has another number of columns, or there is none.
+        """
+        count = 0
+        for number, row in self._rows(short_rows):
+            if row is not None:
+                if missing := [name for name in self.found if name not in row]:
+                    raise UserError(
+                        f"{self.where(number)}: no column {', '.join(missing)}; "
+                        f"the columns are {', '.join(map(str, row))}"
+                    )
+                count += 1
+            yield number, row
+        if not count:
+            raise UserError(f"{self.name} has no rows" + " below its header" * self.header)
+
+    def _rows(self, short_rows: str):
+        if self.format == "parquet":
+            yield from enumerate(parquet_files.rows(self.path), 1)
+        elif self.format == "jsonl":
+            yield from reading.json_lines(self.lines)
+        elif self.format == "json":
+            yield from reading.json_document(self.lines)
+        elif self.format == "lines":
+            for number, line in self.lines:
+                yield number, {self.found[0]: line}
+        else:
+            values = reading.split_values(self.lines, self.name, self.delimiter, self.quoted)
+            rows = itertools.islice(values, int(self.header), None)
+            yield from reading.named_rows(rows, self.columns, self.name, short_rows)
+
+
+def look(
+    path: str,
+    wanted: Sequence[tuple[str, ...]],
+    *,
+    also: tuple[str, ...] = (),
+    names: tuple[str, ...] = (),
+    texts: bool = False,
+    format: str = "",
+    what: str = "which column is the text?",
+    hint: str = "",
+    lines: reading.Lines | None = None,
+) -> Table:
+    """What a file is, decided by its beginning.
+
+    Args:
+      path: a file; "-" is standard input.
+      wanted: columns, and others in their place: the first tuple whose names are all there counts.
+      also: columns that have to be there too.
+      names: what the columns are called where the first line is no header.
+      texts: whether the wanted texts alone will do, without a header: a text a line, or several
+        with tabs between.
+      format: of FORMATS but "conll", where the user says it.
+      what: the question where none of several wanted ones is there.
+      hint: what a user can do about columns of other names, for the messages.
+      lines: those of the file, where they are open already.
+
+    Raises:
+      UserError: there is no such file, it cannot be read, the wanted columns are not there, or
+        nothing shows which they are.
+    """
+    if path != "-" and parquet_files.is_parquet(path):
+        _check_format("parquet", format, path)
+        columns = tuple(parquet_files.column_names(path))
+        found = _wanted_of(columns, wanted, also, path, what, hint)
+        table = Table(path, "parquet", columns, found, class_names=parquet_files.class_names(path))
+        return said(table)
+    lines = lines or reading.Lines(path)
+    shown = json_format(lines, path) if format in ("", "json", "jsonl") else ""
+    if format in ("json", "jsonl") and not shown:
+        raise UserError(f"{lines.name}: --format={format}, but its first line is no JSON")
+    if shown:
+        _check_format(shown, format, lines.name)
+        columns = _json_columns(lines, shown)
+        found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
+        return said(Table(path, shown, columns, found, lines))
+    _check_format("text", format, lines.name)
+    return said(_delimited(path, lines, wanted, also, names, texts, format, what, hint))
+
+
+def said(table):
+    """`table`, after its line was printed, once a process."""
+    if str(table) not in _said:
+        _said.add(str(table))
+        print(table, file=sys.stderr)
+    return table
+
+
+def ending(path: str) -> str:
+    """The ending of a name, without that of a packed file: "tsv"."""
+    for packed in _PACKED:
+        path = path.removesuffix(packed)
+    return path.rpartition(".")[2].lower() if "." in path else ""
+
+
+def json_format(lines: reading.Lines, path: str) -> str:
+    """ "jsonl", "json" or "" by the first lines."""
+    given = [line.strip() for line in lines.first if line.strip()]
+    first = given[0] if given else ""
+    named = ending(path) in ("json", "jsonl", "ndjson")
+    if first.startswith("["):
+        return "json" if named or re.match(r"\[\s*(\{|\]|$)", first) else ""
+    if not first.startswith("{") or not (named or re.match(r'\{\s*("|\}|$)', first)):
+        return "json" if named else ""
+    try:
+        json.loads(first)
+    except RecursionError:
+        return "jsonl"
+    except ValueError:
+        # The first line of a value that goes on, or a row that is damaged.
+        return "jsonl" if ending(path) != "json" and first.endswith("}") else "json"
+    alone = len(given) == 1 and ending(path) not in ("jsonl", "ndjson")
+    return "json" if alone else "jsonl"
+
+
+def _check_format(found: str, given: str, name: str) -> None:
+    text = ("", "lines", "tsv", "csv")
+    if given not in (text if found == "text" else ("", found)):
+        raise UserError(f"{name}: --format={given}, but it is {_NAMES.get(found, 'text')}")
+
+
+def _json_columns(lines: reading.Lines, format: str) -> tuple[str, ...]:
+    if format == "json":
+        rows = [row for _, row in reading.json_document(lines.keep())]
+    else:
+        first = [(n, line) for n, line in enumerate(lines.first, 1) if line.strip()]
+        rows = [row for _, row in reading.json_lines(_Some(lines.name, first))]
+    return tuple(dict.fromkeys(name for row in rows for name in row))
+
+
+class _Some(list):
+    """Lines of a file."""
+
+    def __init__(self, name, lines):
+        super().__init__(lines)
+        self.name = name
+
+
+def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple[str, ...]:
+    """The first of the wanted tuples whose names are all there, and what is wanted beside it."""
+    found = _first_there(columns, wanted)
+    there = ", ".join(map(str, columns))
+    if found is None and len(wanted) > 1:
+        raise UserError(f"{where}: {what} The columns are {there}{hint}")
+    if missing := [name for name in (*(found or wanted[0]), *also) if name not in columns]:
+        raise UserError(f"{where}: no column {', '.join(missing)}; the columns are {there}{hint}")
+    return found
+
+
+def _first_there(columns, wanted) -> tuple[str, ...] | None:
+    return next((each for each in wanted if set(each) <= set(columns)), None)
+
+
+def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> Table:
+    first = lines.first[0]
+    if "\r" in first and len(lines.first) == 1:
+        raise UserError(
+            f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
+        )
+    kind = format or ending(path)
+
+    def table(delimiter, columns, header, found=None):
+        repeated = sorted({name for name in columns if columns.count(name) > 1})
+        if repeated:
+            raise UserError(f"{lines.name} line 1: the column {', '.join(repeated)} is there twice")
+        found = found or _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
+        return Table(
+            path,
+            "tsv" if delimiter == "\t" else "csv",
+            tuple(columns),
+            found,
+            lines,
+            header,
+            delimiter,
+            delimiter != "\t" or _tabs_are_quoted(lines),
+        )
+
+    if kind != "lines":
+        for delimiter in _DELIMITERS.get(kind, "\t,;|"):
+            header = _first_values(lines, delimiter)
+            if header and (
+                _first_there(header, wanted) or set(names) and set(header) == set(names)
+            ):
+                return table(delimiter, header, True)
+        for delimiter in _DELIMITERS.get(kind, "\t,;|") if names else ():
+            if len(_first_values(lines, delimiter)) == len(names):
+                return table(delimiter, names, False)
+    delimiter = _DELIMITERS.get(kind, "\t")[0]
+    values = _first_values(lines, delimiter)
+    if texts:
+        (*_, fields) = wanted
+        if len(fields) > 1 and len(first.split("\t")) == len(fields):
+            return table("\t", fields, False, fields)
+        if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
+            return Table(path, "lines", fields, fields, lines)
+        hint = f"{hint}; --format=lines takes every line for a text" if len(fields) == 1 else hint
+    if names and not texts:
+        raise UserError(
+            f"{lines.name} line 1: {len(values)} columns, expected {len(names)} "
+            f"({', '.join(names)}){hint}"
+        )
+    if texts or len(wanted) == 1:
+        _wanted_of(values, wanted[:1], also, f"{lines.name} line 1", what, hint)
+    return table(delimiter, values, True)
+
+
+def _first_values(lines: reading.Lines, delimiter: str) -> list[str]:
+    """The values of the first row; none where they cannot be read so."""
+    quoted = delimiter != "\t" or lines.first[0].startswith('"')
+    numbered = list(enumerate(lines.first, 1))
+    try:
+        return next(reading.split_values(numbered, lines.name, delimiter, quoted))[1]
+    except (UserError, StopIteration):
+        return []
+
+
+def _tabs_are_quoted(lines: reading.Lines) -> bool:
+    return reading.is_quoted(enumerate(lines.first, 1) if lines.is_stream else lines)
+
+
+def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:
+    """Whether lines that begin with no header known may be rows all the same."""
+    tabs = {line.count("\t") for line in lines.first if line.strip()}
+    return kind == "csv" or (len(tabs) == 1 and tabs != {0}) or (kind == "tsv" and tabs != {0})

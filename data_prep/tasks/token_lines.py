@@ -1,0 +1,245 @@
+"""One token a line, in columns: the files of CoNLL's shared tasks and their many relatives.
+
+Blank lines stand between sentences, -DOCSTART- (CoNLL-2003) or "# newdoc" (CoNLL-U) between
+documents. A first column that counts the tokens (CoNLL-U, GermEval) holds no words; its ranges
+("1-2") and empty nodes ("1.1") are no tokens of their own. Lines that begin with "#" before a
+sentence are comments, unless they can be tokens.
+"""
+
+import re
+
+from data_prep.tasks import look, reading
+from official_bert.errors import UserError
+
+_NUMBER = re.compile(r"\d+")
+_NO_TOKEN = re.compile(r"\d+[-.]\d+")
+_COMMENT = re.compile(r"#\s*(\w[\w.:]*\s*=|(id|sent_id|text|newdoc|newpar|https?:)\b)")
+# Names of columns, as some files have them in their first line.
+_HEADER_WORDS = {"word", "words", "token", "tokens", "form", "text", "id"}
+_HEADER_TAGS = {"tag", "tags", "label", "labels", "ner", "pos", "entity", "entities"} | {
+    "ner_tag", "ner_tags", "pos_tag", "chunk", "iob", "bio"
+}  # fmt: skip
+# Kinds of phrases that CoNLL's tasks call chunks, in English and German.
+_CHUNKS = {"NP", "VP", "PP", "ADVP", "SBAR", "ADJP", "PRT", "CONJP", "INTJ", "LST", "UCP"} | {
+    "NC", "VC", "PC"
+}  # fmt: skip
+_CONLL_U, _UPOS = 10, 3  # columns of CoNLL-U, and the place of its part of speech
+
+
+class TokenLines:
+    """A file with a token a line.
+
+    Attributes:
+      name: what errors call it.
+      lines: all its lines.
+      separator: "\\t", or " " where columns stand between blanks or tabs.
+      documents: lists of sentences, which are lists of (line number, word, tag).
+
+    Raises:
+      UserError: a line has another number of columns than the first, or (with `tagged`) nothing
+        shows where the tags are.
+    """
+
+    def __init__(self, lines: reading.Lines, layout, tagged: bool = True):
+        """
+        Args:
+          lines: those of the file.
+          layout: `conll_files.Layout`.
+          tagged: whether the tags are wanted; else all of them are "".
+        """
+        self.name, self.lines = lines.name, [line for _, line in lines]
+        self.separator = _separator(self.lines)
+        self._layout, self._tagged = layout, tagged
+        self._fields = {}  # line number -> fields, of lines that hold tokens or may do so
+        for number, line in enumerate(self.lines, 1):
+            if line.strip():
+                self._fields[number] = _split(line, self.separator)
+        self._find_columns()
+        self.documents = self._documents()
+        look.said(self)
+
+    def __str__(self) -> str:
+        told = f"word: column {self._word + 1}"
+        if self._tagged:
+            told += f", {self._layout.column.name}: column {self._tag + 1}"
+        counts = {"comments": self._comments, "ranges and empty nodes": self._skipped}
+        told += "".join(f", {count} {what} left out" for what, count in counts.items() if count)
+        return f"{self.name}: a token a line, {self._columns} columns; {told}"
+
+    def with_tags(self, tags: list[str]) -> list[str]:
+        """The lines with one more column: a tag for each token, in their order."""
+        numbers = [number for document in self.documents for s in document for number, *_ in s]
+        beside = dict(zip(numbers, tags, strict=True))
+        for number in self._no_tokens:
+            beside[number] = "O" if self._fields[number][0] == "-DOCSTART-" else "_"
+        return [
+            line.rstrip() + self.separator + beside[number] if number in beside else line
+            for number, line in enumerate(self.lines, 1)
+        ]
+
+    def _find_columns(self) -> None:
+        tokens = {
+            number: fields
+            for number, fields in self._fields.items()
+            if not self.lines[number - 1].startswith("#") and fields[0] != "-DOCSTART-"
+        } or dict(self._fields)
+        first = next(iter(tokens), 0)
+        self._columns = len(tokens[first]) if tokens else 0
+        self._header = first if tokens and self._is_header(tokens[first]) else 0
+        tokens.pop(self._header, None)
+        self._numbered = self._counts_tokens(tokens)
+        self._word = self._place(self._layout.word_column, "word_column", int(self._numbered))
+        self._tag = -1
+        if self._tagged:
+            rows = [fields for fields in tokens.values() if self._is_token(fields)]
+            self._tag = self._place(self._layout.tag_column, "tag_column", None)
+            if self._tag is None:
+                self._tag = self._find_tag([f for f in rows if len(f) == self._columns])
+
+    def _counts_tokens(self, tokens: dict) -> bool:
+        """Whether the first column counts the tokens of each sentence, from 0 or 1."""
+        before, last = None, 0
+        for number, (first, *rest) in tokens.items():
+            if _NO_TOKEN.fullmatch(first):
+                continue
+            if not rest or not _NUMBER.fullmatch(first):
+                return False
+            begins = number - 1 != before and first in ("0", "1")
+            if int(first) != last + 1 and not begins:
+                return False
+            before, last = number, int(first)
+        return before is not None
+
+    def _place(self, given: str, option: str, default):
+        """The place, from 0, of a column whose number the user gave, from 1."""
+        if not given:
+            return default
+        if not given.lstrip("-").isdigit() or not 1 <= abs(int(given)) <= self._columns:
+            raise UserError(
+                f"{self.name}: --task_options.{option}={given}; its columns are 1 to "
+                f"{self._columns}"
+            )
+        return int(given) - 1 if int(given) > 0 else self._columns + int(given)
+
+    def _is_header(self, fields: list[str]) -> bool:
+        names = [field.lower() for field in fields]
+        return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
+
+    def _is_token(self, fields: list[str]) -> bool:
+        return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
+
+    def _find_tag(self, rows: list[list[str]]) -> int:
+        """The place of the tags, by all lines."""
+        column, columns = self._layout.column, self._columns
+        if column.name == "part_of_speech":
+            if self._numbered and columns == _CONLL_U:
+                return _UPOS
+            usual = self._word + 1
+            if columns > self._word + (2 if self._numbered else 4):
+                raise self._doubt(range(self._word + 1, columns))
+            return usual
+        if column.name == "chunks" and not self._numbered and columns <= 4:
+            return 2
+        found = {}
+        for place in range(columns):
+            tags = [row[place] for row in rows]
+            good = [tag for tag in tags if column.is_tag(tag)]
+            kinds = {column.kind(tag) for tag in good} - {"O"}
+            if place != self._word and kinds and len(good) * 2 > len(tags):
+                found[place] = kinds
+        wanted = {
+            p for p, kinds in found.items() if (kinds <= _CHUNKS) == (column.name == "chunks")
+        }
+        wanted = wanted or set(found)
+        if len(wanted) > 1:
+            raise self._doubt(sorted(wanted))
+        return wanted.pop() if wanted else columns - 1
+
+    def _doubt(self, places) -> UserError:
+        listed = ", ".join(str(place + 1) for place in places)
+        return UserError(
+            f"{self.name}: which column holds the tags ({self._layout.column.name}), one of "
+            f"{listed}? --task_options.tag_column= says it, counted from 1"
+        )
+
+    def _documents(self) -> list:
+        documents, sentences, tokens = [], [], []
+        self._comments = self._skipped = 0
+        self._no_tokens = []
+
+        def end_sentence():
+            if tokens:
+                sentences.append(list(tokens))
+                tokens.clear()
+
+        def end_document():
+            end_sentence()
+            if sentences:
+                documents.append(list(sentences))
+                sentences.clear()
+
+        for number, line in enumerate(self.lines, 1):
+            fields = self._fields.get(number)
+            if fields is None:
+                end_sentence()
+            elif fields[0] == "-DOCSTART-":
+                end_document()
+                if len(fields) > 1:
+                    self._no_tokens.append(number)
+            elif number == self._header:
+                continue
+            elif not tokens and self._is_comment(line, fields):
+                self._comments += 1
+                if re.match(r"#\s*newdoc\b", line):
+                    end_document()
+            elif not self._is_token(fields):
+                self._skipped += 1
+                self._no_tokens.append(number)
+            else:
+                self._check_columns(number, fields)
+                tag = fields[self._tag] if self._tagged else ""
+                tokens.append((number, fields[self._word], tag))
+        end_document()
+        return documents
+
+    def _is_comment(self, line: str, fields: list[str]) -> bool:
+        if not line.startswith("#"):
+            return False
+        if self._numbered or len(fields) != self._columns or _COMMENT.match(line):
+            return True
+        return self._tagged and not self._layout.column.is_tag(fields[self._tag])
+
+    def _check_columns(self, number: int, fields: list[str]) -> None:
+        least = max(self._word, self._tag) + 1 if self._tagged else self._word + 1
+        least = max(least, 2) if self._tagged else least
+        if len(fields) == self._columns >= least:
+            if not fields[self._word]:
+                raise UserError(f"{self.name} line {number}: the word is empty")
+            return
+        word = "word first" if self._word == 0 else f"word number {self._word + 1}"
+        tag = "last" if self._tag in (-1, self._columns - 1) else f"number {self._tag + 1}"
+        tagged = f", {self._layout.column.name} {tag}" if self._tagged else ""
+        raise UserError(
+            f"{self.name} line {number}: {len(fields)} columns, expected "
+            f"{max(self._columns, least)} ({word}{tagged}; --task_options.word_column= and "
+            "--task_options.tag_column= say which)"
+        )
+
+
+def fields_of(line: str, lines: list[str]) -> list[str]:
+    """The columns of a line of `lines`."""
+    return _split(line, _separator(lines))
+
+
+def _separator(lines: list[str]) -> str:
+    """A tab where nearly every line has one: words may hold blanks then."""
+    given = [line for line in lines if line.strip() and not line.startswith(("#", "-DOCSTART-"))]
+    with_tab = sum("\t" in line for line in given)
+    return "\t" if given and with_tab > 0.9 * len(given) else " "
+
+
+def _split(line: str, separator: str) -> list[str]:
+    # At blanks and tabs alone: no-break spaces are part of words ("10\\u00a0000").
+    if separator == "\t":
+        return [field.strip(" ") for field in line.rstrip(" \t").split("\t")]
+    return [field for field in re.split(r"[ \t]+", line) if field]

@@ -1,0 +1,191 @@
+"""Files of answers: the rows of an input, every column of theirs, with the answer beside them.
+
+An answer's columns have the same names whatever the input's are; where a column of the input is
+called so and holds something else, it is written as "input_NAME".
+"""
+
+import contextlib
+import csv
+import gzip
+import json
+import re
+import sys
+
+from data_prep.tasks import look
+from data_prep.tasks.reading import cell
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+
+# What a table shows of a prediction, by the kind of head and problem.
+_ANSWERS = {
+    ("classification", "single_label"): ("label", "probabilities"),
+    ("classification", "multi_label"): ("labels", "probabilities"),
+    ("classification", "regression"): ("value",),
+    ("multiple_choice", "multiple_choice"): ("label", "probabilities"),
+    ("span", "span"): ("text", "probability", "start", "end"),
+    ("tagging", "tagging"): ("entities",),
+}
+
+
+@contextlib.contextmanager
+def open_answers(path, source, head, labels):
+    """A function that takes the rows of an input and their answers, lists of dicts (None: a row
+    without text), and writes them; by the ending of `path`, .gz behind it compressed.
+
+    Args:
+      path: .jsonl, .json, .csv, .parquet, else a TSV; "-" is standard output. What is asked in
+        lines with a token each is answered so, but for the first two and Parquet.
+      source: what the input is: `look.Table` or `token_lines.TokenLines`.
+      head: of the task.
+      labels: of the model.
+    """
+    kind = look.ending(path)
+    if kind in ("jsonl", "ndjson"):
+        with _text(path) as file:
+            yield _JsonLines(file, source).write
+    elif kind == "json":
+        with _text(path) as file:
+            writer = _JsonArray(file, source)
+            yield writer.write
+            file.write("[]\n" if writer.between == "[\n" else "\n]\n")
+    elif kind == "parquet":
+        with atomic_write(path, "wb") as file, contextlib.closing(_Parquet(file, source)) as writer:
+            yield writer.write
+    elif not isinstance(source, look.Table):
+        tags = []
+        yield lambda rows, answers: tags.extend(
+            tag for answer in answers for sentence in answer["tags"] for tag in sentence
+        )
+        with _text(path) as file:
+            file.writelines(line + "\n" for line in source.with_tags(tags))
+    else:
+        with _text(path) as file:
+            yield _Delimited(file, source, head, labels, kind == "csv").write
+
+
+class _Rows:
+    def __init__(self, file, source):
+        self.file = file
+        self.lines = getattr(source, "format", "") == "lines"
+
+    def merged(self, row, answer):
+        """The columns of a row and its answer's."""
+        if answer is None:
+            return {} if self.lines else row
+        answer = {name: value for name, value in answer.items() if name != "id" or name not in row}
+        kept = {
+            f"input_{name}" if answer.get(name, value) != value else name: value
+            for name, value in row.items()
+        }
+        return kept | answer
+
+
+class _JsonLines(_Rows):
+    def write(self, rows, answers):
+        for row, answer in zip(rows, answers, strict=True):
+            line = json.dumps(self.merged(row, answer), ensure_ascii=False, default=str)
+            self.file.write(line + "\n")
+
+
+class _JsonArray(_Rows):
+    between = "[\n"
+
+    def write(self, rows, answers):
+        for row, answer in zip(rows, answers, strict=True):
+            line = json.dumps(self.merged(row, answer), ensure_ascii=False, default=str)
+            self.file.write(self.between + line)
+            self.between = ",\n"
+
+
+class _Parquet(_Rows):
+    _writer = None
+
+    def write(self, rows, answers):
+        import pyarrow
+        import pyarrow.parquet
+
+        merged = [self.merged(row, answer) for row, answer in zip(rows, answers, strict=True)]
+        try:
+            if self._writer is None:
+                names = dict.fromkeys(name for row in merged for name in row)
+                whole = [dict.fromkeys(names) | row for row in merged]
+                table = pyarrow.Table.from_pylist(whole)
+                self._writer = pyarrow.parquet.ParquetWriter(self.file, table.schema)
+            else:
+                table = pyarrow.Table.from_pylist(merged, schema=self._writer.schema)
+            self._writer.write_table(table)
+        except (pyarrow.ArrowException, TypeError) as error:
+            raise UserError(
+                f"--output: the rows are not of one kind, as Parquet needs them ({error}); write "
+                ".jsonl"
+            ) from None
+
+    def close(self):
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _Delimited(_Rows):
+    """A header, then a line a row; tabs and line ends inside of a TSV's cells are blanks."""
+
+    def __init__(self, file, source, head, labels, is_csv):
+        super().__init__(file, source)
+        self._answer_columns = _ANSWERS[head["head"], head["problem"]]
+        self._labels, self._columns = labels, None
+        self._csv = csv.writer(file, lineterminator="\n") if is_csv else None
+
+    def write(self, rows, answers):
+        if self._columns is None:
+            self._columns = list(dict.fromkeys(name for row in rows for name in row))
+            beside = self._beside()
+            taken = [f"input_{name}" if name in beside else name for name in self._columns]
+            self._put([*taken, *beside])
+        for row, answer in zip(rows, answers, strict=True):
+            if new := [name for name in row if name not in self._columns]:
+                raise UserError(
+                    f"--output: a row has the field {new[0]}, which the first rows have not; "
+                    "write .jsonl"
+                )
+            if answer is None and self.lines:
+                self._put([""])
+                continue
+            cells = [cell(row.get(name)) for name in self._columns]
+            self._put(cells + self._cells(answer))
+
+    def _beside(self):
+        names = []
+        for name in self._answer_columns:
+            several = [f"probability_{label}" for label in self._labels]
+            names += several if name == "probabilities" else [name]
+        return names
+
+    def _cells(self, answer):
+        if answer is None:
+            return [""] * len(self._beside())
+        cells = []
+        for name in self._answer_columns:
+            value = answer[name]
+            cells += map(cell, value) if name == "probabilities" else [cell(value)]
+        return cells
+
+    def _put(self, cells):
+        if self._csv is not None:
+            self._csv.writerow(cells)
+        else:
+            self.file.write("\t".join(re.sub(r"[\t\r\n]+", " ", each) for each in cells) + "\n")
+
+
+@contextlib.contextmanager
+def _text(path):
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # whatever the locale says
+        yield sys.stdout
+    elif path.endswith(".gz"):
+        with (
+            atomic_write(path, "wb") as file,
+            gzip.open(file, "wt", encoding="utf-8", newline="\n") as text,
+        ):
+            yield text
+    else:
+        with atomic_write(path) as file:
+            yield file
