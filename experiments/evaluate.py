@@ -5,8 +5,8 @@
 
 With --data, a file or a folder of the task's files with their answers: the task's scores, a table
 of the classes and the most confident mistakes. --task_options.NAME=VALUE says how the file is read
-where it is laid out otherwise than in training. --output is a folder for scores.json, analysis.json,
-report.md and the predictions in the task's official format.
+where it is laid out otherwise than in training. --output is a folder for scores.json,
+analysis.json, report.md and the predictions in the task's official format.
 
 With --records: masked-LM loss and perplexity, next-sentence accuracy. MODEL is then a model folder,
 an imported checkpoint's folder or a preset with its pre-training heads; the records come from

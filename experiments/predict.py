@@ -2,18 +2,18 @@
 
     python -m experiments.predict --model=runs/spam/model --input=dev.csv --output=answers.csv
 
-Input: what finetune reads, with labels or without, row for row (TSV, CSV, JSON Lines, JSON, Parquet;
-for taggers a token a line, or rows with lists of words; SQuAD's JSON), or plain text: a text a
-line, or for tasks with several inputs the texts with tabs between. A line on standard error says
-what the file was taken for; where it shows nothing, the command asks for --format or for an option
-of the task, --task_options.NAME=VALUE. --format=official writes the benchmark's own files.
+Input: what finetune reads, row for row, with labels or without (TSV, CSV, JSON Lines, JSON,
+Parquet; for taggers a token a line, or rows with lists of words; SQuAD's JSON), or plain text: a
+text a line, or for tasks with several inputs the texts with tabs between. A line on standard error
+says what the file was taken for; where it shows nothing, the command asks for --format or for an
+option of the task, --task_options.NAME=VALUE. --format=official writes the benchmark's own files.
 
 Output, a row for each row in the same order: every column of the input, then the answer. The ending
-chooses: .jsonl, .json, .csv, .parquet, else a TSV with a header; a token a line is answered so, with
-a column of tags; SQuAD's JSON in a .json file by SQuAD's own. A row without text has no answer; an
-empty line gives an empty line ({} in JSON Lines). Files of any size are read and written piece by
-piece, with .gz at the end of their names compressed; "-" stands for standard input and output. All
-is UTF-8.
+chooses: .jsonl, .json, .csv, .parquet, else a TSV with a header; a token a line is answered so,
+with a column of tags; SQuAD's JSON in a .json file by SQuAD's own. A row without text has no
+answer; an empty line gives an empty line ({} in JSON Lines). Files of any size are read and written
+piece by piece, with .gz at the end of their names compressed; "-" stands for standard input and
+output. All is UTF-8.
 """
 
 import itertools

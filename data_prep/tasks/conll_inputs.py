@@ -43,10 +43,10 @@ def answers(rows: list[dict], prediction: dict, layout) -> list[dict]:
     names = (layout.word_column,) if layout.word_column else conll_files.WORDS
     found, first = [], 0
     for row in rows:
-        words = next((row[name] for name in names if isinstance(row.get(name), list)), None)
-        end = first + (1 if words is None else len(_sentences(words)))
+        words = next((row[name] for name in names if isinstance(row.get(name), list)), [])
+        end = first + (len(_sentences(words)) if row.keys() & set(names) else bool(row))
         answer = {**prediction, "entities": []}
-        for name in ("words", "tags", "probabilities"):
+        for name in {"words", "tags", "probabilities"} & prediction.keys():
             answer[name] = prediction[name][first:end]
         for phrase in prediction["entities"]:
             if first <= phrase["sentence"] < end:
@@ -77,12 +77,13 @@ def _of_token_lines(found, single: bool) -> Inputs:
 
 def _of_rows(table, single: bool):
     (name,) = table.found
-    rows = table.rows()
+    rows = ((number, row or {}) for number, row in table.rows(blank_lines=True))
     for group in ([row] for row in rows) if single else conll_files.by_document(rows):
         sentences = []
         for number, row in group:
             where = f"{table.where(number)}: {name}"
-            words = row[name] if isinstance(row[name], list) else [row[name]]
+            words = row.get(name, [])
+            words = words if isinstance(words, list) else [words]
             for sentence in _sentences(words):
                 sentences.append(tuple(conll_files.check_words(sentence, where)))
         number, row = group[0]

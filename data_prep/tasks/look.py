@@ -71,14 +71,22 @@ class Table:
         """What errors call a row."""
         return f"{self.name} {'object' if self.format == 'json' else 'line'} {number}"
 
-    def rows(self, short_rows: str = "error") -> Iterator[tuple[int, dict | None]]:
-        """(line number, {column: value}) of each row; see `reading.named_rows`.
+    def rows(
+        self, short_rows: str = "error", blank_lines: bool = False
+    ) -> Iterator[tuple[int, dict | None]]:
+        """(line number, {column: value}) of each row.
+
+        Args:
+          short_rows: of a row with too few columns, "error" or "none": None in its place.
+          blank_lines: whether None stands for a blank line of JSON Lines; else it is left out.
 
         Raises:
           UserError: a row lacks a wanted column or has another number of columns, or there is none.
         """
         count = 0
         for number, row in self._rows(short_rows):
+            if row is None and self.format == "jsonl" and not blank_lines:
+                continue
             if row is not None:
                 if missing := [name for name in self.found if name not in row]:
                     raise UserError(
@@ -149,6 +157,8 @@ def look(
     if shown:
         _check_format(shown, format, lines.name)
         columns = _json_columns(lines, shown)
+        if not columns:
+            raise UserError(f"{lines.name} has no rows")
         found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
         return said(Table(path, shown, columns, found, lines))
     _check_format("text", format, lines.name)
@@ -171,23 +181,23 @@ def ending(path: str) -> str:
 
 
 def json_format(lines: reading.Lines, path: str) -> str:
-    """ "jsonl", "json" or "" by the first lines."""
+    """ "jsonl" (an object a line), "json" (one value) or "" by the first lines and the name."""
     given = [line.strip() for line in lines.first if line.strip()]
-    first = given[0] if given else ""
-    named = ending(path) in ("json", "jsonl", "ndjson")
-    if first.startswith("["):
-        return "json" if named or re.match(r"\[\s*(\{|\]|$)", first) else ""
-    if not first.startswith("{") or not (named or re.match(r'\{\s*("|\}|$)', first)):
-        return "json" if named else ""
+    first, named = given[0] if given else "", ending(path)
+    if named in ("jsonl", "ndjson"):
+        return "json" if first.startswith("[") else "jsonl"
+    if named != "json" and not re.match(r'\[\s*(\{|\]|$)|\{\s*("|\}|$)', first):
+        return ""
     try:
-        json.loads(first)
+        value = json.loads(first)
     except RecursionError:
         return "jsonl"
     except ValueError:
         # The first line of a value that goes on, or a row that is damaged.
-        return "jsonl" if ending(path) != "json" and first.endswith("}") else "json"
-    alone = len(given) == 1 and ending(path) not in ("jsonl", "ndjson")
-    return "json" if alone else "jsonl"
+        return "jsonl" if named != "json" and first.endswith("}") else "json"
+    if not isinstance(value, dict):
+        return "json"
+    return "json" if len(given) == 1 and (named == "json" or "data" in value) else "jsonl"
 
 
 def _check_format(found: str, given: str, name: str) -> None:

@@ -154,15 +154,16 @@ _QUOTED_ROW = re.compile(rf"{_FIELD}(?:\t{_FIELD})*")
 _ALL_QUOTED = re.compile(rf"{_QUOTED.pattern}(?:\t{_QUOTED.pattern})*")
 
 
-def json_lines(lines: Lines) -> Iterator[tuple[int, dict]]:
-    """(line number, object) of each line that is not blank; halves of surrogate pairs are U+FFFD.
+def json_lines(lines: Lines) -> Iterator[tuple[int, dict | None]]:
+    """(line number, object) of each line, None of a blank one; halves of surrogate pairs are
+    U+FFFD.
 
     Raises:
       UserError: a line is no JSON object.
     """
     for number, line in lines:
-        if line.strip():
-            yield number, whole_characters(parse_json(line, f"{lines.name} line {number}"), line)
+        row = parse_json(line, f"{lines.name} line {number}") if line.strip() else None
+        yield number, whole_characters(row, line)
 
 
 def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:

@@ -107,7 +107,10 @@ class Task:
 
     def asked(self, table: look.Table) -> Iterator[tuple[list[dict], Any]]:
         """`Inputs.rows` of a table whose wanted columns are the input fields."""
-        for number, row in table.rows():
+        for number, row in table.rows(blank_lines=True):
+            if row is None:
+                yield [{}], None
+                continue
             reading.check_texts(row, table.found, table.where(number))
             texts = [row[column] for column in table.found]
             fields = dict(zip(self.input_fields, texts, strict=True))

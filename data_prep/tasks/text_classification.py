@@ -30,8 +30,8 @@ _USUAL_COLUMNS = (
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 _UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
 _HINT = (
-    ". --task_options.text_column= names another (and text_b_column, label_column); where the first "
-    "line is no header, --task_options.columns=label,text names all columns"
+    ". --task_options.text_column= names another (and text_b_column, label_column); where the "
+    "first line is no header, --task_options.columns=label,text names all columns"
 )
 
 

@@ -1,7 +1,7 @@
 """Files of answers: the rows of an input, every column of theirs, with the answer beside them.
 
-An answer's columns have the same names whatever the input's are; where a column of the input is
-called so and holds something else, it is written as "input_NAME".
+An answer's columns have the same names whatever the input's are; a column of the input that is
+called so is written as "input_NAME".
 """
 
 import contextlib
@@ -73,10 +73,7 @@ class _Rows:
         if answer is None:
             return {} if self.lines else row
         answer = {name: value for name, value in answer.items() if name != "id" or name not in row}
-        kept = {
-            f"input_{name}" if answer.get(name, value) != value else name: value
-            for name, value in row.items()
-        }
+        kept = {f"input_{name}" if name in answer else name: row[name] for name in row}
         return kept | answer
 
 
@@ -146,7 +143,7 @@ class _Delimited(_Rows):
                     f"--output: a row has the field {new[0]}, which the first rows have not; "
                     "write .jsonl"
                 )
-            if answer is None and self.lines:
+            if answer is None and (self.lines or not row):
                 self._put([""])
                 continue
             cells = [cell(row.get(name)) for name in self._columns]

@@ -27,9 +27,7 @@ def predictor(monkeypatch):
         logits = np.stack([is_long, ~is_long], 1) * 50.0
         return task.predictions(examples, None, {"logits": logits}), 0
 
-    stand_in = types.SimpleNamespace(
-        task=task, labels=task.labels, fields=task.input_fields, predict=answers
-    )
+    stand_in = types.SimpleNamespace(task=task, labels=task.labels, predict=answers)
     monkeypatch.setattr(predict, "Predictor", lambda *_: stand_in)
     return stand_in
 
@@ -70,7 +68,7 @@ def test_compressed_text(tmp_path):
     [
         ('{"text": 5}', r"in\.jsonl line 2: text is 5, expected a text"),
         ('{"text": null}', r"in\.jsonl line 2: text is null, expected a text"),
-        ('{"txt": "b"}', r"in\.jsonl line 2: expected an object with the fields text"),
+        ('{"txt": "b"}', r"in\.jsonl line 2: no column text; the columns are txt"),
         ("[1]", r"in\.jsonl line 2: expected a JSON object"),
         ('{"text"', r"in\.jsonl line 2: not valid JSON"),
     ],
@@ -116,8 +114,9 @@ def test_json_lines_keep_the_texts_beside_the_answers(tmp_path):
     assert _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")["empty"] == 1
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").open(encoding="utf-8")]
     assert [(row.get("text"), row.get("label"), row.get("id")) for row in found] == [
-        ("a", "short", "x"), (None, None, None), ("much longer", "long", "3"),
+        ("a", "short", "x"), (" ", None, None), ("much longer", "long", "3"),
     ]  # fmt: skip
+    assert [row.get("input_label") for row in found] == ["gold", None, None]
 
 
 def test_words_of_documents(tmp_path, predictor):
@@ -134,7 +133,7 @@ def test_words_of_documents(tmp_path, predictor):
             for e, w, t in zip(examples, words, tags, strict=True)
         ], 0
 
-    predictor.task, predictor.fields, predictor.predict = task, task.input_fields, tagged
+    predictor.task, predictor.predict = task, tagged
     lines = ['{"words": [["The", "cat"], ["It", "sat", "."]]}', '{"words": ["A", "dog"]}']
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     _run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")

@@ -10,10 +10,10 @@ from corpora import write_vocabulary
 
 from data_prep.corpus import text_files
 from data_prep.corpus.line_blocks import line_blocks, stretches
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.create_pretraining_data import create
 from data_prep.sentences import report, split_files
-from data_prep.tasks.reading import read_table
+from data_prep.tasks.look import look
 from data_prep.vocab import count_words
 from official_bert.errors import UserError
 
@@ -78,7 +78,9 @@ def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):
 def test_tasks_read_them_too(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_bytes("text\tlabel\nCaf\u00e9\tyes\n".encode("utf-16"))
-    assert list(read_table(str(path))) == [(2, {"text": "Caf\u00e9", "label": "yes"})]
+    assert list(look(str(path), (("text",),)).rows()) == [
+        (2, {"text": "Caf\u00e9", "label": "yes"})
+    ]
 
 
 DAMAGED = b"worda wordb.\nwordc \xff\xfe wordd.\nworde\xe9.\n\n" * 30
@@ -88,7 +90,11 @@ def test_bytes_that_are_not_utf8(tmp_path):
     path = str(tmp_path / "a.txt")
     (tmp_path / "a.txt").write_bytes(DAMAGED)
     with pytest.raises(UserError, match="line 2: byte 0xff at column 7 is not UTF-8.*--inval"):
-        list(text_lines(path))
+        list(text_lines(path, "error"))
+    with pytest.raises(UserError, match="iconv -f LATIN1 -t UTF-8$"):
+        list(text_lines(path))  # of commands that have no such option
+    with pytest.raises(UserError, match="iconv -f CP1252 -t UTF-8$"):
+        list(decode_lines([b"\x93quoted\x94\n"], "a.txt"))
     counts = Counter()
     assert list(text_lines(path, "ignore", counts))[1:3] == ["wordc  wordd.", "worde."]
     assert counts == {"invalid_utf8": 60}

@@ -5,12 +5,12 @@ import io
 import pytest
 
 from data_prep.corpus import text_files
-from data_prep.tasks import reading
+from data_prep.tasks import look, reading
 from official_bert.errors import UserError
 
 
-def rows(path, *columns, **options):
-    return list(reading.read_table(path, columns, **options))
+def rows(path, *columns):
+    return list(look.look(path, (columns,)).rows())
 
 
 def test_tsv_has_no_quoting_and_loses_its_byte_order_mark(write):
