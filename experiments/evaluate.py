@@ -100,6 +100,8 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
     analysis = task.analysis(examples, predictions)
     lines = [f"# {task.name}, {len(examples):,} examples of {data}"]
     lines.append("\n".join(f"- {name}: {value:.4f}" for name, value in scores.items()))
+    if task.scoring:
+        lines.append(f"{task.scoring}.")
     if truncated:
         lines.append(f"{truncated} texts were longer than the model's window and cut.")
     report = "\n\n".join(lines + finetune_report.of_analysis(analysis)) + "\n"

@@ -64,11 +64,17 @@ def summary(results):
         baseline = results["baseline"].get(name)
         beside = f"   (trivial baseline {baseline:.4f})" if baseline is not None else ""
         lines.append(f"  dev {name:<24} {value:.4f}{beside}")
+    if results.get("scoring"):
+        lines.append(f"  {results['scoring']}")
     for split in ("train", "dev"):
         notes = results.get(f"{split}_notes", {})
         told = {
             "longer than max_seq_length and cut": notes.get("truncated_examples"),
             "left out, answer not in the paragraph": notes.get("answers_not_found"),
+            "with an answer stated elsewhere, taken at the nearest place": notes.get(
+                "answers_moved_to_the_nearest_place"
+            ),
+            "with an id that was there before, numbered": notes.get("repeated_ids_numbered"),
         }
         lines += [f"  {split}: {count} texts {what}" for what, count in told.items() if count]
     for name in ("dev_before_tuning", "dev_mismatched"):

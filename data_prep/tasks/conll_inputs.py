@@ -83,7 +83,8 @@ def _of_rows(table, single: bool):
         for number, row in group:
             where = f"{table.where(number)}: {name}"
             words = row.get(name, [])
-            words = words if isinstance(words, list) else [words]
+            if not isinstance(words, list):
+                conll_files.check_words(words, where)
             for sentence in _sentences(words):
                 sentences.append(tuple(conll_files.check_words(sentence, where)))
         number, row = group[0]

@@ -197,7 +197,7 @@ def json_format(lines: reading.Lines, path: str) -> str:
         return "jsonl" if named != "json" and first.endswith("}") else "json"
     if not isinstance(value, dict):
         return "json"
-    return "json" if len(given) == 1 and (named == "json" or "data" in value) else "jsonl"
+    return "json" if len(given) == 1 and (not lines.is_stream or "data" in value) else "jsonl"
 
 
 def _check_format(found: str, given: str, name: str) -> None:

@@ -193,6 +193,9 @@ def _rows_of(value, name: str) -> list:
             return [values for _, values in named_rows(enumerate(data, 1), names, f"{name}: data")]
         return data
     kinds = {type(each) for each in value.values()}
+    words = value.get("tokens", value.get("words", [[]]))
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return [value]  # a sentence, not a column of them
     if kinds == {list}:
         if all(isinstance(row, dict) for rows in value.values() for row in rows):
             raise UserError(

@@ -37,6 +37,7 @@ class Squad(Task):
 
     input_fields = ("question", "context")
     prediction_file = "predictions.json"
+    reading_options = ("f1_by",)
     about_windows = "passages are read in as many windows as they need, doc_stride apart"
 
     def __init__(
@@ -53,6 +54,7 @@ class Squad(Task):
         n_best_size: int = 20,
         max_answer_length: int = 30,
         null_score_diff_threshold: float = 0.0,
+        f1_by: str = "words",
         tfds_dir: str = "",
     ):
         """
@@ -67,6 +69,8 @@ class Squad(Task):
           max_query_length: longer questions are cut off.
           null_score_diff_threshold: version 2.0 gives no answer where [CLS] outscores the best span
             by more than this; `best_threshold` finds it on dev.
+          f1_by: what F1 and exact match compare, "words" as SQuAD's script, "characters" as DRCD's
+            or "cmrc2018" as CMRC 2018's: see `squad_metrics`.
           tfds_dir: TFDS's own data folder, "" for its default.
         """
         super().__init__(data_dir)
@@ -79,7 +83,9 @@ class Squad(Task):
                 "context=answer_sentence is for version 1.1: a question without an answer has no "
                 "sentence to cut to"
             )
-        self.context = context
+        if f1_by not in squad_metrics.BY:
+            raise UserError(f"f1_by={f1_by!r}; it is one of {', '.join(squad_metrics.BY)}")
+        self.context, self.f1_by = context, f1_by
         self.version, self.tfds_dir = version, os.fspath(tfds_dir)
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.doc_stride, self.max_query_length = doc_stride, max_query_length
@@ -105,9 +111,18 @@ class Squad(Task):
     def reads_tfds(self) -> bool:
         return not self.data_dir and not any(self.files.values())
 
+    @property
+    def scoring(self) -> str:
+        told = {
+            "words": "words between blanks, as SQuAD's script",
+            "characters": "characters where a script has no blanks, as DRCD and MLQA",
+            "cmrc2018": "the longest common run of characters and words, as CMRC 2018",
+        }
+        return f"F1 by {told[self.f1_by]}"
+
     def settings(self) -> dict:
         names = ("context", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
-        options = {name: getattr(self, name) for name in names}
+        options = {name: getattr(self, name) for name in (*names, "f1_by")}
         return options | {"null_score_diff_threshold": self.null_score_diff_threshold}
 
     def examples(self, split: str) -> list[SquadExample]:
@@ -150,6 +165,8 @@ class Squad(Task):
         if moved := sum(squad_examples.is_moved(e) for e in examples if e.answers):
             notes["answers_moved_to_the_nearest_place"] = moved
         self.notes[split] = notes
+        if split != "train" and self.f1_by == "words":
+            self._say_where_words_are_none(examples)
         # Version 2.0 scores questions without an answer as well.
         if not examples or (
             self.version == "1.1" and split != "test" and not any(e.answers for e in examples)
@@ -264,7 +281,7 @@ class Squad(Task):
         golds = self._answers(examples)
         texts = {prediction["id"]: prediction["text"] for prediction in predictions}
         if self.version == "1.1":
-            return squad_metrics.evaluate_v1(texts, golds)
+            return squad_metrics.evaluate_v1(texts, golds, self.f1_by)
         missing = [id for id in golds if id not in texts]
         if missing:
             print(
@@ -272,7 +289,7 @@ class Squad(Task):
                 f"({', '.join(missing[:3])}, ...)",
                 file=sys.stderr,
             )
-        scores = squad_metrics.evaluate_v2(texts, golds)
+        scores = squad_metrics.evaluate_v2(texts, golds, self.f1_by)
         if all("null_odds" in prediction for prediction in predictions):
             for metric in ("f1", "exact_match"):
                 best, threshold = self.best_threshold(examples, predictions, metric)
@@ -286,6 +303,7 @@ class Squad(Task):
             {prediction["id"]: prediction["null_odds"] for prediction in predictions},
             self._answers(examples),
             metric,
+            self.f1_by,
         )
 
     def tune(self, examples, predictions) -> list[dict]:
@@ -341,7 +359,7 @@ class Squad(Task):
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
         """{"mistakes": the wrong answers of highest probability, with question and golds}."""
         texts = {p["id"]: p["text"] for p in predictions}
-        scores = squad_metrics.question_scores(texts, self._answers(examples))
+        scores = squad_metrics.question_scores(texts, self._answers(examples), self.f1_by)
         wrong = [
             (example, prediction)
             for example, prediction in zip(examples, predictions, strict=True)
@@ -365,6 +383,16 @@ class Squad(Task):
     def _answers(self, examples) -> dict[str, list[str]]:
         golds = self._golds(examples, "answers", "questions have no answers")
         return {example.id: list(gold) for example, gold in zip(examples, golds, strict=True)}
+
+    def _say_where_words_are_none(self, examples) -> None:
+        answers = [answer for example in examples for answer in (example.answers or ())[:1]]
+        count = sum(squad_metrics.has_no_blanks(answer) for answer in answers)
+        if 2 * count > len(answers):
+            print(
+                f"{self.name}: most answers are of a script without blanks, where F1 by words is "
+                "exact match; --task_options.f1_by=characters counts as DRCD, =cmrc2018 as CMRC",
+                file=sys.stderr,
+            )
 
     def _beginning(self, example: SquadExample) -> str:
         if self.context == "paragraph":

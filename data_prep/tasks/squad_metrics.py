@@ -3,41 +3,89 @@
 Answers are compared after `normalize`. Each question's score is the best over its gold answers.
 `predictions` and `golds` map question ids to a text and to a list of texts; a question whose list
 is empty is unanswerable.
+
+SQuAD counts the words between blanks, so that in Chinese, Japanese or Thai its F1 is exact match.
+`by` says what is counted:
+
+    words       as SQuAD's script: lower case, no ASCII punctuation, no English articles
+    characters  as DRCD and, for Chinese, MLQA: every character of a script without blanks is a
+                word, no punctuation of any script
+    cmrc2018    as CMRC 2018: ideographs and words without its marks, and F1 of their longest
+                common run; other words are cut at blanks and marks, where its script asks NLTK
 """
 
 import collections
 import re
 import string
+import unicodedata
 
+BY = ("words", "characters", "cmrc2018")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+# Ideographs, kana, and Thai, Lao, Tibetan, Burmese and Khmer.
+_NO_BLANKS = "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_NO_BLANKS += "\U00020000-\U0003ffff\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+_CHARACTERS = re.compile(f"[{_NO_BLANKS}]|[^\\s{_NO_BLANKS}]+")
+_CMRC_MARKS = set("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_CMRC_UNITS = re.compile(r"[\u4e00-\u9fa5]|[^\W\u4e00-\u9fa5]+|[^\w\s]")
 
 
-def normalize(text: str) -> str:
-    """Lower case, without ASCII punctuation, articles and repeated blanks."""
-    without_punctuation = text.lower().translate(_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", without_punctuation).split())
+def normalize(text: str, by: str = "words") -> str:
+    """What is compared of a text; of "words" lower case, without ASCII punctuation, articles and
+    repeated blanks.
+    """
+    text = text.lower()
+    if by == "words":
+        return " ".join(_ARTICLES.sub(" ", text.translate(_PUNCTUATION)).split())
+    if by == "cmrc2018":
+        return "".join(letter for letter in text.strip() if letter not in _CMRC_MARKS)
+    kept = (c for c in text.translate(_PUNCTUATION) if not unicodedata.category(c).startswith("P"))
+    return " ".join(_CHARACTERS.findall("".join(kept)))
 
 
-def exact_match(predicted: str, gold: str) -> float:
-    return float(normalize(predicted) == normalize(gold))
+def exact_match(predicted: str, gold: str, by: str = "words") -> float:
+    return float(normalize(predicted, by) == normalize(gold, by))
 
 
-def f1(predicted: str, gold: str) -> float:
+def f1(predicted: str, gold: str, by: str = "words") -> float:
     """Overlap of the two bags of words. Two empty answers agree, one empty answer never does."""
-    predicted_words, gold_words = normalize(predicted).split(), normalize(gold).split()
+    predicted_words, gold_words = _units(predicted, by), _units(gold, by)
     if not predicted_words or not gold_words:
         return float(predicted_words == gold_words)
-    common = collections.Counter(predicted_words) & collections.Counter(gold_words)
-    same = sum(common.values())
+    if by == "cmrc2018":
+        same = _longest_run(predicted_words, gold_words)
+    else:
+        common = collections.Counter(predicted_words) & collections.Counter(gold_words)
+        same = sum(common.values())
     if not same:
         return 0.0
     precision, recall = same / len(predicted_words), same / len(gold_words)
     return 2 * precision * recall / (precision + recall)
 
 
+def has_no_blanks(text: str) -> bool:
+    """Whether it has a character of a script that is written without blanks."""
+    return re.search(f"[{_NO_BLANKS}]", text) is not None
+
+
+def _units(text: str, by: str) -> list[str]:
+    text = normalize(text, by)
+    return _CMRC_UNITS.findall(text) if by == "cmrc2018" else text.split()
+
+
+def _longest_run(one: list[str], other: list[str]) -> int:
+    """Length of the longest run of words that stands in both."""
+    longest, before = 0, [0] * (len(other) + 1)
+    for word in one:
+        row = [0]
+        for place, each in enumerate(other):
+            row.append(before[place] + 1 if word == each else 0)
+        longest, before = max(longest, *row), row
+    return longest
+
+
 def question_scores(
-    predictions: dict[str, str], golds: dict[str, list[str]]
+    predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
 ) -> dict[str, tuple[float, float]]:
     """{question id: (exact match, F1)} of the questions that have a prediction.
 
@@ -48,16 +96,18 @@ def question_scores(
     for question, answers in golds.items():
         if question not in predictions:
             continue
-        answers = [answer for answer in answers if normalize(answer)] or [""]
+        answers = [answer for answer in answers if normalize(answer, by)] or [""]
         predicted = predictions[question]
         scores[question] = (
-            max(exact_match(predicted, answer) for answer in answers),
-            max(f1(predicted, answer) for answer in answers),
+            max(exact_match(predicted, answer, by) for answer in answers),
+            max(f1(predicted, answer, by) for answer in answers),
         )
     return scores
 
 
-def evaluate_v1(predictions: dict[str, str], golds: dict[str, list[str]]) -> dict[str, float]:
+def evaluate_v1(
+    predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
+) -> dict[str, float]:
     """{"f1", "exact_match"}, 0 to 1; a question left out of the predictions is wrong.
 
     Version 1.1 gives no credit for an empty answer: every question has one.
@@ -65,8 +115,8 @@ def evaluate_v1(predictions: dict[str, str], golds: dict[str, list[str]]) -> dic
     total = max(len(golds), 1)
     scores = [
         (
-            max(exact_match(predictions[question], answer) for answer in answers),
-            max(_f1_v1(predictions[question], answer) for answer in answers),
+            max(exact_match(predictions[question], answer, by) for answer in answers),
+            max(_f1_v1(predictions[question], answer, by) for answer in answers),
         )
         for question, answers in golds.items()
         if question in predictions and answers
@@ -77,13 +127,15 @@ def evaluate_v1(predictions: dict[str, str], golds: dict[str, list[str]]) -> dic
     }
 
 
-def evaluate_v2(predictions: dict[str, str], golds: dict[str, list[str]]) -> dict[str, float]:
+def evaluate_v2(
+    predictions: dict[str, str], golds: dict[str, list[str]], by: str = "words"
+) -> dict[str, float]:
     """f1, exact_match, and both for answerable (has_answer_) and unanswerable (no_answer_)
     questions.
 
     A question left out of the predictions is left out of the means.
     """
-    scores = question_scores(predictions, golds)
+    scores = question_scores(predictions, golds, by)
     groups = {
         "": list(scores),
         "has_answer_": [question for question in scores if golds[question]],
@@ -103,6 +155,7 @@ def best_threshold(
     null_odds: dict[str, float],
     golds: dict[str, list[str]],
     metric: str = "f1",
+    by: str = "words",
 ) -> tuple[float, float]:
     """(best score, threshold): a question is unanswered where its null odds are above the
     threshold.
@@ -115,7 +168,7 @@ def best_threshold(
     if it has an answer, and loses 1 if it has none. Never answering is a threshold below all odds.
     """
     column = {"exact_match": 0, "f1": 1}[metric]
-    scores = question_scores(answers, golds)
+    scores = question_scores(answers, golds, by)
     order = sorted(scores, key=lambda question: null_odds[question])
     if not order:
         return 0.0, 0.0
@@ -133,6 +186,6 @@ def best_threshold(
     return best / len(order), threshold
 
 
-def _f1_v1(predicted: str, gold: str) -> float:
+def _f1_v1(predicted: str, gold: str, by: str) -> float:
     # The script of version 1.1 divides by the overlap: two answers of no words score 0, not 1.
-    return f1(predicted, gold) if normalize(predicted) else 0.0
+    return f1(predicted, gold, by) if normalize(predicted, by) else 0.0

@@ -39,6 +39,7 @@ class Task:
       wanted: names of the columns that hold them in files, and others in their place (`look.look`).
       header: names of the columns of files that have none in their first line.
       hint: what a user can do about columns of other names.
+      scoring: what the scores count, where a benchmark does it in several ways; for the report.
       reading_options: options that say how files are read; a fine-tuned model takes others too.
       prediction_file: usual name of the file that `write` makes.
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
@@ -56,6 +57,7 @@ class Task:
     reading_options: tuple[str, ...] = ()
     prediction_file = "predictions.tsv"
     about_windows = ""
+    scoring = ""
 
     def __init__(self, data_dir: str = ""):
         self.data_dir = os.fspath(data_dir)

@@ -26,7 +26,8 @@ def _scores(results: dict) -> str:
     for name in ("dev_before_tuning", "dev_mismatched"):
         rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
     title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
-    return f"{title}\n\n{_table(('score', 'dev', 'trivial baseline'), rows)}"
+    scoring = f"\n\n{results['scoring']}." if results.get("scoring") else ""
+    return f"{title}\n\n{_table(('score', 'dev', 'trivial baseline'), rows)}{scoring}"
 
 
 def _notes(results: dict) -> str:

@@ -114,6 +114,7 @@ def run(config, folder, progress, task, examples):
         "dev": evaluator.scores(predictions) if is_tuned else scores_untuned,
         **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
         "main_metric": task.metrics[0],
+        **({"scoring": task.scoring} if task.scoring else {}),
         "baseline": task.baseline(train.examples, dev.examples),
         "head": kept,
         "steps": num_steps,

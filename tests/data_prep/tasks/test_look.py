@@ -1,0 +1,204 @@
+"""What files of strangers are taken for, each made after a public report or a tool's own output."""
+
+import gzip
+import io
+import json
+import sys
+
+import pytest
+
+from data_prep.tasks import get_task, look
+from official_bert.errors import UserError
+
+ROWS = [
+    {"text": "good, film", "label": "pos"},
+    {"text": 'a "bad"\nfilm', "label": "neg"},
+    {"text": "fine", "label": "pos"},
+]
+
+
+def rows_of(path, wanted=(("text",),), **options):
+    table = look.look(str(path), wanted, **options)
+    return table, [row for _, row in table.rows()]
+
+
+def columns_of(rows):
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+SHAPES = {
+    "an array": json.dumps(ROWS),
+    "an indented array": json.dumps(ROWS, indent=2),
+    "data": json.dumps({"version": "1", "data": ROWS}),
+    "columns": json.dumps(columns_of(ROWS)),
+    "pandas columns": json.dumps(
+        {name: dict(zip("012", values, strict=True)) for name, values in columns_of(ROWS).items()}
+    ),
+    "pandas index": json.dumps(dict(zip("012", ROWS, strict=True))),
+    "pandas split": json.dumps(
+        {"columns": ["text", "label"], "index": [0, 1, 2], "data": [[*r.values()] for r in ROWS]}
+    ),
+    "lines": "\n".join(map(json.dumps, ROWS)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "a"])
+def test_every_shape_of_json(write, shape, name):
+    _, rows = rows_of(write(name, SHAPES[shape]))
+    assert rows == ROWS
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.tsv"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_the_one_that_shows_the_wanted_columns(write, name, delimiter):
+    content = f'text{delimiter}label\n"one, two; three"{delimiter}x\n"""a"" b"{delimiter}y\n'
+    table, rows = rows_of(write(name, content), also=("label",))
+    assert [row["text"] for row in rows] == ["one, two; three", '"a" b']
+    assert table.header and table.delimiter == delimiter
+
+
+def test_a_crlf_file_and_a_packed_one(write):
+    assert rows_of(write("a.csv", "text,label\r\nx,1\r\n"))[1] == [{"text": "x", "label": "1"}]
+    packed = write("a.csv.gz", gzip.compress(b"text,label\nx,1\n"))
+    assert rows_of(packed)[1] == [{"text": "x", "label": "1"}]
+    assert rows_of(write("b.tsv", "text\tlabel\nx\t1\n".encode("utf-16")))[1][0]["label"] == "1"
+
+
+def test_a_file_without_header(write):
+    path = write("a.tsv", "ham\thello\nspam\tbuy\n")
+    with pytest.raises(UserError, match=r"columns are ham, hello.*--task_options.columns=label"):
+        get_task("text_classification", path).head  # noqa: B018
+    task = get_task("text_classification", path, columns="label,text")
+    assert [(e.text_a, e.label) for e in task.examples("train")] == [
+        ("hello", "ham"), ("buy", "spam"),
+    ]  # fmt: skip
+    again = get_task("text_classification", **task.settings())
+    assert [example.text_a for _, example in again.inputs(path).rows] == ["hello", "buy"]
+    headed = write("b.tsv", "text\tlabel\nhello\tham\n")  # the names in their place
+    assert [example.text_a for _, example in again.inputs(headed).rows] == ["hello"]
+    plain = write("c.txt", "hello\nbuy, now\n")
+    assert [example.text_a for _, example in again.inputs(plain).rows] == ["hello", "buy, now"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "mood\tmessage\nx\ty\n", r"no column text; the columns are mood, message"),
+        ("a.csv", "good film\nbad film\n", r"no column text; .*--format=lines takes every line"),
+        ("a.txt", "good\tpos\nbad\tneg\n", r"no column text; the columns are good, pos"),
+        ("a.txt", "text\rone\rtwo\r", "lines end with carriage returns alone"),
+        ("a.jsonl", '{"message": "x"}\n', r"a.jsonl line 1: no column text.*are message"),
+        ("a.json", '{"train": [{"text": "x"}], "test": [{"text": "y"}]}', "holds train, test"),
+        ("a.json", '{"text": ["x"], "label": []}', r"different numbers of rows \(text 1, label 0"),
+        ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "column label is there twice"),
+        ("a.arrow", b"ARROW1\0\0", "an Arrow file; write it as Parquet"),
+        ("a.xlsx", b"PK\x03\x04abc", "archive of files.*spreadsheet: save it as CSV"),
+    ],
+)
+def test_what_is_in_doubt_is_refused(write, name, content, message):
+    task = get_task("text_classification", text_column="text", labels="pos,neg")
+    with pytest.raises(UserError, match=message):
+        list(task.inputs(write(name, content)).rows)
+
+
+def test_what_the_user_says_counts(write):
+    task = get_task("text_classification", text_column="text", labels="pos,neg")
+    path = write("a.csv", "text,label\ngood film\n")
+    texts = [e.text_a for _, e in task.inputs(path, format="lines").rows]
+    assert texts == ["text,label", "good film"]
+    with pytest.raises(UserError, match="--format=jsonl, but its first line is no JSON"):
+        task.inputs(path, format="jsonl")
+    with pytest.raises(UserError, match="--format=parquet, but it is text"):
+        task.inputs(path, format="parquet")
+
+
+def test_it_is_said_in_one_line_once(write, capsys):
+    path = write("a.csv", "text;label\nx;1\n")
+    rows_of(path)
+    rows_of(path)
+    assert capsys.readouterr().err == f"{path}: CSV with ';', a header; read: text\n"
+
+
+def test_standard_input_is_looked_at_too(monkeypatch):
+    def stream(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return rows_of("-", texts=True)[1]
+
+    assert stream(b"text\tlabel\nx\t1\n") == [{"text": "x", "label": "1"}]
+    assert stream(b"x\ny\n") == [{"text": "x"}, {"text": "y"}]
+    assert stream(json.dumps(ROWS, indent=1).encode()) == ROWS
+    many = "".join(f"line {number}\n" for number in range(1000))
+    assert len(stream(many.encode())) == 1000
+
+
+CLASSES = ["neg", "pos"]
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Writes rows as Hugging Face's `datasets` does, with the names of classes."""
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    pytest.importorskip("pyarrow.parquet")
+
+    def write(name, rows, **features):
+        table = pyarrow.Table.from_pylist(rows)
+        told = json.dumps({"info": {"features": features}})
+        table = table.replace_schema_metadata({"huggingface": told})
+        pyarrow.parquet.write_table(table, tmp_path / name)
+        return str(tmp_path / name)
+
+    return write
+
+
+def test_parquet_with_names_of_classes(parquet):
+    rows = [{"text": "good", "label": 1}, {"text": "bad", "label": 0}, {"text": "ok", "label": 1}]
+    path = parquet("a.parquet", rows, label={"names": CLASSES, "_type": "ClassLabel"})
+    task = get_task("text_classification", path)
+    assert [example.label for example in task.examples("train")] == ["pos", "neg", "pos"]
+    assert task.settings()["label_names"] == []
+    tags = [{"tokens": ["Anna", "sings"], "ner_tags": [1, 0]}]
+    feature = {"feature": {"names": ["O", "B-PER", "I-PER"], "_type": "ClassLabel"}}
+    path = parquet("b.parquet", tags, ner_tags=feature, tokens={"feature": {"dtype": "string"}})
+    (document,) = get_task("conll2003", path).examples("train")
+    assert document.tags == (("B-PER", "O"),)
+
+
+def test_numbers_of_classes_need_their_names(write):
+    rows = [{"text": "a", "label": 1}, {"text": "b", "label": 0}]
+    path = write("a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert get_task("text_classification", path).labels == ["0", "1"]
+    named = get_task("text_classification", path, labels="neg,pos")
+    assert [example.label for example in named.examples("train")] == ["pos", "neg"]
+    assert get_task("text_classification", **named.settings()).settings() == named.settings()
+    listed = get_task("text_classification", path, labels="1,0")  # an order, and no names
+    assert [example.label for example in listed.examples("train")] == ["1", "0"]
+    words = write("b.tsv", "text\tlabel\na\tpos\nb\tneg\n")
+    found = get_task("text_classification", words).settings()
+    numbers = get_task("text_classification", path, **found, train_file="a.jsonl")
+    with pytest.raises(UserError, match="label '1' is not among"):  # their order is not known
+        numbers.examples("train")
+    unlabelled = write("test.jsonl", '{"text": "a", "label": -1}\n')
+    named = get_task("text_classification", path, labels="neg,pos", test_file=unlabelled)
+    assert named.examples("test")[0].label is None
+
+
+@pytest.mark.parametrize("name", ["mrpc", "cola", "sst2", "qqp"])
+def test_official_files_are_answered_row_for_row(write, name):
+    header = {
+        "mrpc": "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t2\t3\tone\ttwo\n",
+        "cola": "gj04\t1\t\tone\n",
+        "sst2": "sentence\tlabel\none\t1\n",
+        "qqp": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\tone\ttwo\t1\n",
+    }
+    task = get_task(name)
+    ((_, example),) = task.inputs(write("dev.tsv", header[name])).rows
+    assert (example.text_a, example.text_b) == ("one", "two" if name in ("mrpc", "qqp") else None)
+    pair = "one\ttwo\n" if example.text_b else "one\n"
+    assert [e.text_a for _, e in task.inputs(write("a.txt", pair)).rows] == ["one"]
+
+
+def test_a_damaged_parquet_file(write):
+    pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    with pytest.raises(UserError, match="damaged Parquet file"):
+        rows_of(write("a.parquet", b"PAR1" + bytes(40)))
