@@ -42,14 +42,17 @@ def open_answers(path, source, head, labels):
     kind = look.ending(path)
     if kind in ("jsonl", "ndjson"):
         with _text(path) as file:
-            yield _JsonLines(file, source).write
+            yield _JsonLines(file, source, head).write
     elif kind == "json":
         with _text(path) as file:
-            writer = _JsonArray(file, source)
+            writer = _JsonArray(file, source, head)
             yield writer.write
             file.write("[]\n" if writer.between == "[\n" else "\n]\n")
     elif kind == "parquet":
-        with atomic_write(path, "wb") as file, contextlib.closing(_Parquet(file, source)) as writer:
+        with (
+            atomic_write(path, "wb") as file,
+            contextlib.closing(_Parquet(file, source, head)) as writer,
+        ):
             yield writer.write
     elif not isinstance(source, look.Table):
         tags = []
@@ -64,32 +67,40 @@ def open_answers(path, source, head, labels):
 
 
 class _Rows:
-    def __init__(self, file, source):
+    def __init__(self, file, source, head):
         self.file = file
         self.lines = getattr(source, "format", "") == "lines"
+        self.answer_columns = _ANSWERS[head["head"], head["problem"]]
 
-    def merged(self, row, answer):
-        """The columns of a row and its answer's."""
-        if answer is None:
-            return {} if self.lines else row
-        answer = {name: value for name, value in answer.items() if name != "id" or name not in row}
-        kept = {f"input_{name}" if name in answer else name: row[name] for name in row}
-        return kept | answer
+    def merged(self, rows, answers):
+        """The columns of each row and its answer's."""
+        taken = {name for answer in answers if answer for name in answer}
+        taken = taken.union(self.answer_columns) - {"id"}
+        for row, answer in zip(rows, answers, strict=True):
+            if answer is None and self.lines:
+                yield {}
+                continue
+            kept = {f"input_{name}" if name in taken else name: row[name] for name in row}
+            # The row's own columns first; its id is the answer's.
+            yield {
+                **kept,
+                **(answer or {}),
+                **{name: kept[name] for name in ("id",) if name in kept},
+            }
 
 
 class _JsonLines(_Rows):
     def write(self, rows, answers):
-        for row, answer in zip(rows, answers, strict=True):
-            line = json.dumps(self.merged(row, answer), ensure_ascii=False, default=str)
-            self.file.write(line + "\n")
+        for row in self.merged(rows, answers):
+            self.file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
 
 class _JsonArray(_Rows):
     between = "[\n"
 
     def write(self, rows, answers):
-        for row, answer in zip(rows, answers, strict=True):
-            line = json.dumps(self.merged(row, answer), ensure_ascii=False, default=str)
+        for row in self.merged(rows, answers):
+            line = json.dumps(row, ensure_ascii=False, default=str)
             self.file.write(self.between + line)
             self.between = ",\n"
 
@@ -101,7 +112,7 @@ class _Parquet(_Rows):
         import pyarrow
         import pyarrow.parquet
 
-        merged = [self.merged(row, answer) for row, answer in zip(rows, answers, strict=True)]
+        merged = list(self.merged(rows, answers))
         try:
             if self._writer is None:
                 names = dict.fromkeys(name for row in merged for name in row)
@@ -126,8 +137,7 @@ class _Delimited(_Rows):
     """A header, then a line a row; tabs and line ends inside of a TSV's cells are blanks."""
 
     def __init__(self, file, source, head, labels, is_csv):
-        super().__init__(file, source)
-        self._answer_columns = _ANSWERS[head["head"], head["problem"]]
+        super().__init__(file, source, head)
         self._labels, self._columns = labels, None
         self._csv = csv.writer(file, lineterminator="\n") if is_csv else None
 
@@ -151,7 +161,7 @@ class _Delimited(_Rows):
 
     def _beside(self):
         names = []
-        for name in self._answer_columns:
+        for name in self.answer_columns:
             several = [f"probability_{label}" for label in self._labels]
             names += several if name == "probabilities" else [name]
         return names
@@ -160,7 +170,7 @@ class _Delimited(_Rows):
         if answer is None:
             return [""] * len(self._beside())
         cells = []
-        for name in self._answer_columns:
+        for name in self.answer_columns:
             value = answer[name]
             cells += map(cell, value) if name == "probabilities" else [cell(value)]
         return cells
