@@ -1,0 +1,132 @@
+"""Where sentences end, by Unicode's property Sentence_Terminal and, where scripts need more, by use.
+
+A script that writes no mark at the end of a sentence (Thai, Lao) puts a blank there. It puts blanks
+around names and numbers too: so a blank ends a sentence only between two of its letters, and not
+where a few characters would be a sentence. The property comes from the library `regex`.
+"""
+
+import itertools
+
+import regex
+
+# Marks that the property lacks: the ellipsis, Tibetan's shads, two Ethiopic word spaces typed for a
+# full stop, the Armenian colon, the Greek question mark. Marks that it has and writers use as
+# commas: the little section of Burmese, and the Javanese and Balinese ones of that rank.
+_COMMAS = "၊꧈᭞"
+_FOREIGN = rf"(?:[\p{{Sentence_Terminal}}\u0F0D-\u0F11--[\x00-\x7F{_COMMAS}]]|፡፡)"
+_LATIN = r"(?:[.!?…]|(?<=\p{Armenian}):|(?<=\p{Greek});)"
+_CLOSING = r"[\"'\p{Pe}\p{Pf}\p{Pi}]*"
+_UNMARKED = r"\p{Thai}\p{Lao}\p{Tai_Le}\p{New_Tai_Lue}\p{Tai_Viet}"
+_SHORTEST_UNMARKED = 10  # characters
+
+
+def _compile(pattern: str):
+    return regex.compile(pattern, regex.V1)
+
+
+_END = _compile(rf"{_LATIN}{_CLOSING}(?:\s|$)|{_FOREIGN}")
+_LAST = _compile(rf"(?:{_LATIN}|{_FOREIGN}|[,;:{_COMMAS}]){_CLOSING}$")
+_LETTER, _UNMARKED_LETTER = _compile(r"\p{L}"), _compile(rf"[{_UNMARKED}&&\p{{L}}]")
+_NOT_ENGLISH = _compile(rf"{_FOREIGN}|\p{{Lo}}")
+
+# Behind a closing quotation mark a sentence goes on unless a blank follows (「はい。」と言った。).
+_BRACKET_OR_END = _compile(
+    rf"[\p{{Ps}}\p{{Pi}}]|[\p{{Pe}}\p{{Pf}}]|"
+    rf"{_FOREIGN}++(?<end>{_CLOSING} (?=[\p{{L}}\p{{N}}\p{{Ps}}\p{{Pi}}\"'])|"
+    rf"(?<!\p{{N}}．)(?=[\p{{Lu}}\p{{Lo}}]|(?<!．)\p{{N}}))?"
+)
+_OPENING, _CLOSED = _compile(r"[\p{Ps}\p{Pi}]"), _compile(r"[\p{Pe}\p{Pf}]")
+
+# In scripts without capitals: a letter with its marks and a full stop is an abbreviation, and where
+# the script's own full stop is in use any letter and a full stop is one.
+_CASELESS = r"[\p{Lo}--[\p{Hangul}\p{Han}\p{Hiragana}\p{Katakana}]]"
+_OWN_STOP = _compile(r"(?:[\p{Sentence_Terminal}--[\x00-\x7F؝؞؟‼‽⁇⁈⁉⸮！？﹖﹗]]|፡፡)")
+_CASELESS_STOP = _compile(rf"{_CASELESS}\p{{M}}*\.$")
+_ABBREVIATION = _compile(rf"(?<![\p{{L}}\p{{M}}]){_CASELESS}\p{{M}}*\.$")
+_LONGEST_ABBREVIATION = 12  # characters
+
+_UNMARKED_END = _compile(
+    rf"(?<=[{_UNMARKED}--[\p{{N}}ๆฯໆຯ]]) (?=[{_UNMARKED}--[\p{{N}}ๆฯໆຯ]&&\p{{L}}])"
+)
+
+
+def ends(text: str) -> bool:
+    """Whether a sentence ends in a text, or its script does not mark where."""
+    return bool(_END.search(text)) or writes_no_ends(text)
+
+
+def closes(text: str) -> bool:
+    """Whether a line ends with a mark, be it a full stop or a comma."""
+    return bool(_LAST.search(text))
+
+
+def writes_no_ends(text: str) -> bool:
+    """Whether most letters of a text are of scripts that mark no sentence ends."""
+    unmarked = len(_UNMARKED_LETTER.findall(text))
+    return unmarked > 0 and 2 * unmarked > len(_LETTER.findall(text))
+
+
+def corrected(text: str, sentences: list[str]) -> list[str]:
+    """A splitter's sentences of a text, cut at the ends that it missed and not at abbreviations.
+
+    Text in Latin, Greek or Cyrillic letters without marks of other scripts stays as it was.
+
+    Args:
+      text: with single blanks.
+      sentences: of the text; blanks may differ.
+    """
+    if text.isascii() or not _NOT_ENGLISH.search(text):
+        return sentences
+    starts = _starts(text, sentences)
+    starts = [0, *(start for start in starts[1:] if not _goes_on(text, start))]
+    starts = sorted({*starts, *_missed(text)})
+    if _UNMARKED_LETTER.search(text):
+        starts = list(_at_blanks(text, starts))
+    return [text[a:b].strip() for a, b in itertools.pairwise([*starts, len(text)])]
+
+
+def windows(text: str, size: int = 10_000) -> list[str]:
+    """A long text in pieces of at least `size` characters, cut where marks of `corrected` stand.
+
+    For splitters whose time grows with the square of the sentences.
+    """
+    starts = [0]
+    for end in _missed(text) if len(text) > size else ():
+        if end - starts[-1] >= size:
+            starts.append(end)
+    return [text[a:b] for a, b in itertools.pairwise([*starts, len(text)])]
+
+
+def _starts(text, sentences):
+    places = [place for place, char in enumerate(text) if char != " "]
+    lengths = [len(sentence) - sentence.count(" ") for sentence in sentences[:-1]]
+    return [places[seen] for seen in itertools.accumulate(lengths, initial=0)]
+
+
+def _goes_on(text, start):
+    """Whether a sentence that a splitter ended before `start` goes on there."""
+    before = text[max(0, start - _LONGEST_ABBREVIATION) : start].rstrip()
+    if before[-1:] in _COMMAS:
+        return True
+    if before[-1:] != "." or not _CASELESS_STOP.search(before):
+        return False
+    return bool(_ABBREVIATION.search(before)) or bool(_OWN_STOP.search(text))
+
+
+def _missed(text):
+    """Behind the ends that stand outside of brackets and quotation marks."""
+    depth = 0
+    for found in _BRACKET_OR_END.finditer(text):
+        closed = len(_CLOSED.findall(found.group()))
+        depth = max(0, depth - closed) + bool(_OPENING.match(found.group()))
+        if found["end"] is not None and not depth:
+            yield found.end()
+
+
+def _at_blanks(text, starts):
+    for start, stop in itertools.pairwise([*starts, len(text)]):
+        yield start
+        for blank in _UNMARKED_END.finditer(text, start, stop):
+            if min(blank.start() - start, stop - blank.end()) >= _SHORTEST_UNMARKED:
+                start = blank.end()
+                yield start
