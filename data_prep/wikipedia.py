@@ -5,7 +5,9 @@
 Reads .xml, .xml.bz2 (multistream or not) and .xml.gz, as it goes: memory does not grow with the
 dump. Lists, tables, headers, references, templates, images, redirects, disambiguation pages and
 other namespaces are left out (`data_prep.corpus.wikitext`), then passages are split into sentences.
-DIR holds
+The dump says its language and its names of namespaces. A sentence that lost a formula, or the words
+of a template, is left out, or keeps the mark that --hole gives. Where less than half of the
+articles' text is kept the command stops, unless --accept_loss. DIR holds
 
     wiki-00000.txt.gz, ...         the corpus, one article a document
     articles-00000.jsonl.gz, ...   a line for each document: id, revision, title, sentences
@@ -28,8 +30,8 @@ from typing import NamedTuple
 
 from absl import flags
 
-from data_prep.corpus import wikipedia_dump, wikitext
-from data_prep.corpus.sentence_splitter import split_sentences
+from data_prep.corpus import shares, wikipedia_dump, wikitext
+from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
@@ -39,6 +41,8 @@ from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
 
+_OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
+_NUMBERS = ("pages", "articles", "sentences", "characters", "characters_found", "files")
 _BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where it takes no stretch
 
 
@@ -52,13 +56,16 @@ class _Part(NamedTuple):
     seam: tuple[int | None, int | None] = (None, None)  # first and end of the stretch, when read
 
 
-def article(page: Page, language: str, min_characters: int, dropped: Counter) -> list[str]:
+def article(
+    page: Page, site: wikitext.Site, min_characters: int, hole: str, dropped: Counter
+) -> list[str]:
     """The sentences of a page, [] where it is no article or has too little text.
 
     Args:
       page: from `wikipedia_dump`.
-      language: for sentence splitting.
+      site: its language is that of sentence splitting.
       min_characters: articles with less text are left out.
+      hole: see `wikitext.without_holes`.
       dropped: counts what was left out; pages by reason under "page: ...".
     """
     kind = wikitext.page_kind(page.title, page.namespace, page.redirect, page.text)
@@ -66,9 +73,9 @@ def article(page: Page, language: str, min_characters: int, dropped: Counter) ->
         kind = "not wikitext"
     if kind is None:
         sentences = []
-        for passage in wikitext.passages(page.text, dropped):
-            split = split_sentences(passage, language)
-            sentences.extend(wikitext.without_holes(split, dropped))
+        for passage in wikitext.passages(page.text, dropped, site):
+            split = split_sentences(passage, site.language)
+            sentences.extend(wikitext.without_holes(split, dropped, hole))
         if sum(map(len, sentences)) >= max(min_characters, 1):
             return sentences
         kind = "too short"
@@ -79,62 +86,82 @@ def article(page: Page, language: str, min_characters: int, dropped: Counter) ->
 def extract(
     dump: str,
     output: str | os.PathLike,
-    language: str = "en",
+    language: str = "",
     min_characters: int = 200,
     megabytes_per_file: float = 64,
     num_workers: int = 1,
     overwrite: bool = False,
     progress: bool = False,
     invalid_utf8: str = "error",
+    hole: str = "",
+    accept_loss: bool = False,
 ) -> dict:
     """Writes the corpus of a dump; see the module's docstring.
 
     Args:
+      language: of sentence splitting, and which variant ("zh-tw") is kept of a wiki that has some;
+        "" for what the dump says.
+      hole: stands for lost formulas and templates; "" leaves such sentences out.
+      accept_loss: goes on where less than half of the text is kept.
       invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the report then counts
         the pages that have such.
 
     Returns:
-      The report: {"options", "pages", "articles", "sentences", "characters", "files", "dropped"}.
+      The report: {"options", "pages", "articles", "sentences", "characters", "characters_found" (in
+      all articles' text), "files", "dropped"}.
 
     Raises:
-      UserError: as `wikipedia_dump.read_pages`, or `output` was made with other options (unless
-        `overwrite`) or is in use by another process.
+      UserError: as `wikipedia_dump.read_pages`; `output` was made with other options or of another
+        dump, its content counting (unless `overwrite`), or is in use by another process; less than
+        half of the text was kept (unless `accept_loss`).
     """
     output = str(output)
     with locked(output):
+        site = wikipedia_dump.read_site(dump)
+        site = site._replace(language=language or site.language or "en")
         options = {
             "dump": storage.fingerprint(dump),  # "latest" ones change under their name
-            "language": language,
+            "language": site.language,
+            "splitter": splitter_version(site.language),
             "min_characters": min_characters,
             "megabytes_per_file": megabytes_per_file,
         }
         if invalid_utf8 != "error":
             options["invalid_utf8"] = invalid_utf8
+        if hole:
+            options["hole"] = hole
         report = _begin_or_continue(output, options, overwrite)
-        if report["finished"]:
-            return report
-        wikipedia_dump.check(dump)
-        work = functools.partial(
-            _extract_part,
-            dump=dump,
-            language=language,
-            min_characters=min_characters,
-            invalid_utf8=invalid_utf8,
-        )
-        with Processes(num_workers) as processes:
-            parts = _joined(dump, processes.map(work, _parts(dump, **report["next"])))
-            for file in _files(parts, megabytes_per_file * 1e6, report["pages"], progress):
-                _write(output, report, *file)
-        if not report["pages"]:
-            raise UserError(f"{dump} holds no page")
-        report["finished"] = True
-        storage.write_json(_report_path(output), report)
+        if not report["finished"]:
+            work = functools.partial(
+                _extract_part,
+                dump=dump,
+                site=site,
+                min_characters=min_characters,
+                invalid_utf8=invalid_utf8,
+                hole=hole,
+            )
+            with Processes(num_workers) as processes:
+                parts = _joined(dump, processes.map(work, _parts(dump, **report["next"])))
+                for file in _files(parts, megabytes_per_file * 1e6, report["pages"], progress):
+                    _write(output, report, *file)
+                    _check_kept(report, accept_loss)
+            if not report["pages"]:
+                raise UserError(f"{dump} holds no page")
+            report["finished"] = True
+            storage.write_json(_report_path(output), report)
     if not report["articles"]:
         raise UserError(
             f"{dump}: no article with at least {min_characters} characters of text among "
             f"{report['pages']} pages; see {_report_path(output)}"
         )
+    _check_kept(report, accept_loss)
     return report
+
+
+def _check_kept(report, accept_loss):
+    lost = {name: n for name, n in report["dropped"].items() if name.startswith(_OF_TEXT)}
+    found = report["characters_found"]
+    shares.check_kept(report["characters"], found, lost, accept_loss or not report["articles"])
 
 
 def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
@@ -159,7 +186,7 @@ def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
         yield _Part(stretches[0], pages, batch)
 
 
-def _extract_part(part: _Part, dump, language, min_characters, invalid_utf8) -> _Part:
+def _extract_part(part: _Part, dump, site, min_characters, invalid_utf8, hole) -> _Part:
     """The part with (document or None, what was left out) of each page."""
     stretch = Stretch(dump, *part.stretch)
     pages = part.pages
@@ -169,7 +196,7 @@ def _extract_part(part: _Part, dump, language, min_characters, invalid_utf8) -> 
     for raw in pages:
         dropped = Counter()
         page = stretch.parse(raw, invalid_utf8, dropped)
-        sentences = article(page, language, min_characters, dropped)
+        sentences = article(page, site, min_characters, hole, dropped)
         document = (page.identifier, page.revision, page.title, sentences)
         found.append((document if sentences else None, dropped))
     return part._replace(pages=found, seam=(stretch.first, stretch.end))
@@ -231,6 +258,7 @@ def _write(output: str, report: dict, pages, documents, dropped: Counter, follow
     report["characters"] += sum(len(s) for document in documents for s in document[-1])
     if "invalid_utf8" in report["options"]:
         report["invalid_utf8"] = report.get("invalid_utf8", 0) + dropped.pop("invalid_utf8", 0)
+    report["characters_found"] += dropped.pop("characters found", 0)
     report["next"] = following
     total = Counter(report["dropped"]) + dropped
     report["dropped"] = dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
@@ -251,7 +279,7 @@ def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
     for pattern in ("wiki-*.txt.gz", "articles-*.jsonl.gz"):
         for old in storage.matches(os.path.join(output, pattern)):
             storage.remove(old)
-    numbers = dict.fromkeys(["pages", "articles", "sentences", "characters", "files"], 0)
+    numbers = dict.fromkeys(_NUMBERS, 0)
     start = {"byte": 0, "pages": 0}  # of the stretch at that byte so many pages are done
     return {"options": options, "finished": False, **numbers, "dropped": {}, "next": start}
 
@@ -273,11 +301,15 @@ def main(argv) -> None:
         overwrite=FLAGS.overwrite,
         progress=True,
         invalid_utf8=FLAGS.invalid_utf8,
+        hole=FLAGS.hole,
+        accept_loss=FLAGS.accept_loss,
     )
     print(
         f"{FLAGS.output}: {report['articles']:,} articles of {report['pages']:,} pages, "
-        f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters, "
-        f"{report['files']} files in {time.monotonic() - start:.1f} s"
+        f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters: "
+        f"{report['characters'] / max(1, report['characters_found']):.1%} of the articles' text, "
+        f"{report['files']} files in {time.monotonic() - start:.1f} s; language "
+        f"{report['options']['language']}"
     )
     if "invalid_utf8" in report:
         print(f"{report['invalid_utf8']:,} pages with bytes that are not UTF-8")
@@ -292,7 +324,19 @@ FLAGS = flags.FLAGS
 def define_flags() -> None:
     flags.DEFINE_string("dump", None, "MediaWiki dump: .xml, .xml.bz2 or .xml.gz.", required=True)
     flags.DEFINE_string("output", None, "Folder for the corpus.", required=True)
-    flags.DEFINE_string("language", "en", "ISO 639 code, for sentence splitting.")
+    flags.DEFINE_string(
+        "language",
+        "",
+        "ISO 639 code, for sentence splitting; of wikis with variants also which one (zh-tw). By "
+        "default what the dump says.",
+    )
+    flags.DEFINE_string(
+        "hole",
+        "",
+        "Mark for a formula, or the words of a template, that a sentence lost; by default such "
+        "sentences are left out.",
+    )
+    flags.DEFINE_bool("accept_loss", False, "Go on where less than half of the text is kept.")
     flags.DEFINE_integer("min_characters", 200, "Leave out shorter articles.", lower_bound=0)
     flags.DEFINE_float("megabytes_per_file", 64, "Text of one output file.", lower_bound=0.001)
     flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)

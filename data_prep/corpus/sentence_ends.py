@@ -85,7 +85,7 @@ def corrected(text: str, sentences: list[str]) -> list[str]:
     return [text[a:b].strip() for a, b in itertools.pairwise([*starts, len(text)])]
 
 
-def windows(text: str, size: int = 10_000) -> list[str]:
+def windows(text: str, size: int = 2_000) -> list[str]:
     """A long text in pieces of at least `size` characters, cut where marks of `corrected` stand.
 
     For splitters whose time grows with the square of the sentences.

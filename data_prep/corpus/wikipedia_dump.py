@@ -16,6 +16,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from data_prep.corpus.text_files import DamagedFile, is_plain, open_bytes
+from data_prep.corpus.wikitext import Site
 from data_prep.jobs import storage
 from official_bert.errors import UserError
 
@@ -24,6 +25,7 @@ _BZ2_STRETCH, _PLAIN_STRETCH = 1 << 20, 1 << 22  # bytes: some hundred pages
 _SEARCHED = 1 << 23  # bytes from the start among which a second stream is looked for
 _PIECE = 1 << 17
 _BEGIN, _END = b"<page>", b"</page>"
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 class Page(NamedTuple):
@@ -38,19 +40,29 @@ class Page(NamedTuple):
     text: str
 
 
-def check(dump: str) -> None:
-    """Raises UserError: the file is missing, is damaged at its start, or is no MediaWiki dump."""
-    parser = ElementTree.XMLPullParser(["start"])
+def read_site(dump: str) -> Site:
+    """What the wiki says of itself before its first page.
+
+    Raises:
+      UserError: the file is missing, is damaged at its start, or is no MediaWiki dump.
+    """
+    parser, root, names = ElementTree.XMLPullParser(["start", "end"]), None, {}
     try:
         with open_bytes(dump) as file:
             while data := file.read(_PIECE):
                 parser.feed(data)
-                for _, element in parser.read_events():
-                    root = element.tag.rpartition("}")[2]
-                    if root != "mediawiki":
-                        raise UserError(f"{dump}: no MediaWiki dump (its root is <{root}>)")
-                    return
-        raise DamagedFile("it is empty")
+                for event, element in parser.read_events():
+                    tag = element.tag.rpartition("}")[2]
+                    if root is None and tag != "mediawiki":
+                        raise UserError(f"{dump}: no MediaWiki dump (its root is <{tag}>)")
+                    root = element if root is None else root
+                    if event == "end" and tag == "namespace":
+                        names[element.get("key")] = element.text or ""
+                    if tag == "page" or (event == "end" and tag in ("siteinfo", "mediawiki")):
+                        return Site.of(root.get(_LANGUAGE, ""), names)
+        if root is None:
+            raise DamagedFile("it is empty")
+        return Site.of(root.get(_LANGUAGE, ""), names)
     except (ElementTree.ParseError, DamagedFile) as error:
         raise UserError(f"{dump} is damaged or truncated before its first page: {error}") from None
 
@@ -194,7 +206,7 @@ def read_pages(dump: str) -> Iterator[Page]:
       UserError: the file is missing, is damaged or truncated (with the last page), is not a
         MediaWiki dump, or holds no page.
     """
-    check(dump)
+    read_site(dump)
     stretch, raw = Stretch(dump), None
     for raw in stretch.pages():
         yield stretch.parse(raw)

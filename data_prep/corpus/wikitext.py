@@ -4,10 +4,17 @@
 3.1). mwparserfromhell (MIT) parses the wikitext; what is kept of the tree is decided here. Comments
 and references, half of an article's characters, are cut out before parsing: they never hold text
 and take most of the parser's time.
+
+A template that stood for words inside a sentence leaves a hole in it (`lost_words`), as a formula
+does; what becomes of such a sentence is `without_holes`.
 """
 
 import re
 from collections import Counter
+from typing import NamedTuple
+
+from data_prep.corpus import lost_words, sentence_ends, variants
+from data_prep.corpus.lost_words import FORMULA, TEMPLATE
 
 # Sections without passages; what they hold beside lists is credits and links.
 _REFERENCE_SECTIONS = {
@@ -47,19 +54,16 @@ _DROPPED_TAGS = {
     "ul": "list items", "ol": "list items", "dl": "list items",
 }  # fmt: skip
 _LIST_MARKS = {"li", "dd", "dt"}
-_IMAGES = {
-    "file",
-    "image",
-    "media",
-    "datei",
-    "bild",
-    "fichier",
-    "archivo",
-    "ファイル",
-    "文件",
-    "파일",
-}
-_CATEGORIES = {"category", "kategorie", "catégorie", "categoría", "分类", "分類", "분류"}
+# Whose argument stands behind a colon and is what is shown, but for its case or its commas.
+_SHOWS_ARGUMENT = re.compile(r"(formatnum|lc|uc|lcfirst|ucfirst)\s*:(.*)", re.DOTALL | re.IGNORECASE)
+
+# Names that every wiki understands; a wiki's own ones are in its dump.
+_IMAGES, _CATEGORIES = ("file", "image", "media"), ("category",)
+# Old names of a wiki's files ("Bild:") are not in its dump, but these endings tell.
+_MEDIA = re.compile(
+    r"\.(jpe?g|png|gif|svg|tiff?|webp|xcf|bmp|og[gav]|opus|mp[34g]|mid|wav|flac|web[mp]|djvu|pdf)\s*$",
+    re.IGNORECASE,
+)
 
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE)
@@ -68,15 +72,32 @@ _DISAMBIGUATION = re.compile(
     r"set index article|sia|begriffsklärung|homonymie)\s*[|}]",
     re.IGNORECASE,
 )
-_REDIRECT = re.compile(
-    r"\s*#\s*(redirect|weiterleitung|redirection|redirección|重定向|넘겨주기)\b", re.I
-)
+_REDIRECT = re.compile(r"\s*#\s*\w+\s*:?\s*\[\[")  # by any name
 _LANGUAGE_LINK = re.compile(r"[a-z]{2,3}(-[a-z]+)*|simple|zh-min-nan")
-_LIST_LINE, _HOLE = "\x01", "\x02"  # marks in extracted text: a list item's line, a lost formula
-_EMPTY_BRACKETS = re.compile(r"\s*[(\[]\s*[,;:.\s–-]*\s*[)\]]")
+_LIST_LINE = "\x01"  # marks a list item's line in extracted text
+_EMPTY_BRACKETS = re.compile(r"\s?[(\[（][,;:.\s–-]*[)\]）]")
 _LEFTOVER = re.compile(r"\{\||\|\}|\{\{|\}\}|\[\[|\]\]|</?[a-zA-Z][^<>]*>|^\s*[|!]|\|\||=\s*$")
-_SWITCH = re.compile(r"__[A-Z]+__")  # __NOTOC__
-_ENDS_SENTENCE = re.compile(r"[.!?。！？…][\"'”’»)\]]*(\s|$)|[。！？]")
+_SWITCH = re.compile(r"__((?:[^\W\d_]|_(?!_))+)__")  # __NOTOC__, __БЕЗ_ОГЛАВЛЕНИЯ__
+
+
+class Site(NamedTuple):
+    """What a wiki's dump says of it.
+
+    Attributes:
+      language: its code ("ru"), or a variant that is wanted ("zh-tw").
+      images, categories: the lower-case names of the namespaces of files and of categories.
+    """
+
+    language: str = ""
+    images: frozenset[str] = frozenset(_IMAGES)
+    categories: frozenset[str] = frozenset(_CATEGORIES)
+
+    @classmethod
+    def of(cls, language: str, names: dict[str, str]) -> "Site":
+        """From a dump's language and its namespaces, by number."""
+        images = (_namespace(names.get(key, "")) for key in ("6", "-2"))
+        categories = _namespace(names.get("14", ""))
+        return cls(language, cls().images.union(images), cls().categories | {categories})
 
 
 def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | None:
@@ -90,23 +111,27 @@ def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | No
     return None
 
 
-def passages(wikitext: str, dropped: Counter | None = None) -> list[str]:
+def passages(wikitext: str, dropped: Counter | None = None, site: Site = Site()) -> list[str]:
     """The page's paragraphs of running text, in order, each one line of plain text.
 
     Args:
       wikitext: the page's source.
-      dropped: counts what was left out, by kind ("templates", "tables", "list items", ...).
+      dropped: counts what was left out, by kind ("templates", "tables", "list items", ...), and
+        under "characters found" those of all paragraphs.
     """
     import mwparserfromhell
 
     dropped = Counter() if dropped is None else dropped
-    wikitext = _SWITCH.sub("", _COMMENT.sub("", wikitext))
-    wikitext, references = _REFERENCE.subn("", wikitext)
+    wikitext = _SWITCH.sub(_without_capitals, _COMMENT.sub("", wikitext))
+    closed = wikitext.lower().rfind("</ref") + 1  # behind it each <ref> would search to the end
+    before, references = _REFERENCE.subn("", wikitext[: closed + 200])
+    wikitext = before + wikitext[closed + 200 :]
     dropped["references"] += references
+    wikitext = variants.shown(wikitext, site.language)
     # Quotation marks for bold and italics are taken out by hand: unbalanced ones mislead a parser.
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
     paragraphs = []
-    for heading, text in _sections(_text(code.nodes, dropped)):
+    for heading, text in _sections(_text(code.nodes, dropped, site)):
         if heading.lower() in _REFERENCE_SECTIONS:
             dropped["reference sections"] += 1
             continue
@@ -117,7 +142,7 @@ def passages(wikitext: str, dropped: Counter | None = None) -> list[str]:
     return paragraphs
 
 
-def _text(nodes, dropped: Counter) -> str:
+def _text(nodes, dropped: Counter, site: Site) -> str:
     """The nodes as text in which headings stand between form feeds and marks show what is lost."""
     from mwparserfromhell import nodes as kinds
 
@@ -126,72 +151,94 @@ def _text(nodes, dropped: Counter) -> str:
         if isinstance(node, kinds.Text):
             parts.append(str(node.value))
         elif isinstance(node, kinds.Wikilink):
-            parts.append(_link(node, dropped))
+            parts.append(_link(node, dropped, site))
         elif isinstance(node, kinds.Template):
-            parts.append(_template(node, dropped))
+            parts.append(_template(node, dropped, site))
         elif isinstance(node, kinds.Tag):
-            parts.append(_tag(node, dropped))
+            parts.append(_tag(node, dropped, site))
         elif isinstance(node, kinds.HTMLEntity):
             parts.append(_entity(node))
         elif isinstance(node, kinds.ExternalLink):
             if node.title is not None:
-                parts.append(_text(node.title.nodes, dropped))
+                parts.append(_text(node.title.nodes, dropped, site))
             else:
                 dropped["bare links"] += 1
         elif isinstance(node, kinds.Heading):
             dropped["headings"] += 1
-            title = _text(node.title.nodes, Counter()).strip().replace("''", "")
+            title = _text(node.title.nodes, Counter(), site).strip().replace("''", "")
             parts.append(f"\n\f{title}\f\n")
         elif isinstance(node, kinds.Argument):
             dropped["templates"] += 1
     return "".join(parts)
 
 
-def _link(node, dropped: Counter) -> str:
+def _link(node, dropped: Counter, site: Site) -> str:
     target = str(node.title).strip()
     namespace, colon, rest = target.partition(":")
-    namespace = namespace.strip().lower()
-    if colon and rest:
-        if namespace in _IMAGES:
+    namespace = _namespace(namespace)
+    if colon and rest and namespace:
+        if namespace in site.images or _MEDIA.search(rest):
             dropped["images"] += 1
             return ""
-        if namespace in _CATEGORIES:
+        if namespace in site.categories:
             dropped["categories"] += 1
             return ""
         if _LANGUAGE_LINK.fullmatch(namespace) and node.text is None:
             dropped["language links"] += 1
             return ""
     if node.text is not None:
-        return _text(node.text.nodes, dropped)
+        return _text(node.text.nodes, dropped, site)
     return target.lstrip(":")
 
 
-def _template(node, dropped: Counter) -> str:
+def _namespace(name: str) -> str:
+    return name.replace("_", " ").strip(" \t\n\u200e\u200f").lower()
+
+
+def _without_capitals(switch) -> str:
+    """A word between double underscores, unless its letters are capitals or have none."""
+    return switch.group() if any(map(str.islower, switch.group())) else ""
+
+
+def _template(node, dropped: Counter, site: Site) -> str:
     name = str(node.name).strip().lower().replace("_", " ")
     if name in _FIXED:
         return _FIXED[name]
     arguments = [parameter.value for parameter in node.params if not parameter.showkey]
     if arguments and name in _FIRST_ARGUMENT:
-        return _text(arguments[0].nodes, dropped)
+        units = [node.get(key).value for key in ("u", "ul") if name == "val" and node.has(key)]
+        parts = (_text(part.nodes, dropped, site) for part in (arguments[0], *units))
+        return " ".join(parts)
     if name == "nihongo" and arguments:
-        return _text(arguments[0].nodes, dropped)
+        return _text(arguments[0].nodes, dropped, site)
     if arguments and (name in _LAST_ARGUMENT or name.startswith("lang-")):
-        return _text(arguments[min(len(arguments) - 1, 1)].nodes, dropped)
+        return _text(arguments[min(len(arguments) - 1, 1)].nodes, dropped, site)
     if name in ("convert", "cvt") and len(arguments) > 1:
         # {{convert|7|km|mi}} shows both units, of {{convert|7|to|9|km|mi}} too; the written one is
         # enough for a sentence.
-        words = [_text(argument.nodes, dropped).strip() for argument in arguments]
+        words = [_text(argument.nodes, dropped, site).strip() for argument in arguments]
         return " ".join(words[: 4 if words[1] in _RANGES else 2])
     if name in _FORMULAS:
         dropped["formulas"] += 1
-        return _HOLE
+        return FORMULA
     if name == "as of" and arguments:
-        return f"{'as' if node.has('lc') else 'As'} of {_text(arguments[0].nodes, dropped)}"
+        return f"{'as' if node.has('lc') else 'As'} of {_text(arguments[0].nodes, dropped, site)}"
+    if shown := _SHOWS_ARGUMENT.fullmatch(str(node.name).strip()):
+        return _plain(shown[2], dropped, site)
     dropped["templates"] += 1
-    return ""
+    # What its source shows on several lines is a box, and stands for no words of a sentence.
+    first = str(node.params[0]) if node.params else ""
+    return "" if "\n" in str(node.name) or "\n" in first else TEMPLATE
 
 
-def _tag(node, dropped: Counter) -> str:
+def _plain(source: str, dropped: Counter, site: Site) -> str:
+    """The text of an argument; a template within it is lost."""
+    import mwparserfromhell
+
+    return _text(mwparserfromhell.parse(source, skip_style_tags=True).nodes, dropped, site).strip()
+
+
+def _tag(node, dropped: Counter, site: Site) -> str:
     name = str(node.tag).strip().lower()
     if name in _LIST_MARKS and node.wiki_markup:
         return _LIST_LINE
@@ -200,10 +247,10 @@ def _tag(node, dropped: Counter) -> str:
     if name in _DROPPED_TAGS or name in _LIST_MARKS:
         kind = _DROPPED_TAGS.get(name, "list items")
         dropped[kind] += 1
-        return _HOLE if kind == "formulas" else ""
+        return FORMULA if kind == "formulas" else ""
     if node.contents is None:
         return ""
-    text = _text(node.contents.nodes, dropped)
+    text = _text(node.contents.nodes, dropped, site)
     return f"\n{text}\n" if name in ("blockquote", "div", "p", "poem", "center") else text
 
 
@@ -224,7 +271,7 @@ def _sections(text: str):
 def _blocks(text: str, dropped: Counter):
     """Paragraphs: a single line end inside one is a blank, a blank line or a list item ends it."""
     block = []
-    for line in [*text.split("\n"), ""]:
+    for line in [*map(lost_words.without_boxes, text.split("\n")), ""]:
         is_list = line.lstrip().startswith(_LIST_LINE) or line[:1] in ("*", "#", ":", ";")
         dropped["list items"] += is_list
         if line.strip() and not is_list:
@@ -237,25 +284,35 @@ def _blocks(text: str, dropped: Counter):
 def _paragraph(line: str, dropped: Counter) -> str:
     """A paragraph of extracted text cleaned, or "" where it is no passage."""
     line = re.sub(r"'{2,}", "", line.replace(_LIST_LINE, ""))
-    if _HOLE in line:
-        # A sentence that lost its formula is no sentence; it goes after splitting.
-        line = re.sub(rf"\s*{_HOLE}\s*", f" {_HOLE} ", line)
+    line = lost_words.holes(" ".join(line.split()))
     line = _EMPTY_BRACKETS.sub("", line)
     line = re.sub(r"\(\s*[,;]\s*", "(", line)  # "(; born 1957)", whose first part was a template
     line = re.sub(r"\s+([,.;:!?)])", r"\1", " ".join(line.split())).lstrip(",.;: ")
-    if not line:
+    if not lost_words.has_words(line):
         return ""
+    dropped["characters found"] += len(line)
     if _LEFTOVER.search(line):
         dropped["paragraphs with leftover markup"] += 1
         return ""
-    if not _ENDS_SENTENCE.search(line):
+    if not sentence_ends.ends(line):
         dropped["paragraphs without a sentence"] += 1
         return ""
     return line
 
 
-def without_holes(sentences: list[str], dropped: Counter) -> list[str]:
-    """The sentences that did not lose a formula."""
-    whole = [sentence for sentence in sentences if _HOLE not in sentence]
-    dropped["sentences with a formula"] += len(sentences) - len(whole)
+def without_holes(sentences: list[str], dropped: Counter, mark: str = "") -> list[str]:
+    """The sentences, of which those that lost a formula or a template's words go.
+
+    Args:
+      mark: stands for what was lost, and the sentences stay; "" for none.
+    """
+    whole = []
+    for sentence in sentences:
+        if not lost_words.HOLE.search(sentence):
+            whole.append(sentence)
+            continue
+        reason = "with a formula" if FORMULA in sentence else "that lost words of a template"
+        dropped[f"sentences {reason}{', marked' if mark else ''}"] += 1
+        if mark:
+            whole.append(lost_words.HOLE.sub(lambda _: mark, sentence))
     return whole

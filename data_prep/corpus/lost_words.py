@@ -1,0 +1,51 @@
+"""Templates that stood for words of a sentence, told from notes and boxes by where they stand.
+
+What a template shows is not in a dump's page. "The village has {{formatnum:5000}} people" loses a
+word with it; "The village is old.{{citation needed}}" loses nothing. Names of templates are a
+wiki's own, so their places decide: a note is attached to the word or mark before it and followed by
+a blank or a mark; a box has a line of its own, or begins one before a capital letter or bold type;
+an item of its own in brackets goes with its comma. Elsewhere a template leaves a hole.
+"""
+
+import regex
+
+FORMULA, TEMPLATE = "\x02", "\x03"  # marks in extracted text
+
+HOLE = regex.compile(f"[{FORMULA}{TEMPLATE}]")
+
+_BOX_BEFORE_TEXT = regex.compile(rf"^\s*(?:{TEMPLATE}\s*)+(?=''|\p{{Lu}})|^[\s{TEMPLATE}]+$")
+_SEVERAL = regex.compile(rf"{TEMPLATE}(?: ?{TEMPLATE})++")
+_OPEN, _COMMA, _CLOSE = r"(?<=[(（\[])", r"[,;:，；、]", r"(?=\s?[)）\]])"
+_ITEM = regex.compile(
+    rf"{_OPEN}(?:\s?{TEMPLATE}\s?{_COMMA})*+\s?{TEMPLATE}{_CLOSE}|"
+    rf"{_OPEN}(?:\s?{TEMPLATE}\s?{_COMMA})++\s?|{_COMMA}\s?{TEMPLATE}{_CLOSE}"
+)
+_NOTE = regex.compile(
+    rf"(?<=[\w\p{{M}}\p{{Sentence_Terminal}}\p{{Pe}}\p{{Pf}},;:%…]|\S[\"']){TEMPLATE}"
+    rf"(?=[\s\p{{Sentence_Terminal}}\p{{Pe}}\p{{Pf}},;:…]|$)|"
+    # Behind a full stop without a blank, and at the end of a paragraph.
+    rf"(?<=[[\p{{Sentence_Terminal}}…]--[.]]){TEMPLATE}|(?<=[.])({TEMPLATE})(?=\p{{Lu}})|"
+    rf"(?<=[\p{{Sentence_Terminal}}…\p{{Pe}}\p{{Pf}}\"'] ){TEMPLATE}$",
+    regex.V1,
+)
+
+
+def without_boxes(line: str) -> str:
+    """A line of extracted text without the templates that stand for no words of it."""
+    return _BOX_BEFORE_TEXT.sub("", line)
+
+
+def holes(paragraph: str) -> str:
+    """A paragraph in which only holes are left of the templates, each between blanks.
+
+    Args:
+      paragraph: with single blanks.
+    """
+    if TEMPLATE in paragraph:
+        paragraph = _SEVERAL.sub(TEMPLATE, paragraph)
+        paragraph = _NOTE.sub("", _ITEM.sub("", paragraph))
+    return HOLE.sub(lambda hole: f" {hole.group()} ", paragraph)
+
+
+def has_words(paragraph: str) -> bool:
+    return any(map(str.isalnum, paragraph))
