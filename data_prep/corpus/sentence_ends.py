@@ -1,4 +1,4 @@
-"""Where sentences end, by Unicode's property Sentence_Terminal and, where scripts need more, by use.
+"""Where sentences end: by Unicode's property Sentence_Terminal, where scripts need more by use.
 
 A script that writes no mark at the end of a sentence (Thai, Lao) puts a blank there. It puts blanks
 around names and numbers too: so a blank ends a sentence only between two of its letters, and not
@@ -37,12 +37,16 @@ _BRACKET_OR_END = _compile(
 )
 _OPENING, _CLOSED = _compile(r"[\p{Ps}\p{Pi}]"), _compile(r"[\p{Pe}\p{Pf}]")
 
-# In scripts without capitals: a letter with its marks and a full stop is an abbreviation, and where
-# the script's own full stop is in use any letter and a full stop is one.
+# In scripts without capitals letters that each have a full stop are an abbreviation (कि.मी.), a
+# single one without vowels too (د. محمد), and where the script's own full stop is in use any is.
 _CASELESS = r"[\p{Lo}--[\p{Hangul}\p{Han}\p{Hiragana}\p{Katakana}]]"
 _OWN_STOP = _compile(r"(?:[\p{Sentence_Terminal}--[\x00-\x7F؝؞؟‼‽⁇⁈⁉⸮！？﹖﹗]]|፡፡)")
 _CASELESS_STOP = _compile(rf"{_CASELESS}\p{{M}}*\.$")
-_ABBREVIATION = _compile(rf"(?<![\p{{L}}\p{{M}}]){_CASELESS}\p{{M}}*\.$")
+_LETTER_AND_STOP = rf"(?<![\p{{L}}\p{{M}}]){_CASELESS}\p{{M}}*\."
+_ABBREVIATION = _compile(
+    rf"(?<=\.){_LETTER_AND_STOP}$|(?<![\p{{L}}\p{{M}}])[\p{{Arabic}}\p{{Hebrew}}&&\p{{Lo}}]\.$"
+)
+_BEFORE_LETTER = _compile(rf"{_LETTER_AND_STOP}$")
 _LONGEST_ABBREVIATION = 12  # characters
 
 _UNMARKED_END = _compile(
@@ -78,7 +82,8 @@ def corrected(text: str, sentences: list[str]) -> list[str]:
     if text.isascii() or not _NOT_ENGLISH.search(text):
         return sentences
     starts = _starts(text, sentences)
-    starts = [0, *(start for start in starts[1:] if not _goes_on(text, start))]
+    own_stop = bool(_OWN_STOP.search(text))
+    starts = [0, *(start for start in starts[1:] if not _goes_on(text, start, own_stop))]
     starts = sorted({*starts, *_missed(text)})
     if _UNMARKED_LETTER.search(text):
         starts = list(_at_blanks(text, starts))
@@ -103,14 +108,15 @@ def _starts(text, sentences):
     return [places[seen] for seen in itertools.accumulate(lengths, initial=0)]
 
 
-def _goes_on(text, start):
+def _goes_on(text, start, own_stop):
     """Whether a sentence that a splitter ended before `start` goes on there."""
     before = text[max(0, start - _LONGEST_ABBREVIATION) : start].rstrip()
     if before[-1:] in _COMMAS:
         return True
     if before[-1:] != "." or not _CASELESS_STOP.search(before):
         return False
-    return bool(_ABBREVIATION.search(before)) or bool(_OWN_STOP.search(text))
+    attached = text[start - 1] == "." and _BEFORE_LETTER.search(before)
+    return bool(attached or _ABBREVIATION.search(before) or own_stop)
 
 
 def _missed(text):

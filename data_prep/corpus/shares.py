@@ -41,8 +41,8 @@ def check_unknown(unknown: int, total: int, advice: str, accept_loss: bool) -> N
     """
     if not accept_loss and unknown > MOST_UNKNOWN * total:
         raise UserError(
-            f"{unknown / total:.1%} of the text is [UNK]: {advice}. Pass --accept_loss to go on all "
-            "the same"
+            f"{unknown / total:.1%} of the text is [UNK]: {advice}. Pass --accept_loss to go on "
+            "all the same"
         )
 
 

@@ -2,8 +2,8 @@
 
 Wikis of Chinese, Serbian, Kazakh and some others write what differs between their scripts or
 countries so, with flags before a bar, as -{T|...}-. The rules are those of MediaWiki's
-LanguageConverter: the text of the reader's variant, else of the variants that it falls back to, else
-the first; rules for titles or for the rest of the page show nothing; other text shows as it stands.
+LanguageConverter: the text of the reader's variant, else of those that it falls back to, else the
+first; rules for titles or for the rest of the page show nothing; other text shows as it stands.
 """
 
 import re

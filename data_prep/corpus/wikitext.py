@@ -55,7 +55,9 @@ _DROPPED_TAGS = {
 }  # fmt: skip
 _LIST_MARKS = {"li", "dd", "dt"}
 # Whose argument stands behind a colon and is what is shown, but for its case or its commas.
-_SHOWS_ARGUMENT = re.compile(r"(formatnum|lc|uc|lcfirst|ucfirst)\s*:(.*)", re.DOTALL | re.IGNORECASE)
+_SHOWS_ARGUMENT = re.compile(
+    r"(formatnum|lc|uc|lcfirst|ucfirst)\s*:(.*)", re.DOTALL | re.IGNORECASE
+)
 
 # Names that every wiki understands; a wiki's own ones are in its dump.
 _IMAGES, _CATEGORIES = ("file", "image", "media"), ("category",)
@@ -100,6 +102,9 @@ class Site(NamedTuple):
         return cls(language, cls().images.union(images), cls().categories | {categories})
 
 
+UNKNOWN = Site()
+
+
 def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | None:
     """Why a page is no article ("redirect", "other namespace", ...); None for an article."""
     if namespace != 0:
@@ -111,7 +116,7 @@ def page_kind(title: str, namespace: int, redirect: bool, text: str) -> str | No
     return None
 
 
-def passages(wikitext: str, dropped: Counter | None = None, site: Site = Site()) -> list[str]:
+def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN) -> list[str]:
     """The page's paragraphs of running text, in order, each one line of plain text.
 
     Args:

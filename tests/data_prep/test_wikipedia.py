@@ -166,7 +166,7 @@ def test_a_killed_run_continues_with_the_same_bytes(dump, tmp_path, monkeypatch,
 def test_a_finished_output_is_left_alone(dump, tmp_path, monkeypatch):
     whole = extract(str(dump), tmp_path / "out")
     with monkeypatch.context() as patch:
-        patch.setattr(wikipedia_dump, "check", None)  # nothing is read any more
+        patch.setattr(wikipedia_dump, "Stretch", None)  # no page is read any more
         assert extract(str(dump), tmp_path / "out") == whole
     with pytest.raises(UserError, match="min_characters: was 200, now 0.*--overwrite"):
         extract(str(dump), tmp_path / "out", min_characters=0)
@@ -187,6 +187,25 @@ def test_another_dump_of_the_same_name_is_refused_and_a_moved_one_is_the_same(du
     dump.write_bytes(moved.read_bytes().replace(b"Page number 12", b"Page number 21"))
     with pytest.raises(UserError, match=r"dump.sha256: was .*, now .*--overwrite"):
         extract(str(dump), tmp_path / "out")
+
+
+def test_a_share_below_half_stops(dump, tmp_path):
+    """What is lost by wrong rules looks like any other text: the share tells."""
+    lost = page_xml(1, text="\n\n".join([SENTENCE.format(1)] + ["No end of a sentence here"] * 9))
+    dump.write_text(dump_xml([lost]))
+    match = r"only 22% of the 290 characters.*paragraphs without a sentence: 9.*--accept_loss"
+    for _ in range(2):  # a finished one too
+        with pytest.raises(UserError, match=match):
+            extract(str(dump), tmp_path / "out", min_characters=10)
+    report = extract(str(dump), tmp_path / "out", min_characters=10, accept_loss=True)
+    assert (report["characters"], report["characters_found"]) == (65, 65 + 9 * 25)
+
+
+def test_holes_may_be_marked(dump, tmp_path):
+    dump.write_text(dump_xml([page_xml(1, text="It has {{x}} people. " + f"{SENTENCE} " * 5)]))
+    assert extract(str(dump), tmp_path / "out")["sentences"] == 5
+    assert extract(str(dump), tmp_path / "marked", hole="[...]")["sentences"] == 6
+    assert read_output(tmp_path / "marked")[1][0][0] == "It has [...] people."
 
 
 def test_bytes_that_are_not_utf8(dump, tmp_path):

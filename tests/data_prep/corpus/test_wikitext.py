@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus import wikitext
+from data_prep.corpus import variants, wikitext
 
 PAGE = """\
 {{Infobox city|name=Leeds|note={{nested|a}} text}}
@@ -86,10 +86,80 @@ def test_a_page():
         ("Broken [[link is left. {{Template", ""),
         ("<div>Inside a box.</div>", "Inside a box."),
         ("他住在臺北。[[文件:a.jpg|照片。]]", "他住在臺北。"),
+        ("[[Bild:a b.SVG|mini|Text. So.]] Es war alt. __KEIN_INHALT__ So.", "Es war alt. So."),
+        ("It is at {{val|100|u=°C}} of {{formatnum:12345}}.", "It is at 100 °C of 12345."),
+        # Notes and boxes stand for no words.
+        ("It is old.{{cn}} It{{efn|a}} is{{r|b}}, yes. {{cn}}", "It is old. It is, yes."),
+        ("{{Box|a=b}}'''Leeds''' ({{IPA|x}}, {{y}}; born 1957) is.", "Leeds (born 1957) is."),
+        ("{{flagicon}} {{x}} France won ({{IPA|x}}; {{y}}).", "France won."),
+        ("河流{{来源请求}}。它很长。{{来源请求}}水。", "河流。它很长。水。"),
     ],
 )
 def test_cases(source, expected):
     assert " ".join(wikitext.passages(source)) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "He studied with {{ill|Hans Meier|de}} in Bonn.",
+        "She earned {{US$|500 million}} in one year.",
+        "{{flag|France}} won the final.",
+        "La ville compte {{unité|5000|habitants}} environ.",
+        "La ville compte {{unité|5000|habitants}}.",
+        "He said “{{gloss|river}}” twice.",
+        "A ({{circa|1850}} – 1900) was here.",
+        "A twenty-{{x}} years war.",
+        "人口{{PopulationOf|x}}人。",
+        "It costs ${{Inflation|US|5}} now.",
+        "{{Drop|T}}he end came.",
+    ],
+)
+def test_a_sentence_that_lost_words_goes_or_keeps_a_mark(source):
+    dropped = Counter()
+    (passage,) = wikitext.passages(f"{source} It is large.", dropped)
+    sentences = passage.replace(" It is large.", "\nIt is large.").split("\n")
+    assert wikitext.without_holes(sentences, dropped) == ["It is large."]
+    assert dropped["sentences that lost words of a template"] == 1
+    marked, kept = wikitext.without_holes(sentences, dropped, "[...]")
+    assert "[...]" in marked and kept == "It is large."
+
+
+def test_names_of_namespaces_come_from_the_wiki():
+    site = wikitext.Site.of("ru", {"6": "Файл", "14": "Категория", "-2": "Медиа"})
+    source = "Река.[[файл:x|мини|Вид. Да.]] Вода[[ Категория:Реки]].[[Медиа:a|b]] [[:Файл:x|Y]]."
+    assert wikitext.passages(source, None, site) == ["Река. Вода. Y."]
+    site = wikitext.Site.of("vi", {"6": "Tập tin", "14": "Thể loại"})
+    assert wikitext.passages("Sông.[[Tập_tin:a|b. C.]][[File:c|d.]]", None, site) == ["Sông."]
+
+
+@pytest.mark.parametrize(
+    "source, hans, taiwan",
+    [
+        ("-{zh-hans:信息;zh-hant:資訊}-。", "信息。", "資訊。"),
+        ("-{zh-cn:计算机; zh-tw:電腦;}-。", "计算机。", "電腦。"),
+        ("-{zh-hk:的士;zh-sg:德士}-。", "的士。", "的士。"),
+        ("-{T|zh-hans:河流;zh-hant:河川}-水。", "水。", "水。"),
+        ("-{A|zh-cn:甲;zh-tw:乙}-水-{H|zh-cn:x;zh-tw:y}-。", "甲水。", "乙水。"),
+        ("-{原文}--{R|a:b}-。", "原文a:b。", "原文a:b。"),
+        ("-{zh;zh-hans|文字}-。", "文字。", "文字。"),
+        ("-{zh-hans:[[A|甲]];zh-hant:[[B|乙]]}-。", "甲。", "乙。"),
+        ("-{zh-hans:a-{zh-cn:b;zh-tw:c}-d;zh-hant:e}-。", "abd。", "e。"),
+        ("-{程序=>zh-cn:程序;程式=>zh-tw:程式}-。", "程序。", "程式。"),
+    ],
+)
+def test_one_variant_is_shown(source, hans, taiwan):
+    assert wikitext.passages(source, None, wikitext.Site("zh")) == [hans]
+    assert wikitext.passages(source, None, wikitext.Site("zh-tw")) == [taiwan]
+
+
+def test_variants_of_other_wikis():
+    source = "-{sr-ec:ћирилица;sr-el:latinica}-."
+    assert wikitext.passages(source, None, wikitext.Site("sr")) == ["ћирилица."]
+    assert wikitext.passages(source, None, wikitext.Site("sr-el")) == ["latinica."]
+    assert wikitext.passages("x-{y}-z.", None, wikitext.Site("en")) == ["x-{y}-z."]
+    deep = "-{" * 50_000 + "x." + "}-" * 50_000
+    assert "x." in variants.shown(deep, "zh")
 
 
 def test_kinds_of_pages():
@@ -111,12 +181,27 @@ def test_kinds_of_pages():
         st.sampled_from(
             ["{{", "}}", "[[", "]]", "|", "'''", "''", "{|", "|}", "\n", "==", "<ref>", "</ref>"]
             + ["<!--", "-->", "* ", "word", " ", "End.", "File:a.jpg", "&amp;", "<math>", "</math>"]
-            + ["\x01", "é", "。", "<br>", "[http://a.b c]", "=", "!", ";", "convert|1|km"]
+            + [
+                "\x01",
+                "\x02",
+                "\x03",
+                "é",
+                "。",
+                "-{",
+                "}-",
+                "zh-cn:",
+                "<br>",
+                "[http://a.b c]",
+                "=",
+                "!",
+                ";",
+                "convert|1|km",
+            ]
         ),
         max_size=30,
     ).map("".join)
 )
 def test_any_source_gives_clean_lines(source):
-    for passage in wikitext.passages(source):
+    for passage in wikitext.passages(source, None, wikitext.Site("zh")):
         assert passage == " ".join(passage.split())
         assert not any(mark in passage for mark in ["{{", "}}", "[[", "]]", "{|", "''", "\x01"])
