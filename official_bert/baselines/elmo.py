@@ -15,6 +15,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from official_bert import hdf5_files
 from official_bert.baselines.elmo_config import (
     MAX_CHARACTERS,
     NUM_CHARACTERS,
@@ -198,19 +199,14 @@ def load_elmo(folder, words=None) -> ELMo:
     Raises:
       UserError: a file is missing or damaged, or a tensor is missing or has another shape.
     """
-    import h5py
-
     if not is_elmo_folder(folder):
         raise UserError(f"{folder}: no ELMo; expected one *options.json and one *weights.hdf5")
     config = ElmoConfig.from_options(options_file(folder))
     model = ELMo(config, None if words is None else config.characters_of(words))
     path = weights_file(folder)
-    try:
-        with h5py.File(path) as file:
-            for variable, name in _names(model):
-                _assign(variable, file, name, path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error})") from None
+    arrays = hdf5_files.read(path)
+    for variable, name in _names(model):
+        _assign(variable, arrays, name, path)
     return model
 
 
@@ -250,10 +246,10 @@ def _names(model: ELMo):
             yield lstm.cell.projection, f"{cell}/W_P_0"
 
 
-def _assign(variable, file, name, path):
-    if name not in file:
+def _assign(variable, arrays, name, path):
+    if name not in arrays:
         raise UserError(f"{path}: {name} is missing")
-    array = file[name][...].astype(np.float32)
+    array = arrays[name].astype(np.float32)
     if name == "char_embed":  # the file has no row for no character
         array = np.concatenate([np.zeros_like(array[:1]), array])
     if name.startswith("CNN/W_cnn"):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from official_bert.checkpoints import integrity, model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.checkpoints.tensor_bundle import TensorBundle
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
@@ -47,7 +48,7 @@ def import_google(
     do_lower_case: bool | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """Reads a TensorFlow 1 checkpoint. Reading needs TensorFlow; using the result does not.
+    """Reads a TensorFlow 1 checkpoint, without TensorFlow.
 
     Args:
       path: the folder, or the checkpoint's prefix (`.../bert_model.ckpt`).
@@ -62,32 +63,23 @@ def import_google(
     Raises:
       UserError: there is no readable checkpoint, or a tensor is missing or mis-shaped.
     """
-    import tensorflow as tf
-
     prefix = find_prefix(path)
     config, notes = read_config(config_path(prefix.parent), gelu_form)
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-    except Exception as error:  # of damage TensorFlow makes many kinds
-        raise UserError(f"{prefix}: not a readable TensorFlow checkpoint ({error})") from error
-    shapes = reader.get_variable_to_shape_map()
-    numbers = _check_stored(reader, shapes, prefix)
+    bundle = TensorBundle(prefix)
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
     if tokenizer is not None:
         model_folder.check_vocabulary(config, len(tokenizer.vocab), str(prefix.parent))
         config = config.padded_by(tokenizer)
-    own = transfer.rooted(sorted(shapes), _TABLE, "bert/", prefix)
-    shapes = {name: shapes[there] for name, there in own.items()}
+    own = transfer.rooted(sorted(bundle.shapes), _TABLE, "bert/", prefix)
+    shapes = {name: bundle.shapes[there] for name, there in own.items()}
     stored = {name: name for name in own}
     settings = _settings(shapes, stored, head, config)
+    numbers = sum(map(math.prod, bundle.shapes.values()))
     integrity.check_size(config, settings, numbers, prefix)
     encoder, model = model_folder.build(config, settings, **encoder_options)
 
     def read(name):
-        try:
-            array = reader.get_tensor(own[name])
-        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
-            raise UserError(f"{prefix}: tensor {name} cannot be read ({error})") from error
+        array = bundle.read(own[name])
         return array.T if name == _KERAS_KERNEL else array
 
     source = transfer.TensorSource(str(prefix), "google", stored, read)
@@ -226,19 +218,6 @@ def is_lower_case(vocab: list[str]) -> bool:
     # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
     words = (piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>"))
     return all(word == word.lower() for word in words)
-
-
-def _check_stored(reader, shapes, prefix: Path) -> int:
-    """How many numbers the checkpoint has; its index must not promise more than its data hold."""
-    types = reader.get_variable_to_dtype_map()
-    promised = sum(math.prod(shape) * (types[name].size or 1) for name, shape in shapes.items())
-    held = sum(path.stat().st_size for path in prefix.parent.glob(f"{prefix.name}.data-*"))
-    if promised > held:
-        raise UserError(
-            f"{prefix}: its index promises {promised:,} bytes of tensors, its data files have "
-            f"{held:,}; a file is damaged or missing"
-        )
-    return sum(map(math.prod, shapes.values()))
 
 
 def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConfig) -> dict:

@@ -20,15 +20,11 @@ from official_bert.checkpoints import (
     huggingface_tokenizer,
     integrity,
     model_folder,
+    safetensors_files,
     transfer,
 )
 from official_bert.checkpoints.huggingface_config import MEMBERS
-from official_bert.checkpoints.huggingface_tensors import (
-    CHECKSUMS,
-    checksum,
-    has_tensors,
-    open_tensors,
-)
+from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -123,8 +119,6 @@ def export_huggingface(
     Raises:
       UserError: `transformers` has no class that would compute the same; the folder exists.
     """
-    from safetensors.numpy import save_file
-
     head, own = model_folder.describe(model)
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
@@ -148,9 +142,7 @@ def export_huggingface(
         text = json.dumps(fields, indent=2)
         (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
         # transformers refuses files that do not say which framework wrote them.
-        checksums = json.dumps({name: checksum(array) for name, array in tensors.items()})
-        metadata = {"format": "pt", CHECKSUMS: checksums}
-        save_file(tensors, temporary / "model.safetensors", metadata=metadata)
+        safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
         length = settings.get("max_seq_length") or config.max_position_embeddings
         if own_pieces:
             huggingface_tokenizer.write_of_successor(temporary, tokenizer, length)

@@ -1,8 +1,8 @@
 """Whether the files of a model are what was written, and no more than they claim to be.
 
 A checksum (CRC-32C) finds damage, not malice: who can change the weights can change the checksum,
-too. What a stranger's file could do is checked on its own: an HDF5 file must hold its arrays
-itself, a model must not be larger than its weights, and every weight must be a finite number.
+too. What a stranger's file could do is checked on its own: a model must not be larger than its
+weights, and every weight must be a finite number.
 """
 
 import itertools
@@ -21,7 +21,6 @@ from official_bert.errors import UserError
 from official_bert.files import crc32c_file
 
 CHECKSUMS = "checksums"
-_MOST_OBJECTS = 100_000  # groups and datasets of an HDF5 file
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 
@@ -71,24 +70,6 @@ def check_folder(
             raise UserError(f"{path}: missing, but {name} has its checksum")
         if crc32c_file(path) != checksums[other]:
             raise _differs(path, name)
-
-
-def check_hdf5(path: str | os.PathLike) -> dict[str, tuple[int, ...]]:
-    """The shape of every array in an HDF5 file, by path; nothing is read from other files.
-
-    Raises:
-      UserError: the file is damaged, has links or arrays that lie in other files, or an array's
-        shape is larger than what is stored of it.
-    """
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as file:
-            return _arrays(file, path)
-    except UserError:
-        raise
-    except Exception as error:  # h5py turns damage into every kind of exception
-        raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
 
 
 def check_size(
@@ -156,43 +137,6 @@ def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> Non
     # The least and the largest number are NaN where any is: no temporary array of truth values.
     if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
         raise UserError(f"{source}: {name} holds numbers that are infinite or NaN")
-
-
-def _arrays(file, path) -> dict[str, tuple[int, ...]]:
-    import h5py
-
-    found, seen, groups = {}, set(), [("", file)]
-    while groups:
-        above, group = groups.pop()
-        for key in group:
-            name = f"{above}/{key}"
-            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
-                raise UserError(f"{path}: {name} is a link; weights must lie in the file itself")
-            item = group[key]
-            place = h5py.h5o.get_info(item.id).addr
-            if place in seen or len(seen) > _MOST_OBJECTS:
-                raise UserError(f"{path}: {name} is in the file twice, or too many others are")
-            seen.add(place)
-            if isinstance(item, h5py.Group):
-                groups.append((name, item))
-            elif isinstance(item, h5py.Dataset):
-                found[name] = _check_dataset(item, name, path)
-    return found
-
-
-def _check_dataset(dataset, name, path) -> tuple[int, ...]:
-    if dataset.external or dataset.is_virtual:
-        raise UserError(f"{path}: the array {name} lies in another file, which is not read")
-    if dataset.shape is None or dataset.dtype.kind not in "biufV":
-        raise UserError(f"{path}: {name} is no array of numbers")
-    declared = math.prod(dataset.shape) * dataset.dtype.itemsize
-    stored = dataset.id.get_storage_size()
-    if declared != stored:
-        raise UserError(
-            f"{path}: the array {name} should have {declared:,} bytes and has {stored:,}; is the "
-            "file damaged?"
-        )
-    return tuple(dataset.shape)
 
 
 def _checksum_of(fields: dict[str, Any]) -> str:

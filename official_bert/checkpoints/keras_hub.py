@@ -5,11 +5,13 @@
 None has a place for a head of ours, for left-to-right attention or for other epsilons.
 """
 
-import math
 import os
 import re
 from pathlib import Path
 
+import numpy as np
+
+from official_bert import hdf5_files
 from official_bert.checkpoints import (
     integrity,
     keras_hub_family,
@@ -50,10 +52,12 @@ def import_keras_hub(
     import keras_hub
 
     preset = str(preset)
-    if Path(preset).is_dir():
-        _check_files(Path(preset))
+    arrays = _arrays(Path(preset)) if Path(preset).is_dir() else None
     try:
-        backbone = keras_hub.models.Backbone.from_preset(preset)
+        backbone = keras_hub.models.Backbone.from_preset(preset, load_weights=arrays is None)
+        if arrays is not None:
+            with hdf5_files.written(arrays, preset) as copy:
+                backbone.load_weights(copy)
     except Exception as error:  # Kaggle, Hugging Face and file errors, each of their own kind
         raise UserError(f"{preset}: KerasHub cannot load this preset ({error})") from error
     name = type(backbone).__name__
@@ -182,8 +186,8 @@ def preset_names() -> list[str]:
     return sorted(name for kind in kinds for name in kind.presets)
 
 
-def _check_files(folder: Path) -> None:
-    """What KerasHub would believe: the class to make, its size, and where its weights lie."""
+def _arrays(folder: Path) -> dict[str, np.ndarray]:
+    """A folder's weights, after a look at what KerasHub would believe: the class and its size."""
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *keras_hub_family.KINDS)
     kind, shape = keras_hub_family.KINDS[fields["class_name"]], field(fields, "config", dict, path)
@@ -194,8 +198,9 @@ def _check_files(folder: Path) -> None:
     config = BertConfig.from_dict(numbers, source=str(path))
     if not weights.is_file():
         raise UserError(f"{weights}: missing; a preset needs its weights")
-    held = sum(map(math.prod, integrity.check_hdf5(weights).values()))
-    integrity.check_size(config, {}, held, weights)
+    arrays = hdf5_files.read(weights)
+    integrity.check_size(config, {}, sum(array.size for array in arrays.values()), weights)
+    return arrays
 
 
 def _object_of(path: Path, *expected: str) -> dict:

@@ -1,13 +1,14 @@
 """A model folder: everything a trained model needs, in four files.
 
 `bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
-settings, and the checksums of all files), `model.weights.h5` (every variable, bit for bit) and
-`vocab.txt`, or what a successor's tokeniser has in its place. Training writes model folders,
-imports make them, exports read them. The weights are
-Keras's own format, so a folder written under one backend loads under another.
+settings, and the checksums of all files), `model.safetensors` (every variable by its name, bit for
+bit) and `vocab.txt`, or what a successor's tokeniser has in its place. Training writes model
+folders, imports make them, exports read them; one written under one backend loads under another.
+Earlier versions wrote Keras's `model.weights.h5` instead, which is still read.
 """
 
 import collections
+import contextlib
 import dataclasses
 import json
 import math
@@ -16,9 +17,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from official_bert import objectives
+from official_bert import hdf5_files, objectives
 from official_bert.answers import Answers
-from official_bert.checkpoints import embedded, integrity
+from official_bert.checkpoints import embedded, integrity, safetensors_files
+from official_bert.checkpoints.names import named_variables
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, recover_folder
@@ -27,7 +29,7 @@ from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
-WEIGHTS_FILE = "model.weights.h5"
+WEIGHTS_FILE, _EARLIER_WEIGHTS = "model.safetensors", "model.weights.h5"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
 HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
@@ -95,7 +97,8 @@ def save(
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
     with atomic_folder(folder, overwrite=overwrite) as temporary:
         config.to_json_file(temporary / CONFIG_FILE)
-        _save_weights(model, temporary / WEIGHTS_FILE)
+        tensors = {name: _array(v) for name, v in named_variables(model).items()}
+        safetensors_files.write(temporary / WEIGHTS_FILE, tensors)
         if tokenizer is not None:
             tokenizer.write(temporary)
         description = integrity.with_checksums(temporary, MODEL_FILE, description)
@@ -120,15 +123,26 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)
     config, tokenizer = peek(folder, settings)
-    if not (folder / WEIGHTS_FILE).is_file():
+    found = [name for name in (WEIGHTS_FILE, _EARLIER_WEIGHTS) if (folder / name).is_file()]
+    if not found:
         raise UserError(f"{folder / WEIGHTS_FILE}: missing; a model folder needs its weights")
+    path = folder / found[0]
     integrity.check_folder(folder, MODEL_FILE, settings)
     settings.pop(integrity.CHECKSUMS, None)
-    shapes = integrity.check_hdf5(folder / WEIGHTS_FILE)
-    numbers = sum(map(math.prod, shapes.values()))
-    integrity.check_size(config, settings, numbers, folder / WEIGHTS_FILE)
-    encoder, model = build(config, settings, **encoder_options)
-    _load_weights(model, folder / WEIGHTS_FILE, shapes)
+    with contextlib.ExitStack() as stack:
+        if path.name == WEIGHTS_FILE:
+            shapes, read = safetensors_files.open_all([path], stack)
+        else:
+            arrays = hdf5_files.read(path)
+            shapes = {name: array.shape for name, array in arrays.items()}
+        integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), path)
+        encoder, model = build(config, settings, **encoder_options)
+        if path.name == WEIGHTS_FILE:
+            _fill(model, shapes, read, path)
+        else:
+            _fill_by_keras(model, arrays, path)
+    for variable in model.weights:
+        integrity.check_finite(_array(variable), variable.path, path)
     if settings["head"] == "pretraining":  # also in folders that say it by use_nsp
         settings |= describe(model)[1]
     return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
@@ -305,47 +319,41 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     return tokenizer
 
 
-def _save_weights(model, path: Path) -> None:
-    # Keras would write a compiled model's optimiser too, twice the size of the weights.
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is None:
-        model.save_weights(str(path))
-        return
-    model.optimizer = None
-    try:
-        model.save_weights(str(path))
-    finally:
-        model.optimizer = optimizer
-
-
-def _load_weights(model, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
+def _array(variable):
     import keras
 
-    try:
-        _check_arrays(model, shapes)
-        model.load_weights(str(path))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
-    except Exception as error:  # of a damaged file without checksums Keras makes any kind
-        raise UserError(
-            f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {error}"
-        ) from error
-    for variable in model.weights:
-        integrity.check_finite(keras.ops.convert_to_numpy(variable), variable.path, path)
+    return keras.ops.convert_to_numpy(variable)
 
 
-def _check_arrays(model, shapes: dict[str, tuple[int, ...]]) -> None:
+def _fill(model, shapes, read, path: Path) -> None:
+    variables = named_variables(model)
+    for name in [*variables, *shapes]:
+        expected = tuple(variables[name].shape) if name in variables else None
+        if shapes.get(name) != expected:
+            raise _does_not_fit(path, f"{name} is {shapes.get(name)}, expected {expected}")
+    for name, variable in variables.items():
+        variable.assign(read(name))
+
+
+def _fill_by_keras(model, arrays, path: Path) -> None:
+    """Fills a model from Keras's format, which names variables by their place in the model."""
     # Keras ignores arrays that no layer asks for (a file of a deeper model) and reports a wrong
     # shape as a missing variable, so the shapes are compared first.
-    surplus = collections.Counter(shapes.values())
-    for variable in model.weights:
-        shape = tuple(variable.shape)
-        if not surplus[shape]:
-            raise ValueError(f"it holds no (further) array of shape {shape} for {variable.path}")
-        surplus[shape] -= 1
-    if surplus.total():
-        shape, count = surplus.most_common(1)[0]
-        raise ValueError(f"it holds {count} arrays of shape {shape} more than the model has")
+    surplus = collections.Counter(array.shape for array in arrays.values())
+    surplus.subtract(tuple(variable.shape) for variable in model.weights)
+    for shape, count in surplus.items():
+        if count:
+            number = f"{abs(count)} arrays {'more' if count > 0 else 'less'}"
+            raise _does_not_fit(path, f"it holds {number} of shape {shape} than the model has")
+    with hdf5_files.written(arrays, path) as copy:
+        try:
+            model.load_weights(copy)
+        except Exception as error:  # of a damaged file without checksums Keras makes any kind
+            raise _does_not_fit(path, error) from error
+
+
+def _does_not_fit(path: Path, reason) -> UserError:
+    return UserError(f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {reason}")
 
 
 def _check(path: Path, settings: dict[str, Any], name: str, valid: bool, expected: str) -> None:

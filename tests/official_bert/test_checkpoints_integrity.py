@@ -2,10 +2,11 @@
 
 import json
 import tracemalloc
+import warnings
 
-import h5py
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tiny import CONFIG, VOCAB
 
 import official_bert as ob
@@ -41,8 +42,14 @@ def test_a_flipped_bit_anywhere_is_found(folder, saved):
             damaged = bytearray(content)
             damaged[place // 8] ^= 1 << place % 8
             (folder / name).write_bytes(damaged)
-            with pytest.raises(UserError, match=name):
-                ob.load(folder)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                try:
+                    ob.load(folder)
+                except UserError as error:
+                    assert name in str(error)
+                else:  # of the word "checksums" in model.json
+                    assert any("has no checksums" in str(each.message) for each in said)
         (folder / name).write_bytes(content)
     ob.load(folder)
 
@@ -68,8 +75,9 @@ class TestWithoutChecksums:
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_weights_must_be_finite(self, folder, value):
-        with h5py.File(folder / "model.weights.h5", "r+") as file:
-            file["head/vars/1"][0] = value
+        tensors = load_file(folder / "model.safetensors")
+        tensors["head/bias"][0] = value
+        save_file(tensors, folder / "model.safetensors")
         with pytest.raises(UserError, match=r"head/bias holds numbers that are infinite or NaN"):
             ob.load(folder)
 
@@ -96,54 +104,3 @@ class TestWithoutChecksums:
             ob.load(folder)
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
         tracemalloc.stop()
-
-    def change(self, folder, make):
-        """Replaces the head's bias in the weights file."""
-        with h5py.File(folder / "model.weights.h5", "r+") as file:
-            group = file["head/vars"]
-            del group["1"]
-            make(group)
-
-    def test_external_arrays_are_not_read(self, folder, tmp_path):
-        secret = tmp_path / "secret"
-        secret.write_bytes(bytes(12))
-
-        def make(group):
-            group.create_dataset("1", (3,), "f4", external=[(str(secret), 0, 12)])
-
-        self.change(folder, make)
-        with pytest.raises(UserError, match="vars/1 lies in another file"):
-            ob.load(folder)
-
-    def test_virtual_arrays_are_not_read(self, folder, tmp_path):
-        with h5py.File(tmp_path / "other.h5", "w") as file:
-            file["x"] = np.zeros(3, "f4")
-
-        def make(group):
-            layout = h5py.VirtualLayout((3,), "f4")
-            layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", (3,))
-            group.create_virtual_dataset("1", layout)
-
-        self.change(folder, make)
-        with pytest.raises(UserError, match="vars/1 lies in another file"):
-            ob.load(folder)
-
-    @pytest.mark.parametrize("link", [h5py.SoftLink("/x"), h5py.ExternalLink("other.h5", "/x")])
-    def test_links_are_not_followed(self, folder, link):
-        self.change(folder, lambda group: group.__setitem__("1", link))
-        with pytest.raises(UserError, match="vars/1 is a link"):
-            ob.load(folder)
-
-    def test_an_array_of_more_than_is_stored_is_refused(self, folder):
-        self.change(
-            folder,
-            lambda group: group.create_dataset("1", (10**9, 10**6), "f4", chunks=(1, 10**5)),
-        )
-        with pytest.raises(UserError, match="vars/1 should have .* and has 0"):
-            ob.load(folder)
-
-    def test_a_group_within_itself_ends(self, folder):
-        with h5py.File(folder / "model.weights.h5", "r+") as file:
-            file["head/again"] = file["head"]
-        with pytest.raises(UserError, match="in the file twice"):
-            ob.load(folder)

@@ -1,0 +1,79 @@
+"""safetensors files: tensors by name behind a list of what they are, which nothing can make run.
+
+The format has no checksums; ours are in its metadata: JSON, {tensor: CRC-32C}.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.json_files import parse_json
+
+CHECKSUMS = "official_bert_crc32c"
+
+
+def open_all(
+    paths: Iterable[Path], stack: contextlib.ExitStack
+) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
+    """({name: shape}, function that reads a name) of the tensors of one or more files.
+
+    Args:
+      stack: closes the files, which are read when they are asked for.
+
+    Raises:
+      UserError: one is missing or damaged; or, on reading, has a type that numpy does not have.
+    """
+    import safetensors
+
+    shapes, files, checksums = {}, {}, {}
+    for path in paths:
+        try:
+            file = stack.enter_context(safetensors.safe_open(path, framework="np"))
+            for name in file.keys():  # noqa: SIM118 (not a dictionary)
+                shapes[name] = tuple(file.get_slice(name).get_shape())
+                files[name] = path, file
+            stored = (file.metadata() or {}).get(CHECKSUMS)
+        except (safetensors.SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read ({error}); the file is damaged") from error
+        checksums |= parse_json(stored, f"{path}: {CHECKSUMS}") if stored else {}
+
+    def read(name):
+        path, file = files[name]
+        try:
+            array = file.get_tensor(name)
+        except Exception as error:  # a type that numpy does not have
+            raise UserError(f"{path}: tensor {name} cannot be read ({error})") from error
+        if name in checksums and _checksum(array) != checksums[name]:
+            raise UserError(f"{path}: tensor {name} is damaged (its checksum is wrong)")
+        return array
+
+    return shapes, read
+
+
+def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata: str) -> None:
+    """Writes tensors, bfloat16 as float32, which holds the same; checksums where there is metadata.
+
+    A file of a folder that has checksums of its files needs none of its own.
+    """
+    from safetensors.numpy import save_file
+
+    # Of bfloat16 numpy knows no more than that a number has two bytes.
+    arrays = {
+        name: np.ascontiguousarray(array if array.dtype.kind in "biuf" else array.astype("f4"))
+        for name, array in tensors.items()
+    }
+    if metadata:
+        checksums = {name: _checksum(array) for name, array in arrays.items()}
+        metadata[CHECKSUMS] = json.dumps(checksums)
+    save_file(arrays, path, metadata=metadata or None)
+
+
+def _checksum(array: np.ndarray) -> str:
+    bytes_of = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return f"{google_crc32c.value(bytes_of):08x}"

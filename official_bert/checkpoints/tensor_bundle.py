@@ -1,0 +1,228 @@
+"""TensorFlow's checkpoints, read without TensorFlow: an index `X.index` and data `X.data-*-of-*`.
+
+The index is a table of LevelDB's kind, sorted blocks of (key, value) with a footer that says where
+they are. A value is a protocol buffer (`BundleEntryProto`): the tensor's type and shape, and where
+its bytes lie in which data file, with a CRC-32C. Nothing is taken for longer than the file is.
+"""
+
+import math
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+
+from official_bert.errors import UserError
+
+_MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5
+_MOST_INDEX_BYTES, _LONGEST_NAME = 1 << 24, 1 << 12
+_STRING, _BFLOAT16 = 7, 14
+# The numbers of tensorflow/core/framework/types.proto.
+_TYPES = {
+    1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", _BFLOAT16: "<u2",
+    17: "<u2", 19: "<f2", 22: "<u4", 23: "<u8",
+}  # fmt: skip
+
+
+class TensorBundle:
+    """A checkpoint.
+
+    Attributes:
+      shapes: {name: shape} of every tensor of numbers.
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        """Reads the index.
+
+        Raises:
+          UserError: it is missing or damaged, or promises more than the data files hold.
+        """
+        self._prefix = Path(prefix)
+        self._index = Path(f"{prefix}.index")
+        try:
+            with open(self._index, "rb") as file:
+                entries = dict(_table(file.read(_MOST_INDEX_BYTES)))
+            header = dict(_fields(entries.pop(b"")))
+            self._shards = _number(header, 1)
+            if _number(header, 2) != 0:
+                raise ValueError("it is of a big-endian machine")
+            found = {key.decode(): _entry(value) for key, value in entries.items()}
+        except OSError as error:
+            raise UserError(f"{self._index}: cannot be read ({error.strerror})") from error
+        except (ValueError, KeyError, IndexError, TypeError, struct.error) as error:
+            reason = f"not a readable TensorFlow checkpoint ({self._index.name}: {error})"
+            raise UserError(f"{self._prefix}: {reason}") from error
+        self._entries = {name: entry for name, entry in found.items() if entry["type"] != _STRING}
+        self.shapes = {name: entry["shape"] for name, entry in self._entries.items()}
+        promised = sum(entry["size"] for entry in self._entries.values())
+        held = sum(
+            p.stat().st_size for p in self._prefix.parent.glob(f"{self._prefix.name}.data-*")
+        )
+        if promised > held:
+            raise UserError(
+                f"{self._prefix}: its index promises {promised:,} bytes of tensors, its data files "
+                f"have {held:,}; a file is damaged or missing"
+            )
+
+    def read(self, name: str) -> np.ndarray:
+        """A tensor; bfloat16 as float32.
+
+        Raises:
+          UserError: its data file is missing or damaged, or it is of a kind that is not read.
+        """
+        entry = self._entries[name]
+        path = Path(f"{self._prefix}.data-{entry['shard']:05d}-of-{self._shards:05d}")
+        fault = f"{self._prefix}: tensor {name} cannot be read"
+        if entry["sliced"] or entry["type"] not in _TYPES:
+            kind = "in slices" if entry["sliced"] else f"of type {entry['type']}"
+            raise UserError(f"{fault}: it is stored {kind}, which is not read here")
+        kind = np.dtype(_TYPES[entry["type"]])
+        if math.prod(entry["shape"]) * kind.itemsize != entry["size"]:
+            raise UserError(f"{fault}: {entry['size']:,} bytes are not its shape {entry['shape']}")
+        try:
+            with open(path, "rb") as file:
+                file.seek(entry["offset"])
+                content = file.read(entry["size"])
+        except (OSError, ValueError, OverflowError) as error:
+            raise UserError(f"{fault} ({path.name}: {error})") from error
+        if len(content) != entry["size"] or _masked_crc(content) != entry["crc"]:
+            raise UserError(f"{fault}: {path.name} is damaged (its checksum is wrong)")
+        array = np.frombuffer(content, kind).reshape(entry["shape"])
+        if entry["type"] == _BFLOAT16:  # the upper half of a float32
+            array = (array.astype("<u4") << 16).view("<f4")
+        return array
+
+
+def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The (key, value) pairs of a table."""
+    if len(data) < _FOOTER or struct.unpack("<Q", data[-8:]) != (_MAGIC,):
+        raise ValueError("its end is missing")
+    at = len(data) - _FOOTER
+    for _ in range(2):  # where its metadata are, which are none
+        _, at = _varint(data, at)
+    (start, size), _ = _handle(data, at)
+    end = 0
+    for _, value in _block(data, start, size):
+        (start, size), _ = _handle(value, 0)
+        if start < end:
+            raise ValueError("a block is there twice")
+        yield from _block(data, start, size)
+        end = start + size
+
+
+def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+    """The pairs of a block; each key is written as what differs from the one before."""
+    block, end = data[start : start + size], start + size + _TRAILER
+    if end > len(data) or data[start + size] > 1:
+        raise ValueError("a block is cut off")
+    (crc,) = struct.unpack("<I", data[end - 4 : end])
+    if _masked_crc(data[start : end - 4]) != crc:
+        raise ValueError("a checksum is wrong")
+    if data[start + size] == 1:
+        block = _unpacked(block)
+    (restarts,) = struct.unpack("<I", block[-4:])
+    at, stop, key = 0, len(block) - 4 * (restarts + 1), b""
+    while at < stop:
+        shared, at = _varint(block, at)
+        new, at = _varint(block, at)
+        length, at = _varint(block, at)
+        if shared > len(key) or at + new + length > stop or shared + new > _LONGEST_NAME:
+            raise ValueError("an entry is longer than its block, or a name too long")
+        key = key[:shared] + block[at : at + new]
+        at += new
+        yield key, block[at : at + length]
+        at += length
+
+
+def _entry(message: bytes) -> dict:
+    fields = dict(_fields(message))
+    dimensions = [value for name, value in _fields(fields.get(2, b"")) if name == 2]
+    return {
+        "type": _number(fields, 1),
+        "shape": tuple(_number(dict(_fields(dimension)), 1) for dimension in dimensions),
+        "shard": _number(fields, 3),
+        "offset": _number(fields, 4),
+        "size": _number(fields, 5),
+        "crc": _number(fields, 6),
+        "sliced": 7 in fields,
+    }
+
+
+def _number(fields: dict[int, int | bytes], name: int) -> int:
+    value = fields.get(name, 0)
+    if not isinstance(value, int):
+        raise ValueError(f"field {name} is no number")
+    return value
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """(number, value) of the fields of a protocol buffer."""
+    at = 0
+    while at < len(message):
+        tag, at = _varint(message, at)
+        number, kind = tag >> 3, tag & 7
+        if kind == 0:
+            value, at = _varint(message, at)
+        elif kind == 5:
+            (value,) = struct.unpack_from("<I", message, at)
+            at += 4
+        elif kind == 2:
+            length, at = _varint(message, at)
+            value, at = message[at : at + length], at + length
+        else:
+            raise ValueError(f"a field is of kind {kind}")
+        if at > len(message):
+            raise ValueError("a field is cut off")
+        yield number, value
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """A block that TensorFlow 1 packed by Snappy: pieces, and copies of what stands before."""
+    size, at = _varint(packed, 0)
+    block = bytearray()
+    while at < len(packed) and len(block) < size:
+        tag = packed[at]
+        kind, length, at = tag & 3, (tag >> 2) + 1, at + 1
+        if kind == 0:  # a piece
+            if length > 60:  # then so many bytes less 60 say how long it is
+                width = length - 60
+                length, at = int.from_bytes(packed[at : at + width], "little") + 1, at + width
+            block += packed[at : at + length]
+            at += length
+            continue
+        width = (1, 2, 4)[kind - 1]  # a copy, from so far before the end
+        place, at = int.from_bytes(packed[at : at + width], "little"), at + width
+        if kind == 1:
+            length, place = (length - 1 & 7) + 4, place | tag >> 5 << 8
+        if not 0 < place <= len(block):
+            raise ValueError("a packed block is damaged")
+        for _ in range(length):  # it may go on with what it wrote itself
+            block.append(block[-place])
+    if len(block) != size or at != len(packed):
+        raise ValueError("a packed block is damaged")
+    return bytes(block)
+
+
+def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
+    start, at = _varint(data, at)
+    size, at = _varint(data, at)
+    return (start, size), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """(a number of 64 bits, seven of them a byte; where what follows begins)."""
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+    raise ValueError("a number is too long")
+
+
+def _masked_crc(content: bytes) -> int:
+    crc = google_crc32c.value(content)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
