@@ -49,11 +49,12 @@ def _cases() -> Iterator[tuple[str, int, list[Path], Callable[[], str]]]:
     from official_bert.checkpoints import huggingface, model_folder
 
     for name, flips, kind, load in (
-        ("model.weights.h5", 200, "model_folder", model_folder.load),
+        ("model.safetensors", 200, "model_folder", model_folder.load),
         ("model.safetensors", 60, "huggingface", huggingface.import_huggingface),
     ):
         folder = tiny_inputs.model(kind)
-        yield name, flips, [folder / name], _same(lambda load=load, f=folder: _weights(load(f)))
+        look = _same(lambda load=load, folder=folder: _weights(load(folder)))
+        yield f"{kind}: {name}", flips, [folder / name], look
     newest = tiny_inputs.checkpoints() / "step-00000002"
     yield "checkpoint", 1500, [newest / "arrays.npz", newest / "state.json"], _checkpoint
     records = tiny_inputs.records()

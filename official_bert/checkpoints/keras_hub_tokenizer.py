@@ -12,10 +12,12 @@ from official_bert.tokenization import (
     SentencePieceTokenizer,
     Tokenizer,
     load_tokenizer,
+    sentence_piece,
 )
 from official_bert.tokenization.byte_pair_files import pair_of, pieces_of
 
 FILE = "tokenizer.json"
+_PIECES_FILE = ("assets", "tokenizer", "vocabulary.spm")
 # KerasHub's classes whose pieces are no WordPieces.
 _KINDS = {"RobertaTokenizer": "byte_pair", "AlbertTokenizer": "sentence_piece"}
 
@@ -73,6 +75,9 @@ def read(
         if found.kind != kind:
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
+    pieces_file = Path(preset, *_PIECES_FILE)
+    if pieces_file.is_file():  # before TensorFlow Text reads it
+        sentence_piece.check(sentence_piece.read_file(pieces_file), str(pieces_file))
     try:
         theirs = getattr(keras_hub.models, class_name).from_preset(preset)
     except Exception as error:  # a preset of a backbone alone has no tokenizer

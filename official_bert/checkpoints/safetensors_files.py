@@ -71,7 +71,10 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
     if metadata:
         checksums = {name: _checksum(array) for name, array in arrays.items()}
         metadata[CHECKSUMS] = json.dumps(checksums)
+    with open(path, "wb") as file:
+        mode = os.fstat(file.fileno()).st_mode & 0o777
     save_file(arrays, path, metadata=metadata or None)
+    os.chmod(path, mode)  # the library lets nobody else read it
 
 
 def _checksum(array: np.ndarray) -> str:

@@ -7,12 +7,17 @@ comma. (`transformers` leaves the second out, and writes `` and '' as " first.)
 """
 
 import functools
+import importlib.util
 import os
+import tempfile
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from official_bert import guarded
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
@@ -46,9 +51,13 @@ class SentencePieceTokenizer(Tokenizer):
             ALBERT's special tokens.
         """
         where = "SentencePiece model" if isinstance(vocab, bytes) else str(vocab)
-        self.model = vocab if isinstance(vocab, bytes) else _read(Path(vocab))
-        self._lower = do_lower_case
-        self._processor, pieces = _processor_and_pieces(self.model, where)
+        model = vocab if isinstance(vocab, bytes) else read_file(Path(vocab))
+        check(model, where)
+        self._set(model, do_lower_case, where)
+
+    def _set(self, model: bytes, do_lower_case: bool, where: str) -> None:
+        self.model, self._lower = model, do_lower_case
+        self._processor, pieces = _processor_and_pieces(model, where)
         if missing := [token for token in SPECIAL if token not in pieces]:
             raise UserError(
                 f"{where}: lacks {', '.join(missing)}; ALBERT needs {', '.join(SPECIAL)}"
@@ -129,10 +138,10 @@ class SentencePieceTokenizer(Tokenizer):
                 self.part_lengths[index] = tuple(lengths)
 
     def __getstate__(self):
-        return {"vocab": self.model, "do_lower_case": self._lower}
+        return {"model": self.model, "do_lower_case": self._lower}
 
     def __setstate__(self, state):
-        self.__init__(**state)
+        self._set(**state, where="SentencePiece model")  # checked where it came from
 
 
 def normalized(text: str, lower: bool) -> str:
@@ -185,7 +194,8 @@ def _readable(piece: str) -> str:
     return piece[1:] or piece if piece.startswith(BLANK) else f"##{piece}"
 
 
-def _read(path: Path) -> bytes:
+def read_file(path: Path) -> bytes:
+    """A model file's content; raises UserError where it is missing or too large for one."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise UserError(
@@ -196,14 +206,38 @@ def _read(path: Path) -> bytes:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def _processor_and_pieces(model: bytes, where: str):
-    try:
-        import sentencepiece
-    except ImportError:
+@functools.lru_cache(maxsize=8)
+def check(model: bytes, where: str) -> None:
+    """Lets the library read a model, and cut a text of every kind, in a process of its own first.
+
+    Raises:
+      UserError: it is no SentencePiece model, or the library fails on it.
+    """
+    if importlib.util.find_spec("sentencepiece") is None:
         raise UserError(
             f"{where}: a SentencePiece model needs the library that reads it: "
             "pip install sentencepiece"
-        ) from None
+        )
+    with tempfile.TemporaryDirectory(prefix="official-bert-") as folder:
+        path = Path(folder, "spiece.model")
+        path.write_bytes(model)
+        try:
+            guarded.arrays(f"{__name__}:try_out", path, "sentencepiece")
+        except UserError as error:
+            raise UserError(str(error).replace(str(path), where)) from None
+
+
+def try_out(path: str) -> dict[str, np.ndarray]:
+    """What `check` lets a process of its own do; returns how many pieces a text has."""
+    processor, pieces = _processor_and_pieces(Path(path).read_bytes(), path)
+    characters = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x12000)]))
+    lengths = [len(processor.encode(text)) for text in (characters, "".join(pieces), "a " * 5000)]
+    return {"lengths": np.array(lengths)}
+
+
+def _processor_and_pieces(model: bytes, where: str):
+    import sentencepiece
+
     try:
         processor = sentencepiece.SentencePieceProcessor()
         processor.load_from_serialized_proto(model)

@@ -196,3 +196,7 @@ def test_without_a_vocabulary(tmp_path):
     expected = keras.ops.convert_to_numpy(encoder(batch)["pooled_output"])
     found = keras.ops.convert_to_numpy(loaded.encoder(batch)["pooled_output"])
     np.testing.assert_array_equal(found, expected)
+
+
+def test_the_weights_may_be_read_by_whoever_may_read_the_rest(folder):
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
