@@ -49,7 +49,7 @@ def _cases() -> Iterator[tuple[str, int, list[Path], Callable[[], str]]]:
     from official_bert.checkpoints import huggingface, model_folder
 
     for name, flips, kind, load in (
-        ("model.safetensors", 200, "model_folder", model_folder.load),
+        ("weights.safetensors", 200, "model_folder", model_folder.load),
         ("model.safetensors", 60, "huggingface", huggingface.import_huggingface),
     ):
         folder = tiny_inputs.model(kind)

@@ -1,7 +1,7 @@
 """A model folder: everything a trained model needs, in four files.
 
 `bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
-settings, and the checksums of all files), `model.safetensors` (every variable by its name, bit for
+settings, and the checksums of all files), `weights.safetensors` (every variable by its name, bit for
 bit) and `vocab.txt`, or what a successor's tokeniser has in its place. Training writes model
 folders, imports make them, exports read them; one written under one backend loads under another.
 Earlier versions wrote Keras's `model.weights.h5` instead, which is still read.
@@ -29,7 +29,7 @@ from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
-WEIGHTS_FILE, _EARLIER_WEIGHTS = "model.safetensors", "model.weights.h5"
+WEIGHTS_FILE, _EARLIER_WEIGHTS = "weights.safetensors", "model.weights.h5"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
 HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")

@@ -75,9 +75,9 @@ class TestWithoutChecksums:
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_weights_must_be_finite(self, folder, value):
-        tensors = load_file(folder / "model.safetensors")
+        tensors = load_file(folder / "weights.safetensors")
         tensors["head/bias"][0] = value
-        save_file(tensors, folder / "model.safetensors")
+        save_file(tensors, folder / "weights.safetensors")
         with pytest.raises(UserError, match=r"head/bias holds numbers that are infinite or NaN"):
             ob.load(folder)
 

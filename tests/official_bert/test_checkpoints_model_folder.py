@@ -120,7 +120,7 @@ def test_a_wrong_field_is_named(folder, field, value, message):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"num_hidden_layers": 2}, r"model.safetensors.* layer_1/attention/query/kernel is None"),
+        ({"num_hidden_layers": 2}, r"weights.safetensors.* layer_1/attention/query/kernel is None"),
         (
             {"intermediate_size": 16},
             r"safetensors.* layer_0/intermediate/kernel is .*, expected \(8, 16\)",
@@ -150,7 +150,7 @@ def test_a_file_that_has_a_checksum_must_be_there(folder, name):
 def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
     deeper = ob.BertConfig.from_dict({**CONFIG.to_dict(), "num_hidden_layers": 2})
     ob.save(tmp_path / "d", ob.BertClassifier(ob.BertEncoder(deeper), 3), tokenizer)
-    (tmp_path / "d" / "model.safetensors").replace(folder / "model.safetensors")
+    (tmp_path / "d" / "weights.safetensors").replace(folder / "weights.safetensors")
     with pytest.raises(UserError, match="safetensors: its checksum is not the one in model.json"):
         ob.load(folder)
     forget_checksums(folder)
@@ -159,7 +159,7 @@ def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
 
 
 @pytest.mark.parametrize(
-    "name", ["bert_config.json", "model.json", "vocab.txt", "model.safetensors"]
+    "name", ["bert_config.json", "model.json", "vocab.txt", "weights.safetensors"]
 )
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
@@ -168,10 +168,10 @@ def test_a_missing_file_is_named(folder, name):
 
 
 def test_damaged_files_are_named(folder):
-    weights = folder / "model.safetensors"
+    weights = folder / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
     forget_checksums(folder)
-    with pytest.raises(UserError, match="model.safetensors: cannot be read"):
+    with pytest.raises(UserError, match="weights.safetensors: cannot be read"):
         ob.load(folder)
     (folder / "model.json").write_text("{")
     with pytest.raises(UserError, match="model.json: not valid JSON"):

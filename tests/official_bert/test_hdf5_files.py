@@ -21,7 +21,7 @@ def model():
 def folder(tmp_path, model):
     """A model folder as earlier versions wrote it, without checksums."""
     ob.save(tmp_path / "m", model, ob.BertTokenizer(VOCAB), {"labels": ["x", "y", "z"]})
-    (tmp_path / "m" / "model.safetensors").unlink()
+    (tmp_path / "m" / "weights.safetensors").unlink()
     model.save_weights(tmp_path / "m" / "model.weights.h5")
     settings = json.loads((tmp_path / "m" / "model.json").read_text())
     del settings["checksums"]
