@@ -1,12 +1,14 @@
-"""Draws the report of an ablation again from its results.json.
+"""The report of an ablation, made again from its results.json and its archives.
 
-    python -m experiments.report --workdir=runs/table5
+    python -m experiments.report --workdir=experiments/results/table5/night
 
-writes report.html, report.md and plots/, for instance after a change of the template.
+judges the claims by today's analysis and writes results.json, report.html, report.md and plots/. It
+needs no data: what the analysis asks of single examples is in archives/. Without archives it takes
+the variance from examples that results.json keeps.
 """
 
 from data_prep.jobs import storage
-from experiments.tables import report
+from experiments.tables import archives, evidence, report
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import local_path
@@ -22,6 +24,8 @@ def main(_):
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
     results = storage.read_json(path, finite=False)
+    runs = archives.runs(results, path.parent / "archives")
+    evidence.judge_results(results, evidence.claims_of(results), runs)
     print(report.text(results))
     for name, written in report.write(results, folder).items():
         print(f"{name}: {written}")

@@ -219,6 +219,9 @@ class Conll(Task):
             features.append(feature)
         return features
 
+    def clusters(self, examples: list) -> list:
+        return [example.id.partition("/")[0] for example in examples]
+
     def predictions(self, examples, features, outputs) -> list[dict]:
         """{"id", "words", "tags" and "probabilities" (of the tag), each a list a sentence}, and
         "entities" (or chunks, or every word with its part of speech): {"type", "text", "sentence",

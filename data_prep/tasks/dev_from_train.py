@@ -44,8 +44,21 @@ def split(examples: list, count: int) -> tuple[list, list]:
     return train, [examples[index] for index in sorted(held_out)]
 
 
-def _groups(examples: list) -> list[list[int]]:
+def clusters(examples: list) -> list[int]:
+    """For each example the first one that it belongs together with: they share a text, or, single
+    texts, five words in a row (phrases of a sentence). Pairs that share five words of one of their
+    texts ("What is the best way to") would be linked to ever more others.
+    """
+    cluster = list(range(len(examples)))
+    for group in _groups(examples, _whole_texts_of_pairs):
+        for index in group:
+            cluster[index] = group[0]
+    return cluster
+
+
+def _groups(examples: list, shared=None) -> list[list[int]]:
     """The indices of examples that belong together, each group and all of them in file order."""
+    shared = shared or _runs
     parent = list(range(len(examples)))
 
     def first_of(index: int) -> int:
@@ -55,7 +68,7 @@ def _groups(examples: list) -> list[list[int]]:
 
     owner: dict[tuple[str, ...], int] = {}
     for index, example in enumerate(examples):
-        for run in _runs(example):
+        for run in shared(example):
             one, two = first_of(index), first_of(owner.setdefault(run, index))
             parent[max(one, two)] = min(one, two)
     groups = collections.defaultdict(list)
@@ -69,6 +82,12 @@ def _runs(example):
         words = text.lower().split()
         for start in range(max(bool(words), len(words) - _RUN + 1)):
             yield tuple(words[start : start + _RUN])
+
+
+def _whole_texts_of_pairs(example):
+    if example.text_b is None:
+        return _runs(example)
+    return [text.lower() for text in (example.text_a, example.text_b)]
 
 
 def _digest(examples: list, group: list[int]) -> bytes:

@@ -107,6 +107,10 @@ class SequenceClassification(Task):
             feature["label_ids"] = self._label_ids(example.label)
         return [feature]
 
+    def clusters(self, examples: list) -> list:
+        """Examples that share a text; of single texts also those that share five words in a row."""
+        return dev_from_train.clusters(examples)
+
     def predictions(self, examples, features, outputs) -> list[dict]:
         """`label` and `probabilities` (of each label), or `labels` (multi-label), or `value`."""
         logits = np.asarray(outputs["logits"], np.float64)

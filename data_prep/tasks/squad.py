@@ -251,6 +251,9 @@ class Squad(Task):
             features.append(feature)
         return features
 
+    def clusters(self, examples: list) -> list:
+        return [example.context for example in examples]
+
     def predictions(self, examples, features, outputs) -> list[dict]:
         """See `squad_answers.answer`."""
         windows = collections.defaultdict(list)

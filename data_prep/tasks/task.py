@@ -164,6 +164,11 @@ class Task:
         """
         raise NotImplementedError
 
+    def clusters(self, examples: list) -> list:
+        """What each example shares with those that it is not independent of: phrases of a sentence,
+        questions of an article, sentences of a document. Equal values are one cluster."""
+        return list(range(len(examples)))
+
     def analysis(self, examples: list, predictions: list[dict], mistakes: int = 20) -> dict:
         """Confusion matrix, per-class scores and most confident mistakes, as plain data."""
         return {}

@@ -82,16 +82,17 @@ def get_config(scale: str = "smoke") -> Ablation:
 
 
 def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
-    def claim(name, text, section, columns, better, worse, **fields) -> Claim:
+    def claim(name, text, section, columns, better, worse, own=False, **fields) -> Claim:
         asked = each([c.label for c in scale.tasks(*columns)], better, worse, **fields)
-        return Claim(name, text, section, asked, scale.lacks(*(c for c in columns if c in COLUMNS)))
+        lacks = scale.lacks(*(c for c in columns if c in COLUMNS))
+        return Claim(name, text, section, asked, lacks, own)
 
     masked, left_to_right, random = "No NSP", "LTR & No NSP", "random initialisation"
     claims = (
         claim(
             "pre-training",
             "Pre-training helps: BERT beats the same model with random weights on every task",
-            "3.1", COLUMNS, "BERT", random,
+            "3.1", COLUMNS, "BERT", random, own=True,
         ),
         claim(
             "NSP",
@@ -133,28 +134,28 @@ def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
         claim(
             "pre-training, tags",
             "Pre-training helps to tag words: BERT beats the same model with random weights",
-            "3.1", TAGS, "BERT", random,
+            "3.1", TAGS, "BERT", random, own=True,
         ),
         claim(
             "left to right, tags",
             "The left-to-right model tags words worse than the masked one",
-            "5.1", TAGS, masked, left_to_right,
+            "5.1", TAGS, masked, left_to_right, own=True,
         ),
         claim(
             "left to right, QQP",
             "The left-to-right model finds paraphrases worse on QQP, which has more to learn from "
             "than MRPC",
-            "5.1", ("QQP",), masked, left_to_right,
+            "5.1", ("QQP",), masked, left_to_right, own=True,
         ),
         claim(
             "BiLSTM, tags",
             "A BiLSTM on top of the left-to-right model helps it to tag words",
-            "5.1", TAGS, BILSTM, left_to_right,
+            "5.1", TAGS, BILSTM, left_to_right, own=True,
         ),
         claim(
             "cloze",
             "The masked model fills in a word of unseen text better than the left-to-right one",
-            "3.1", ("cloze",), masked, left_to_right,
+            "3.1", ("cloze",), masked, left_to_right, own=True,
         ),
     )  # fmt: skip
     bilstm = {c.name for c in claims if any(BILSTM in part.rows for part in c.comparisons)}

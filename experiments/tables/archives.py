@@ -1,22 +1,31 @@
 """What a table's cells gave, a small file a pre-training seed that can be kept in a repository.
 
 An archive holds the results and the scores by example of the seed's finished cells, and no models
-or data. Unpacked into a folder of cells it makes them finished there: the report can be made again,
-or another question asked of the same runs, on any machine that has the data that the table names.
+or data. With results.json it is all that the report is made again from, by anybody (`runs`).
+Unpacked into a folder of cells it makes them finished there, so that another question can be asked
+of the same runs on any machine that has the data that the table names.
 """
 
 import io
 import itertools
 import tarfile
+import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from data_prep.jobs import storage
+from experiments.tables import intervals
 from experiments.tables.grid import Grid
+from experiments.tables.intervals import Run
 from experiments.tables.status import FINISHED
+from experiments.training import example_scores
+from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
 SCORED = ("pretrain", "finetune", "cloze", "pairs")
-KEPT = ("cell.json", "run/example_scores.npz")
+SCORES = "run/example_scores.npz"
+KEPT = ("cell.json", SCORES)
 
 
 def write(grid: Grid, folder: Path) -> list[Path]:
@@ -41,6 +50,56 @@ def write(grid: Grid, folder: Path) -> list[Path]:
                 if (cell / kept).exists():
                     _add(archive, f"{cell.name}/{kept}", (cell / kept).read_bytes())
     return paths
+
+
+def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]] | None:
+    """(row, column) -> the runs in a table's results, each with the influence of its examples.
+
+    Args:
+      folder: of the archives.
+
+    Returns: None where the folder has none.
+    Raises:
+      UserError: an archive is damaged, or lacks a run of the results.
+    """
+    paths = sorted(folder.glob("seed-*.tar.gz"))
+    if not paths:
+        return None
+    metrics = {column["label"]: column["metric"] for column in results["columns"]}
+    found = {}
+    with tempfile.TemporaryDirectory() as cells:
+        for path in paths:
+            _unpack(path, cells)
+        for row in results["rows"]:
+            for label, cell in row["cells"].items():
+                if "folders" in cell:
+                    found[row["label"], label] = [
+                        Run(*values, _influence(Path(cells, name), metrics[label], folder))
+                        for values, name in zip(cell["values"], cell["folders"], strict=True)
+                    ]
+    return found
+
+
+def influence(cell: Path, metric: str) -> np.ndarray | None:
+    """What each example adds to a metric of a cell's run; None where the cell does not keep it."""
+    kept = example_scores.load(cell / SCORES, metric)
+    return intervals.influence(*kept) if kept else None
+
+
+def _influence(cell: Path, metric: str, folder: Path) -> np.ndarray | None:
+    if not (cell / "cell.json").exists():
+        raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
+    if not metric:
+        metric = storage.read_json(cell / "cell.json", finite=False)["result"]["main_metric"]
+    return influence(cell, metric)
+
+
+def _unpack(path: Path, folder: str) -> None:
+    try:
+        with tarfile.open(path) as archive:
+            archive.extractall(folder, filter="data")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise UserError(f"{path} is damaged: {error}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes):

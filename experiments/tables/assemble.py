@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs.processes import available_cores
-from experiments.tables import cost, intervals
+from experiments.tables import archives, cost
 from experiments.tables.ablation import Ablation, Column, Row
-from experiments.tables.evidence import gather, interval_values, verdict_values
+from experiments.tables.evidence import judge_results
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
 from experiments.tables.status import FAILED, FINISHED, Status
-from experiments.tables.verdicts import Evidence, above_baseline, judge
-from experiments.training import example_scores
 from experiments.training.config import resolve_bert
+from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
 from experiments.training.run_folder import versions
 
@@ -33,10 +32,9 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
       command: how to run it again, for the caption.
     """
     statuses = grid.statuses()
-    runs, chosen, holes = _collect(ablation, plan, grid, statuses)
-    evidence = gather(ablation, plan, statuses, runs, holes)
+    runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses)
     paper = TABLES.get(ablation.name)
-    return {
+    results = {
         "name": ablation.name,
         "title": ablation.title,
         "scale": ablation.scale,
@@ -52,10 +50,9 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
             for state in ("finished", "failed", "pending", "running")
         },
         "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
-        "verdicts": [verdict_values(judge(claim, evidence)) for claim in ablation.claims],
         "columns": [_column(column, plan, statuses) for column in ablation.columns],
-        "rows": [_row(ablation, row, chosen, evidence) for row in ablation.rows],
-        "baselines": evidence.baselines,
+        "rows": [_row(ablation, row, runs, folders, chosen, holes) for row in ablation.rows],
+        "baselines": _baselines(ablation, plan, statuses),
         "paper": {"title": paper.title, "columns": paper.columns, "rows": paper.rows}
         if paper
         else None,
@@ -69,6 +66,23 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
             if statuses[name].state == FINISHED
         ],
     }
+    judge_results(results, ablation.claims, runs)
+    return results
+
+
+def _baselines(ablation, plan, statuses) -> dict[str, float]:
+    """Column -> score of the trivial baseline, in printed units."""
+    found = {}
+    for (_, label), planned in plan.runs.items():
+        column = ablation.column(label)
+        for one in planned:
+            result = statuses[one.cell].result
+            if not result or label in found:
+                continue
+            key = column.metric or result.get("main_metric")
+            if key in result["baseline"]:
+                found[label] = (100 if column.percent else 1) * result["baseline"][key]
+    return found
 
 
 def _exported(result: dict) -> dict:
@@ -78,17 +92,21 @@ def _exported(result: dict) -> dict:
 
 
 def _collect(ablation, plan, grid, statuses):
-    """(runs of each table cell, chosen setting of a search, reasons of holes)."""
+    """(runs of each table cell, the names of their folders, chosen setting of a search, reasons of
+    holes)."""
     runs: dict[tuple[str, str], list[Run]] = {}
+    folders: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[str, str], dict] = {}
     holes: dict[tuple[str, str], str] = {}
     for key, planned in plan.runs.items():
         column = ablation.column(key[1])
         settings: dict[int, list[Run]] = {}
+        names: dict[int, list[str]] = {}
         for one in planned:
             status = statuses[one.cell]
             if status.state == FINISHED:
                 settings.setdefault(one.setting, []).append(_run(column, one, status, grid))
+                names.setdefault(one.setting, []).append(grid.folder(one.cell).name)
             elif status.state == FAILED:
                 holes[key] = status.reason
             else:
@@ -96,23 +114,21 @@ def _collect(ablation, plan, grid, statuses):
         if settings:
             sign = -1 if column.lower_is_better else 1
             best = max(settings, key=lambda i: sign * mean_and_deviation(_values(settings[i]))[0])
-            runs[key] = settings[best]
+            runs[key], folders[key] = settings[best], names[best]
             if column.search:
                 chosen[key] = column.search[best]
-    return runs, chosen, holes
+    return runs, folders, chosen, holes
 
 
 def _run(column: Column, planned, status, grid) -> Run:
     scores = status.result["heldout" if column.finetune is None else "dev"]
     metric = column.metric or status.result["main_metric"]
     value = (100 if column.percent else 1) * scores.get(metric, float("nan"))
-    path = grid.folder(planned.cell) / "run" / "example_scores.npz"
-    kept = example_scores.load(path, metric)
-    influence = intervals.influence(*kept) if kept else None
+    influence = archives.influence(grid.folder(planned.cell), metric)
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
 
 
-def _row(ablation, row: Row, chosen, evidence: Evidence) -> dict[str, Any]:
+def _row(ablation, row: Row, made, folders, chosen, holes) -> dict[str, Any]:
     paper = TABLES.get(ablation.name)
     cells = {}
     for column in ablation.columns:
@@ -121,29 +137,43 @@ def _row(ablation, row: Row, chosen, evidence: Evidence) -> dict[str, Any]:
         if paper and column.paper_column and row.paper_row:
             number = paper.number(row.paper_row, column.paper_column)
         cell: dict[str, Any] = {"paper": number}
-        if key in evidence.runs:
-            runs = evidence.runs[key]
+        if key in made:
+            runs = made[key]
             mean, deviation = mean_and_deviation(_values(runs))
             cell |= {
                 "mean": mean,
                 "deviation": deviation,
                 "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs],
+                "folders": folders[key],
                 "pretrainings": len({r.pretrain_seed for r in runs}),
-                "above_baseline": above_baseline(*key, evidence),
-                "interval": interval_values(*key, evidence),
             }
         if key in chosen:
             cell["setting"] = chosen[key]
-        if key in evidence.holes:
-            cell["hole"] = evidence.holes[key]
+        if key in holes:
+            cell["hole"] = holes[key]
         cells[column.label] = cell
     return {
         "label": row.label,
         "variant": row.variant,
         "paper_row": row.paper_row,
         "reference": row.reference,
+        "differs": _differs(ablation, row),
         "cells": cells,
     }
+
+
+def _differs(ablation: Ablation, row: Row) -> list[str]:
+    """What the row's configuration changes in that of the first row, a line a field."""
+    first, variant = (ablation.variant(r.variant) for r in (ablation.rows[0], row))
+    if variant.random_init:
+        return ["random weights in place of pre-training"]
+    if variant.checkpoint:
+        return [f"the checkpoint {_checkpoint_name(variant.checkpoint)}"]
+    old, new = (to_dict(v.pretrain) if v.pretrain else {} for v in (first, variant))
+    lines = differences(old, new) if old and new else []
+    if row.snapshot:
+        lines.append(f"pre-trained for {row.snapshot:,} steps")
+    return [*lines, *(f"fine-tuned with {field}: {value}" for field, value in row.finetune.items())]
 
 
 def _column(column: Column, plan, statuses) -> dict[str, Any]:
@@ -163,6 +193,7 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
             "learning_rate": f.learning_rate,
             "epochs": f.num_train_epochs,
             "seeds": len(column.seeds),
+            "sample": f"{f.task} {_checkpoint_name(f.data_dir)}",
         }
     return {
         "label": column.label,
@@ -195,6 +226,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
                 "batch_size": c.train_batch_size,
                 "learning_rate": c.learning_rate,
                 "lengths": [p.max_seq_length for p in c.phases],
+                "records": [p.records for p in c.phases],
                 "seeds": len(variant.seeds),
                 "tokens": results[0]["tokens"] if results else None,
                 "minutes": [round(r["seconds"] / 60, 2) for r in results],

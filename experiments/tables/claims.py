@@ -10,6 +10,7 @@ from collections.abc import Sequence
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 NOT_DECIDED = "not decided at this scale"
+NOT_TESTED = "not tested"  # of a comparison: its models have learnt nothing that it could be about
 
 GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
 
@@ -48,6 +49,7 @@ class Claim:
       text: the claim, in our words.
       section: where the paper makes it.
       left_out: the paper's columns that the claim is about too, but that are not in this table.
+      own: the claim is this table's own; the paper does not make it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Claim:
     section: str
     comparisons: tuple[Comparison, ...]
     left_out: tuple[str, ...] = ()
+    own: bool = False
 
 
 def each(columns: Sequence[str], better: str, worse: str, **fields) -> tuple[Comparison, ...]:

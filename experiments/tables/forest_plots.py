@@ -1,12 +1,11 @@
 """A claim's effects as a forest plot: our intervals, the paper's effects, single pre-trainings."""
 
-from experiments.tables.claims import GREATER
+from experiments.tables.claims import GREATER, NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 from experiments.tables.plots import PAPER, pyplot, svg
-from experiments.tables.score_tables import paper_effect
-from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.wording import comparison
 
 _COLOURS = {REPRODUCED: "#1a7f4e", NOT_REPRODUCED: "#b3401f", NOT_DECIDED: "#7a6a2b"}
+_COLOURS[NOT_TESTED] = "#8a8a85"
 _LINE_INCHES = 0.46  # narrow and with labels above the bars: readable on a phone
 
 
@@ -39,7 +38,7 @@ def _forest(results, findings) -> str:
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.06)
-    axes.set_xlabel(_axis(results, findings[0]))
+    axes.set_xlabel(_axis(findings[0]))
     return svg(figure)
 
 
@@ -54,7 +53,7 @@ def _draw(axes, results, finding, height) -> None:
     axes.plot(seeds, [height] * len(seeds), "o", markersize=4, fillstyle="none", color=colour,
               markeredgewidth=0.8)  # fmt: skip
     axes.plot(finding["effect"], height, "o", markersize=6, color=colour)
-    paper = paper_effect(results, finding)
+    paper = finding["paper_effect"]
     if paper is not None:
         axes.plot(paper, height, "|", markersize=12, markeredgewidth=2, color="#1f1e1b")
     if finding["margin"] or finding["kind"] != GREATER:
@@ -88,12 +87,10 @@ def _means(cell) -> dict[int, float]:
     return {seed: sum(values) / len(values) for seed, values in runs.items()}
 
 
-def _axis(results, finding) -> str:
+def _axis(finding) -> str:
     if finding.get("whole"):
         return "percent of the way"
-    column = _column(results, finding)
-    unit = finding.get("unit") or ("points" if column["percent"] else column["label"])
-    return f"{unit} by which the first row is better"
+    return f"{finding['unit']} by which the first row is better"
 
 
 def _column(results, finding) -> dict:

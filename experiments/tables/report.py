@@ -1,4 +1,4 @@
-"""The report of an ablation: verdicts first, then the table beside the paper's, then the plots.
+"""The report of an ablation: three lines, the scores beside the paper's, the claims, the plots.
 
 `write` makes report.md with plots/ from results, and wraps it as report.html (one file, nothing to
 load from elsewhere); `experiments.ablate` calls it at its end, `experiments.report` draws it again.
@@ -10,21 +10,24 @@ from pathlib import Path
 from data_prep.jobs import storage
 from experiments.tables import score_tables as tables
 from experiments.tables import wording
-from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from official_bert.files import atomic_write
 
 TEMPLATE = Path(__file__).with_name("report_template.html")
-CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open"}
+CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
 OURS = (
     "Ours: mean \N{PLUS-MINUS SIGN} standard deviation (number of runs); "
-    f"{tables.BASELINE_MARK}: not clearly above the trivial baseline."
+    f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; "
+    f"{tables.MASKS_MARK}: a loss in predicting other pieces than the first row's, not to be "
+    "compared with it."
 )
 KEY = (
-    "In the drawings a dot is our effect, its bar the 95 % interval, a small circle one "
-    "pre-training, a black tick the paper's effect, and a dashed line the bound that a claim sets. "
-    "Effects are differences of means, counted in the direction that the comparison names: to the "
-    "right its first row is better. Detectable is what lies so far beyond the bound that this "
-    "design shows it four times of five."
+    "An effect is a difference of means, counted in the direction that the comparison names: above "
+    "0 its first row is better. p is of the effect's being the claim's bound. Detectable is what "
+    "lies so far beyond the bound that this design shows it four times of five. Behind the paper's "
+    "effect stands whether our interval holds it. In the drawings a dot is our effect, its bar the "
+    "95 % interval, a small circle one pre-training, a black tick the paper's effect, a dashed "
+    "line the bound."
 )
 
 
@@ -76,15 +79,15 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     """The whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
     if results["verdicts"]:
-        claims = "## The paper's claims" if results["paper"] else "## Claims"
-        lines += [wording.lead(results), "", claims, "", KEY, ""]
-    for number, verdict in enumerate(results["verdicts"], 1):
-        lines += _claim(results, number, verdict)
-    lines += ["## Scores", "", *_table(tables.scores(results)), ""]
-    lines += [OURS, ""]
+        lines += ["\n\n".join(wording.lead(results)), ""]
+    lines += ["## Scores", "", *_table(tables.scores(results)), "", OURS, ""]
     missing = wording.holes(results)
     if missing:
         lines += ["Holes:", "", *_list(missing), ""]
+    if results["verdicts"]:
+        lines += ["## Claims", "", *_table(tables.claims(results)), "", KEY, ""]
+    for number, verdict in enumerate(results["verdicts"], 1):
+        lines += _claim(number, verdict)
     differences = tables.differences(results)
     if differences:
         first = tables.yardstick(results)["label"]
@@ -93,6 +96,10 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
         if name != "pretraining":
             lines += _figure(name, figures[name])
     lines += ["## What was run", "", *_list(wording.facts(results)), ""]
+    differ = [f"{r['label']}: {'; '.join(r['differs'])}" for r in results["rows"] if r["differs"]]
+    if differ:
+        first = tables.yardstick(results)["label"]
+        lines += [f"## How the rows differ from {first}", "", *_list(differ), ""]
     lines += ["## Every run", "", *_table(tables.every_run(results)), ""]
     trained = tables.pretrainings(results)
     if len(trained) > 1:
@@ -110,18 +117,18 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _claim(results, number: int, verdict: dict) -> list[str]:
+def _claim(number: int, verdict: dict) -> list[str]:
     """A claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {verdict['text'].rstrip('.')}.", ""]
     said = f"**{verdict['verdict']}** (section {verdict['section']})"
-    mean = verdict.get("mean_effect")
-    if mean and mean["effect"] is not None:
+    mean = verdict["mean_effect"]
+    if mean:
         said += f"; mean effect over its columns {wording.interval(mean)}"
     lines += [said, ""]
     if any(finding["effect"] is not None for finding in verdict["findings"]):
         lines += _figure(f"claim{number}")
-    lines += [*_table(tables.findings(results, verdict)), ""]
-    if verdict.get("footnotes"):
+    lines += [*_table(tables.findings(verdict)), ""]
+    if verdict["footnotes"]:
         lines += [*_list(verdict["footnotes"]), ""]
     return lines
 

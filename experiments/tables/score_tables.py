@@ -2,10 +2,12 @@
 
 import itertools
 
-from experiments.tables.wording import SHORT, comparison, interval, number, reason, signed
+from experiments.tables.claims import NOT_TESTED
+from experiments.tables.wording import SHORT, comparison, interval, number, signed
 from experiments.training.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
+MASKS_MARK = "\N{DAGGER}"
 
 
 def yardstick(results: dict) -> dict:
@@ -68,36 +70,48 @@ def differences(results: dict) -> list[list[str]]:
     return rows
 
 
-def findings(results: dict, verdict: dict) -> list[list[str]]:
+def claims(results: dict) -> list[list[str]]:
+    """A line for each claim: its verdict, whose it is and its mean effect."""
+    rows = [["", "claim", "whose", "verdict", "mean effect [95 %]"]]
+    paper = "the paper's" if results["paper"] else ""
+    for index, verdict in enumerate(results["verdicts"], 1):
+        mean = verdict["mean_effect"]
+        text, whose = verdict["text"].rstrip("."), "ours" if verdict["own"] else paper
+        said = f"**{SHORT[verdict['verdict']]}**"
+        tested = [f for f in verdict["findings"] if f["verdict"] != NOT_TESTED]
+        if len(tested) < len(verdict["findings"]):
+            said += f", {len(tested)} of {len(verdict['findings'])} comparisons tested"
+        rows.append([str(index), text, whose, said, interval(mean, 1) if mean else ""])
+    return _without_empty_columns(rows)
+
+
+def findings(verdict: dict) -> list[list[str]]:
     """The comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
 
     Columns of which nothing is known are left out.
     """
-    rows = [["comparison", "ours [95 %]", "the paper's", "detectable", "p (Holm)", "verdict"]]
+    rows = [["comparison", "ours [95 %]", "the paper's", "detectable", "p", "verdict"]]
     for f in verdict["findings"]:
         numbers = [
             interval(f),
-            _optional(paper_effect(results, f), signed),
-            _optional(f.get("detectable"), number),
-            _p_value(f),
+            _papers(f),
+            _optional(f["detectable"], number),
+            _optional(f["p"], lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),
         ]
-        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {reason(f)}"])
+        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {f['reason']}"])
+    return _without_empty_columns(rows)
+
+
+def _without_empty_columns(rows: list[list[str]]) -> list[list[str]]:
     kept = [any(row[i] for row in rows[1:]) for i in range(len(rows[0]))]
     return [list(itertools.compress(row, kept)) for row in rows]
 
 
-def paper_effect(results: dict, finding: dict) -> float | None:
-    """The paper's difference for a comparison, in the direction that it names."""
-    if "paper_effect" in finding:
-        return finding["paper_effect"]
-    cells = {row["label"]: row["cells"] for row in results["rows"]}
-    better, worse = (
-        cells[finding[side]][finding["column"]]["paper"] for side in ("better", "worse")
-    )
-    if better is None or worse is None:
-        return None
-    column = next(c for c in results["columns"] if c["label"] == finding["column"])
-    return worse - better if column["lower_is_better"] else better - worse
+def _papers(finding: dict) -> str:
+    """The paper's effect, and whether our interval holds it."""
+    shown = _optional(finding["paper_effect"], signed)
+    agrees = finding["size_agrees"]
+    return shown if agrees is None else f"{shown}, {'inside' if agrees else 'outside'}"
 
 
 def pretrainings(results: dict) -> list[list[str]]:
@@ -175,8 +189,16 @@ def _ours(row, column, results) -> str:
     shown = number(cell["mean"], digits)
     if cell["deviation"] is not None:
         shown += f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], digits)}"
+    if column["heldout"] and _masks(results, row) != _masks(results, yardstick(results)):
+        shown += MASKS_MARK
     unclear = column["label"] in results["baselines"] and not cell["above_baseline"]
     return f"{shown} ({len(cell['values'])}){BASELINE_MARK if unclear else ''}"
+
+
+def _masks(results, row) -> tuple:
+    """What a row's held-out loss is a mean over: the records, with their masks, and the loss."""
+    model = next(m for m in results["scale_facts"]["models"] if m["name"] == row["variant"])
+    return model.get("records"), list(model.get("heldout_baseline") or [""])[0]
 
 
 def _digits(column) -> int:
@@ -185,11 +207,3 @@ def _digits(column) -> int:
 
 def _optional(value, show) -> str:
     return "" if value is None else show(value)
-
-
-def _p_value(finding) -> str:
-    p, holm = (
-        _optional(finding.get(key), lambda value: "<0.001" if value < 0.001 else f"{value:.3f}")
-        for key in ("p", "holm")
-    )
-    return f"{p} ({holm})" if holm else p

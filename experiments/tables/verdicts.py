@@ -5,19 +5,19 @@ verdict. An interval that leaves both answers open is "not decided at this scale
 not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
 of the two the scale could tell apart.
 
-A claim is reproduced when all of its comparisons are. It is not reproduced when one of them is
-refuted even though several were tried: by Holm's correction of the p values.
+A claim is reproduced when all of its comparisons that could be tested are. It is not reproduced
+when one of them is refuted even though several were tried: by Holm's correction of the p values.
 
-One guard keeps a verdict honest: the trivial baseline, asked of the row that is ahead. Where its
-interval says that even that row does not beat the baseline, both models have learnt nothing that
-the comparison could be about, unless it beats random initialisation: where the baseline is a list
-of all words and their tags, a model may know much and still less. An interval that holds the
-baseline does not say so, and a difference counts; but that two rows are *alike* counts only where
-the row ahead is shown to beat the baseline, since two models that both say the majority class are
-alike too.
+A comparison is "not tested" where its models have learnt nothing that it could be about: where one
+is still on the masked-LM plateau, or neither is shown to beat random weights. It stays open where
+even the row that is ahead is shown to fall short of the trivial baseline, unless it beats random
+weights: where the baseline is a list of all words and their tags, a model may know much and still
+less. That two rows are *alike* counts only where the row ahead is shown to beat the baseline, since
+two models that both say the majority class are alike too. And nothing is decided about two ways to
+pre-train by one pre-training of each.
 
-Whatever else a reader must know (one pre-training a row, a model still on the masked-LM plateau) is
-a footnote.
+The verdict is about the direction. Whether the size agrees with the paper's is a second answer: the
+interval holds the paper's effect, or it does not.
 """
 
 import dataclasses
@@ -28,6 +28,7 @@ from experiments.tables.claims import (
     AT_MOST,
     NOT_DECIDED,
     NOT_REPRODUCED,
+    NOT_TESTED,
     REPRODUCED,
     SHARE,
     Claim,
@@ -37,7 +38,8 @@ from experiments.tables.intervals import INTERVAL, Effect, Run, average, effect
 from experiments.tables.power import detectable
 
 # A gain below half a point, or below half of the paper's own where that is smaller, is not what
-# the paper speaks of: an interval wholly below it refutes "greater".
+# the paper speaks of: an interval wholly below it refutes "greater than nothing". A claim that sets
+# a bound of its own has said what it speaks of.
 NEGLIGIBLE = 0.5
 
 
@@ -50,6 +52,7 @@ class Finding:
       unit: of the effect: "points", "nats" or "percent".
       detectable: the effect beyond the margin that this design shows 4 times of 5.
       paper_effect: the same comparison in the paper, None where it prints no such numbers.
+      size_agrees: whether the interval holds the paper's effect; None without either.
       p: two-sided p value of "the effect is the margin".
       refutation: p value of the comparison's being refuted, uncorrected.
       holm: the same with Holm's correction over the claim's comparisons.
@@ -63,6 +66,7 @@ class Finding:
     unit: str = "points"
     detectable: float | None = None
     paper_effect: float | None = None
+    size_agrees: bool | None = None
     p: float | None = None
     refutation: float | None = None
     holm: float | None = None
@@ -96,11 +100,14 @@ class Evidence:
       in_logs: columns of perplexities, which are compared by their logarithms, in nats.
       in_nats: columns of losses.
       holes: (row, column) -> why there are no runs.
-      random_rows: rows of randomly initialised models. They lend their variance between seeds to no
-        comparison but their own.
+      random_rows: rows of randomly initialised models. They and the rows on the plateau lend their
+        variance between seeds to no comparison but their own.
+      pretrained: row -> the pre-training of this table that it begins with; not random weights.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.
       paper: (row, column) -> the paper's number.
+      known: (column, rows of a difference, or one row) and ("", claim) -> what `intervals.effect`
+        takes as `known`, where the runs have no influences.
     """
 
     runs: Mapping[tuple[str, str], Sequence[Run]]
@@ -110,9 +117,11 @@ class Evidence:
     in_nats: frozenset[str] = frozenset()
     holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
     random_rows: tuple[str, ...] = ()
+    pretrained: Mapping[str, str] = dataclasses.field(default_factory=dict)
     plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
     samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
     paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
+    known: Mapping = dataclasses.field(default_factory=dict)
 
     def column(self, label: str) -> dict[str, list[Run]]:
         """row -> runs, in the units that are compared."""
@@ -132,19 +141,42 @@ class Evidence:
     def sign(self, label: str) -> int:
         return -1 if label in self.lower_is_better else 1
 
-    @property
-    def pool(self) -> list[str]:
+    def pool(self, weights: Mapping[str, float]) -> list[str]:
+        """The rows that lend their variance: those with, or without, a pre-training like one of
+        the compared."""
+        kinds = {row in self.pretrained for row in weights}
         rows = dict.fromkeys(row for row, _ in self.runs)
-        return [row for row in rows if row not in self.random_rows]
+        rows = [row for row in rows if (row in self.pretrained) in kinds]
+        return [row for row in rows if row not in self.random_rows and row not in self.plateau]
+
+    def effect(self, weights: Mapping[str, float], label: str, constant=0.0) -> Effect | None:
+        """A weighted sum of a column's rows, in the units that are compared."""
+        known = self._known(weights, label)
+        return effect(weights, self.column(label), self.pool(weights), constant, known)
+
+    def _known(self, weights, label):
+        whole = self.known.get((label, frozenset(weights)))
+        if whole or not self.known:
+            return whole
+        # Of rows apart, as if each had examples of its own: more variance than pairs have.
+        parts = [self.known.get((label, frozenset([row]))) for row in weights]
+        if None in parts:
+            return None
+        squares = [weight**2 for weight in weights.values()]
+        variance, _, residual = (
+            sum(w * part[i] for w, part in zip(squares, parts, strict=True)) for i in range(3)
+        )
+        return variance, min(part[1] for part in parts), residual
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
     """The verdict on a claim: reproduced if all comparisons are, refuted if one is beyond Holm's
     correction."""
     findings = _with_holm([judge_comparison(c, evidence) for c in claim.comparisons])
-    if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in findings):
+    tested = [f for f in findings if f.verdict != NOT_TESTED]
+    if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in tested):
         verdict = NOT_REPRODUCED
-    elif findings and all(f.verdict == REPRODUCED for f in findings):
+    elif tested and all(f.verdict == REPRODUCED for f in tested):
         verdict = REPRODUCED
     else:
         verdict = NOT_DECIDED
@@ -164,47 +196,73 @@ def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
     found = _effect(comparison, evidence)
     if found is None:
         return Finding(comparison, NOT_DECIDED, "the rows share no seeds")
+    paper = _paper_effect(comparison, evidence)
     finding = Finding(
         comparison,
         NOT_DECIDED,
         "one run each: nothing says how much of the effect is chance",
         found,
         "percent" if comparison.kind == SHARE else evidence.unit(comparison.column),
-        paper_effect=_paper_effect(comparison, evidence),
+        paper_effect=paper,
         footnotes=_footnotes(comparison, found, evidence),
     )
-    if found.low is None:
-        return finding
+    if found.low is None or found.pretrain_seeds * found.restarts == 1:
+        nothing = dataclasses.replace(found, low=None, high=None)
+        return dataclasses.replace(finding, effect=nothing)
     finding = dataclasses.replace(
-        finding, detectable=detectable(found.standard_error, found.degrees_of_freedom)
+        finding,
+        detectable=detectable(found.standard_error, found.degrees_of_freedom),
+        size_agrees=None if paper is None else found.low <= paper <= found.high,
     )
-    if comparison.kind == SHARE:
-        way = _difference(comparison.column, comparison.whole, comparison.worse, evidence)
-        if way.low <= 0:
-            reason = f"{comparison.whole} is not clearly ahead of {comparison.worse}"
-            return dataclasses.replace(finding, reason=reason)
-    ahead = max(
-        comparison.rows,
-        key=lambda row: evidence.sign(comparison.column) * _mean(column[row]),
-    )
-    above = above_baseline(ahead, comparison.column, evidence)
-    learnt = any(_beats(ahead, row, comparison.column, evidence) for row in evidence.random_rows)
-    if above is False and not learnt:
-        reason = f"not even {ahead} beats the trivial baseline, so the comparison decides nothing"
-        return dataclasses.replace(finding, reason=reason)
+    guard = _guard(comparison, found, evidence)
+    if guard:
+        verdict, reason = guard
+        return dataclasses.replace(finding, verdict=verdict, reason=reason)
     decided = _decide(finding)
     alike = decided.verdict != NOT_DECIDED and found.low <= 0 <= found.high
-    if alike and comparison.column in evidence.baselines and not above:
-        reason = f"the rows are alike, but not even {ahead} is shown to beat the trivial baseline"
-        return dataclasses.replace(finding, reason=reason)
+    ahead = _ahead(comparison, evidence)
+    alike = alike and comparison.column in evidence.baselines
+    if alike and not above_baseline(ahead, comparison.column, evidence):
+        reason = f"the rows are alike, but not even {ahead} is shown to beat the baseline"
+        return dataclasses.replace(finding, verdict=NOT_DECIDED, reason=reason)
     return decided
+
+
+def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, str] | None:
+    """(verdict, reason) where a comparison cannot be decided whatever its interval is."""
+    rows, column = comparison.rows, comparison.column
+    for row in rows:
+        if row in evidence.plateau:
+            why = f"{row} is still on the masked-LM plateau ({evidence.plateau[row]})"
+            return NOT_TESTED, why
+    compared = {evidence.pretrained.get(row) for row in rows} - {None}
+    if found.pretrain_seeds == 1 and len(compared) > 1:
+        return NOT_DECIDED, "one pre-training a row says nothing of other pre-trainings"
+    if comparison.kind == SHARE:
+        way = _difference(column, comparison.whole, comparison.worse, evidence)
+        if way.low <= 0:
+            return NOT_DECIDED, f"{comparison.whole} is not clearly ahead of {comparison.worse}"
+    random = [r for r in evidence.random_rows if (r, column) in evidence.runs]
+    learnt = [r for r in rows if any(_beats(r, other, column, evidence) for other in random)]
+    if random and not learnt and not set(random) & set(rows):
+        return NOT_TESTED, f"neither row is shown to beat {random[0]}"
+    ahead = _ahead(comparison, evidence)
+    if above_baseline(ahead, column, evidence) is False and ahead not in learnt:
+        return NOT_DECIDED, f"not even {ahead} beats the trivial baseline"
+    return None
+
+
+def _ahead(comparison: Comparison, evidence: Evidence) -> str:
+    """The row with the best mean."""
+    column, sign = evidence.column(comparison.column), evidence.sign(comparison.column)
+    return max(comparison.rows, key=lambda row: sign * _mean(column[row]))
 
 
 def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:
     """A row's mean less a constant, in the units that are compared; None where it has no runs."""
     if not evidence.runs.get((row, column)):
         return None
-    return effect({row: 1.0}, evidence.column(column), evidence.pool, constant)
+    return evidence.effect({row: 1.0}, column, constant)
 
 
 def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
@@ -241,14 +299,15 @@ def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
     if not weights or any(row not in table for row in weights for table in tables):
         return None
     if len(columns) == 1:
-        return effect(weights, tables[0], evidence.pool)
+        return evidence.effect(weights, columns[0])
     samples = [evidence.samples.get(column, column) for column in columns]
-    return effect(weights, average(tables, samples), evidence.pool)
+    known = evidence.known.get(("", claim.name))
+    return effect(weights, average(tables, samples), evidence.pool(weights), known=known)
 
 
 def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:
     sign = evidence.sign(column)
-    return effect({better: sign, worse: -sign}, evidence.column(column), evidence.pool)
+    return evidence.effect({better: sign, worse: -sign}, column)
 
 
 def _beats(row: str, other: str, column: str, evidence: Evidence) -> bool:
@@ -273,7 +332,7 @@ def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
         comparison.whole: -share,
         comparison.worse: share - 1.0,
     }
-    rest = effect(weights, evidence.column(comparison.column), evidence.pool)
+    rest = evidence.effect(weights, comparison.column)
     return rest.scaled(100 / whole.mean, 100 * share)
 
 
@@ -302,7 +361,7 @@ def _decide(finding: Finding) -> Finding:
         else:
             verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
     else:
-        bound = margin + _negligible(finding)
+        bound = margin or _negligible(finding)
         refutation = _p_below(found, bound)
         if found.low > margin:
             verdict, reason = REPRODUCED, f"the interval lies above {margin:g}"
@@ -320,7 +379,7 @@ def _negligible(finding: Finding) -> float:
         return 0.0
     if finding.paper_effect is None:
         return NEGLIGIBLE
-    return min(NEGLIGIBLE, max(0.0, (finding.paper_effect - finding.comparison.margin) / 2))
+    return min(NEGLIGIBLE, max(0.0, finding.paper_effect / 2))
 
 
 def _p_above(found: Effect, value: float) -> float:
@@ -357,15 +416,6 @@ def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tup
         notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
     if not found.examples:
         notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")
-    for row in comparison.rows:
-        if row in evidence.plateau:
-            notes.append(f"{row} is still on the masked-LM plateau ({evidence.plateau[row]})")
-    for random in evidence.random_rows:
-        if (random, comparison.column) not in evidence.runs or random in comparison.rows:
-            continue
-        if not any(_beats(row, random, comparison.column, evidence) for row in comparison.rows):
-            rows = " and ".join(comparison.rows)
-            notes.append(f"{comparison.column}: {rows} are not shown to beat {random}")
     return tuple(notes)
 
 

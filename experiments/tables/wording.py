@@ -1,12 +1,12 @@
-"""How a report says things: its heading and first paragraph, what was run, findings, numbers."""
+"""The words of a report: its heading and first lines, what was run, findings, numbers."""
 
 import collections
-import re
 
-from experiments.tables.verdicts import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 
 MINUS = "\N{MINUS SIGN}"
-SHORT = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not reproduced", NOT_DECIDED: "open"}
+SHORT = {verdict: verdict for verdict in (REPRODUCED, NOT_REPRODUCED, NOT_TESTED)}
+SHORT[NOT_DECIDED] = "open"
 
 
 def heading(results: dict) -> str:
@@ -15,73 +15,38 @@ def heading(results: dict) -> str:
     return f"{name}: {results['title']} ({results['scale']} scale)"
 
 
-def lead(results: dict) -> str:
-    """One paragraph: what was found, and why what is open is open."""
-    claims = {verdict: [] for verdict in SHORT}
-    for verdict in results["verdicts"]:
-        claims[verdict["verdict"]].append(verdict)
-    counts = [f"{are(len(found))} {SHORT[key]}" for key, found in claims.items() if found]
-    claimed = count(len(results["verdicts"]), "claim") + " of the paper" * bool(results["paper"])
-    sentences = [f"Of {claimed} {join(counts)}."]
-    for key, found in claims.items():
-        if found:
-            said = "; ".join(verdict["text"].rstrip(".") + _mean(verdict) for verdict in found)
-            sentences.append(f"**{SHORT[key].capitalize()}**: {said}.")
-    return " ".join(sentences + _why_open(claims[NOT_DECIDED], bool(results["paper"])))
-
-
-def _mean(verdict: dict) -> str:
-    mean = verdict.get("mean_effect")
-    return f" ({interval(mean, 1)})" if mean and mean["effect"] is not None else ""
-
-
-def _why_open(verdicts: list[dict], of_paper: bool) -> list[str]:
-    """Sentences: the reasons of the open comparisons, and what they could have shown."""
-    found = [f for v in verdicts for f in v["findings"] if f["verdict"] == NOT_DECIDED]
-    reasons = collections.Counter(_general_reason(finding) for finding in found)
-    sentences = []
-    if reasons:
-        shown = [f"{times} because {reason}" for reason, times in reasons.most_common()]
-        sentences.append(f"{are(len(found), 'comparison')} open: {'; '.join(shown)}.")
-    known = [f for f in found if f.get("detectable") is not None]
-    if known:
-        least, most = (f(finding["detectable"] for finding in known) for f in (min, max))
-        said = (
-            f"In these an effect shows four times of five if it lies {number(least)} (in the most "
-            f"precise comparison) to {number(most)} (in the least) beyond the claim's bound"
+def lead(results: dict) -> list[str]:
+    """At most three lines: verdicts, the paper's sizes, what the open comparisons could show."""
+    verdicts = results["verdicts"]
+    whose = "of the paper" if results["paper"] else "of this table"
+    groups = [(f"Claims {whose}", False), ("Our own claims", True)]
+    said = [
+        f"{name}: {join(counts)}."
+        for name, own in groups
+        if (counts := _counts([v for v in verdicts if v["own"] == own]))
+    ]
+    lines = [" ".join(said)]
+    findings = {comparison(f): f for v in verdicts for f in v["findings"]}.values()
+    sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
+    if sized:
+        lines.append(
+            f"Sizes: our interval holds the paper's own effect in {sum(sized)} of the "
+            f"{count(len(sized), 'comparison')} that it prints too."
         )
-        if of_paper:
-            reached = sum(abs(_paper_beyond_margin(f)) >= f["detectable"] for f in known)
-            said += f"; the paper's own does in {reached or 'none'} of them"
-        sentences.append(said + ".")
-    excluding = sum(_excludes_the_paper(finding) for finding in found)
-    if excluding:
-        sentences.append(f"In {excluding} of them the interval excludes the paper's own effect.")
-    return sentences
+    known = [f for f in findings if f["verdict"] == NOT_DECIDED and f["detectable"] is not None]
+    if known:
+        least, most = (number(f(x["detectable"] for x in known)) for f in (min, max))
+        bound = least if least == most else f"{least} (in the most precise) to {most}"
+        lines.append(
+            f"{are(len(known), 'comparison')} open: this design shows an effect four times of five "
+            f"that lies {bound} beyond the claim's bound."
+        )
+    return lines
 
 
-def _paper_beyond_margin(finding: dict) -> float:
-    """The paper's effect less the bound that the claim sets; 0 where the paper has none."""
-    effect = finding.get("paper_effect")
-    return 0.0 if effect is None else effect - finding["margin"]
-
-
-def _excludes_the_paper(finding: dict) -> bool:
-    """An open comparison's interval holds the claim's bound; does it miss the paper's effect?
-
-    Only where it was asked, so where there is a p value: a guard may have come first."""
-    effect = finding.get("paper_effect")
-    asked = finding["verdict"] == NOT_DECIDED and finding.get("p") is not None
-    return asked and effect is not None and not finding["low"] <= effect <= finding["high"]
-
-
-def _general_reason(finding: dict) -> str:
-    """The first part of the reason, without the names and bounds that differ between findings."""
-    reason = finding["reason"].split("; ")[0]
-    for row in sorted((finding["better"], finding["worse"]), key=len, reverse=True):
-        if reason.startswith(row):
-            reason = "a row" + reason.removeprefix(row)
-    return re.sub(r"(interval holds) \S+", r"\1 the claim's bound", reason)
+def _counts(verdicts: list[dict]) -> list[str]:
+    counts = collections.Counter(verdict["verdict"] for verdict in verdicts)
+    return [f"{counts[verdict]} {SHORT[verdict]}" for verdict in SHORT if counts[verdict]]
 
 
 def facts(results: dict) -> list[str]:
@@ -164,17 +129,9 @@ def interval(finding: dict, digits: int = 2) -> str:
     return signed(finding["effect"], digits) + bounds
 
 
-def reason(finding: dict) -> str:
-    """Why a comparison has its verdict, and of an open one that the paper's effect is excluded."""
-    said = finding["reason"]
-    if _excludes_the_paper(finding):
-        said += f" but not the paper's {signed(finding['paper_effect'])}"
-    return said
-
-
 def finding(finding: dict) -> str:
     """ "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
-    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {reason(finding)}"
+    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {finding['reason']}"
 
 
 def count(many: int, thing: str) -> str:

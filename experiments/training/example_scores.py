@@ -2,6 +2,8 @@
 
 Each metric of a task becomes an array [examples, k] whose column sums give the metric
 (`experiments.tables.intervals.MEASURES`), so that the metric without an example is known at once.
+Beside them stand the clusters of examples that are not independent (`Task.clusters`): who reads the
+statistics gets one row a cluster, the sum of its examples.
 """
 
 import os
@@ -32,20 +34,24 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
 
 def save(path, task, examples: list, predictions: list[dict]) -> None:
     """Writes the `statistics` of predictions."""
-    write(path, statistics(task, examples, predictions))
+    found = statistics(task, examples, predictions)
+    write(path, found, np.unique(task.clusters(examples), return_inverse=True)[1])
 
 
-def write(path, found: dict[str, tuple[str, np.ndarray]]) -> None:
-    """Writes metric -> (measure, [examples, k]) as one .npz file of arrays "METRIC:MEASURE"."""
+def write(path, found: dict[str, tuple[str, np.ndarray]], clusters=None) -> None:
+    """Writes metric -> (measure, [examples, k]) as one .npz file of arrays "METRIC:MEASURE", and
+    int32 [examples] "clusters", where examples have any."""
     arrays = {
         f"{metric}:{measure}": array.astype(np.float32)
         for metric, (measure, array) in found.items()
     }
+    if clusters is not None:
+        arrays["clusters"] = np.asarray(clusters, np.int32)
     array_files.write(path, arrays, packed=True)
 
 
 def load(path, metric: str) -> tuple[str, np.ndarray] | None:
-    """(measure, float64 [examples, k]) of one metric, or None where it was not kept.
+    """(measure, float64 [clusters, k]) of one metric, or None where it was not kept.
 
     Raises:
       UserError: the file is damaged.
@@ -53,7 +59,12 @@ def load(path, metric: str) -> tuple[str, np.ndarray] | None:
     arrays = array_files.read(path) if os.path.exists(path) else {}
     for name, array in arrays.items():
         if name.rpartition(":")[0] == metric:
-            return name.rpartition(":")[2], array.astype(np.float64)
+            rows = array.astype(np.float64)
+            if "clusters" in arrays:
+                cluster = arrays["clusters"]
+                rows = np.zeros((cluster.max() + 1, rows.shape[1]))
+                np.add.at(rows, cluster, array)
+            return name.rpartition(":")[2], rows
     return None
 
 
