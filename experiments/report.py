@@ -4,11 +4,12 @@
 
 judges the claims by today's analysis and writes results.json, report.html, report.md and plots/. It
 needs no data: what the analysis asks of single examples is in archives/. Without archives it takes
-the variance from examples that results.json keeps.
+the variance from examples that results.json keeps. Of a folder of tables it writes claims.md, their
+claims side by side.
 """
 
 from data_prep.jobs import storage
-from experiments.tables import archives, evidence, report
+from experiments.tables import archives, evidence, overview, report
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import local_path
@@ -21,6 +22,9 @@ def main(_):
     if not folder:
         raise UserError("--workdir is missing; give the folder of an ablation")
     path = local_path(folder) / "results.json"
+    if not path.exists() and any(path.parent.glob("*/*/results.json")):
+        print(overview.write(path.parent))
+        return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
     results = storage.read_json(path, finite=False)

@@ -80,18 +80,18 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     lines = [f"# {wording.heading(results)}", ""]
     if results["verdicts"]:
         lines += ["\n\n".join(wording.lead(results)), ""]
-    lines += ["## Scores", "", *_table(tables.scores(results)), "", OURS, ""]
+    lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
     missing = wording.holes(results)
     if missing:
         lines += ["Holes:", "", *_list(missing), ""]
     if results["verdicts"]:
-        lines += ["## Claims", "", *_table(tables.claims(results)), "", KEY, ""]
+        lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", KEY, ""]
     for number, verdict in enumerate(results["verdicts"], 1):
         lines += _claim(number, verdict)
     differences = tables.differences(results)
     if differences:
         first = tables.yardstick(results)["label"]
-        lines += [f"## Differences from {first}", "", *_table(differences), ""]
+        lines += [f"## Differences from {first}", "", *markdown_table(differences), ""]
     for name in figures:
         if name != "pretraining":
             lines += _figure(name, figures[name])
@@ -100,17 +100,17 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     if differ:
         first = tables.yardstick(results)["label"]
         lines += [f"## How the rows differ from {first}", "", *_list(differ), ""]
-    lines += ["## Every run", "", *_table(tables.every_run(results)), ""]
+    lines += ["## Every run", "", *markdown_table(tables.every_run(results)), ""]
     trained = tables.pretrainings(results)
     if len(trained) > 1:
         lines += ["## Pre-training", ""]
         if "pretraining" in figures:
             lines += _figure("pretraining", figures["pretraining"])
-        lines += [*_table(trained), ""]
+        lines += [*markdown_table(trained), ""]
     for export in results["exports"]:
         rows = [["text", "answer", "probability"]]
         rows += [[a["text"], a["label"], f"{a['probability']:.2f}"] for a in export["answers"]]
-        lines += ["## The exported classifier's answers", "", *_table(rows), ""]
+        lines += ["## The exported classifier's answers", "", *markdown_table(rows), ""]
         lines += [f"SavedModel: {export['saved_model']}", ""]
     lines += ["## How to run it again", "", f"    {results['command']}", ""]
     lines += [wording.footer(results), ""]
@@ -127,7 +127,7 @@ def _claim(number: int, verdict: dict) -> list[str]:
     lines += [said, ""]
     if any(finding["effect"] is not None for finding in verdict["findings"]):
         lines += _figure(f"claim{number}")
-    lines += [*_table(tables.findings(verdict)), ""]
+    lines += [*markdown_table(tables.findings(verdict)), ""]
     if verdict["footnotes"]:
         lines += [*_list(verdict["footnotes"]), ""]
     return lines
@@ -172,7 +172,7 @@ def _list(items: list[str]) -> list[str]:
     return [f"- {item}" for item in items]
 
 
-def _table(rows: list[list[str]]) -> list[str]:
+def markdown_table(rows: list[list[str]]) -> list[str]:
     """Markdown of a table, its first row the header; columns of numbers stand to the right.
 
     A row whose label is indented belongs to the one above it and is set in italics.

@@ -149,9 +149,9 @@ class Evidence:
         rows = [row for row in rows if (row in self.pretrained) in kinds]
         return [row for row in rows if row not in self.random_rows and row not in self.plateau]
 
-    def effect(self, weights: Mapping[str, float], label: str, constant=0.0) -> Effect | None:
+    def effect(self, weights: Mapping, label: str, constant=0.0, known=None) -> Effect | None:
         """A weighted sum of a column's rows, in the units that are compared."""
-        known = self._known(weights, label)
+        known = known or self._known(weights, label)
         return effect(weights, self.column(label), self.pool(weights), constant, known)
 
     def _known(self, weights, label):
@@ -298,10 +298,10 @@ def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
     tables = [evidence.column(column) for column in columns]
     if not weights or any(row not in table for row in weights for table in tables):
         return None
-    if len(columns) == 1:
-        return evidence.effect(weights, columns[0])
-    samples = [evidence.samples.get(column, column) for column in columns]
     known = evidence.known.get(("", claim.name))
+    if len(columns) == 1:
+        return evidence.effect(weights, columns[0], known=known)
+    samples = [evidence.samples.get(column, column) for column in columns]
     return effect(weights, average(tables, samples), evidence.pool(weights), known=known)
 
 

@@ -10,9 +10,13 @@ SHORT[NOT_DECIDED] = "open"
 
 
 def heading(results: dict) -> str:
-    name = results["name"].replace("table", "Table ").replace("figure", "Figure ").strip()
-    name = name[:1].upper() + name[1:]
-    return f"{name}: {results['title']} ({results['scale']} scale)"
+    return f"{name_of(results['name'])}: {results['title']} ({results['scale']} scale)"
+
+
+def name_of(table: str) -> str:
+    """ "Table 5" of "table5"."""
+    name = table.replace("table", "Table ").replace("figure", "Figure ").strip()
+    return name[:1].upper() + name[1:]
 
 
 def lead(results: dict) -> list[str]:

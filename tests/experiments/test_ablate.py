@@ -1,5 +1,6 @@
 """A whole ablation with real cells, killed in the middle: the same table as without the kill."""
 
+import copy
 import json
 import os
 import shutil
@@ -92,7 +93,10 @@ def tables(tmp_path_factory):
 
 
 def test_a_killed_run_ends_with_the_same_table(tables):
-    whole, cut, *_ = tables
+    whole, cut, *_ = copy.deepcopy(tables)
+    for row in whole["rows"] + cut["rows"]:
+        for cell in row["cells"].values():
+            cell.pop("folders", None)  # one of them keeps the model that is exported
     assert whole["rows"] == cut["rows"]
     assert whole["baselines"] == cut["baselines"]
     assert whole["verdicts"] == cut["verdicts"]

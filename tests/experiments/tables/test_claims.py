@@ -9,13 +9,14 @@ from experiments.tables.claims import (
     AT_MOST,
     NOT_DECIDED,
     NOT_REPRODUCED,
+    NOT_TESTED,
     REPRODUCED,
     SHARE,
     Claim,
     Comparison,
     each,
 )
-from experiments.tables.evidence import interval_values, verdict_values
+from experiments.tables.evidence import _interval_values, _verdict_values
 from experiments.tables.intervals import Run
 from experiments.tables.verdicts import (
     Evidence,
@@ -104,8 +105,8 @@ def test_the_trivial_baseline_is_asked_of_the_row_that_is_ahead():
 def test_below_a_strong_baseline_a_row_has_learnt_what_random_weights_have_not(random, learnt):
     table = {"a": runs(0.60), "b": runs(0.50), "random": runs(random)}
     finding = verdict(A_OVER_B, baselines={"task": 70.0}, random_rows=("random",), **table)
-    assert finding.verdict == (REPRODUCED if learnt else NOT_DECIDED)
-    assert finding.reason.startswith("not even a") is not learnt
+    assert finding.verdict == (REPRODUCED if learnt else NOT_TESTED)
+    assert (finding.reason == "neither row is shown to beat random") is not learnt
 
 
 def test_rows_are_alike_only_where_they_have_learnt_something():
@@ -181,7 +182,7 @@ def test_losses_count_the_other_way_and_perplexities_in_nats():
         pytest.approx(finding.effect.low), pytest.approx(finding.effect.high), "nats"
     )  # fmt: skip
     assert same.paper_effect == pytest.approx(math.log(5 / 4))
-    shown = interval_values("a", "task", perplexities)
+    shown = _interval_values("a", "task", perplexities)
     assert shown["low"] < math.exp(4.01) < shown["high"]
     assert shown["effect"] == pytest.approx(math.exp(4.01))
 
@@ -279,19 +280,60 @@ def test_shares_hold_the_truth_as_often_as_they_say():
 
 
 def test_what_a_reader_must_know_is_a_footnote():
-    table = {"a": runs(0.8, 1), "b": runs(0.7, 1), "none": runs(0.9, 1), "random_rows": ("none",)}
-    made = evidence(plateau={"a": "held-out loss 5.9"}, **table)
-    found = judge(Claim("c", "", "", (A_OVER_B, A_OVER_B)), made)
-    assert found.verdict == REPRODUCED
-    assert found.footnotes == (
-        "one pre-training a row: the spread between pre-trainings is in no interval",
-        "a is still on the masked-LM plateau (held-out loss 5.9)",
-        "task: a and b are not shown to beat none",
-    )
     several = evidence(a=runs(0.8), b=runs(0.7), none=runs(0.6), random_rows=("none",))
     assert judge(Claim("c", "", "", (A_OVER_B,)), several).footnotes == ()
     part = judge(Claim("c", "", "", (A_OVER_B,), ("MNLI-m", "MRPC")), several)
     assert part.footnotes == ("not asked here: MNLI-m, MRPC",)
+    single = evidence(a=runs(0.8, 1), b=runs(0.7, 1))
+    assert judge(Claim("c", "", "", (A_OVER_B,)), single).footnotes == (
+        "one pre-training a row: the spread between pre-trainings is in no interval",
+    )
+
+
+def test_models_that_have_learnt_nothing_test_nothing():
+    table = {"a": runs(0.8), "b": runs(0.7), "none": runs(0.6), "random_rows": ("none",)}
+    stuck = verdict(A_OVER_B, plateau={"b": "held-out loss 5.9"}, **table)
+    assert stuck.verdict == NOT_TESTED and "plateau (held-out loss 5.9)" in stuck.reason
+    alike = verdict(A_OVER_B, **(table | {"none": runs(0.9)}))
+    assert alike.verdict == NOT_TESTED and alike.reason == "neither row is shown to beat none"
+    against = verdict(Comparison("task", "a", "none"), **table)
+    assert against.verdict == REPRODUCED
+    # A claim is what its tested comparisons say, and open where there is none.
+    both = {("a", "x"): runs(0.8), ("b", "x"): runs(0.7), ("c", "x"): runs(0.6)}
+    claim = Claim("c", "", "", (Comparison("x", "a", "b"), Comparison("x", "b", "c")))
+    assert judge(claim, Evidence(both, plateau={"c": ""})).verdict == REPRODUCED
+    assert judge(claim, Evidence(both, plateau={"b": ""})).verdict == NOT_DECIDED
+
+
+def test_one_pretraining_a_row_decides_nothing_about_ways_to_pretrain():
+    table = {"a": runs(0.8, 1), "b": runs(0.7, 1)}
+    ways = verdict(A_OVER_B, pretrained={"a": "BERT", "b": "No NSP"}, **table)
+    assert ways.verdict == NOT_DECIDED and "one pre-training" in ways.reason
+    same = verdict(A_OVER_B, pretrained={"a": "LTR", "b": "LTR"}, **table)  # + BiLSTM
+    assert same.verdict == REPRODUCED
+    one_run = verdict(A_OVER_B, a=runs(0.8, 1, 1), b=runs(0.7, 1, 1))
+    assert one_run.verdict == NOT_DECIDED and one_run.p is None and one_run.effect.low is None
+
+
+def test_whether_the_size_agrees_is_a_second_answer():
+    table = {"a": runs(0.8), "b": runs(0.7)}
+    paper = {("a", "task"): 88.0, ("b", "task"): 78.0}
+    agrees = verdict(A_OVER_B, paper=paper, **table)
+    assert agrees.verdict == REPRODUCED and agrees.size_agrees is True
+    smaller = verdict(A_OVER_B, paper=paper | {("a", "task"): 79.0}, **table)
+    assert smaller.verdict == REPRODUCED and smaller.size_agrees is False
+
+
+def test_a_gain_may_be_negligible_only_where_the_claim_sets_no_bound():
+    rows = {"a": values(72.01, 72.0, 72.02), "b": values(70.0, 70.01, 69.99)}
+    over_two = Comparison("task", "a", "b", margin=2.0)
+    assert verdict(over_two, **rows).verdict == NOT_DECIDED  # the interval holds 2
+
+
+def test_rows_on_the_plateau_lend_no_variance():
+    table = {"a": values(8, 9, 8), "b": values(7, 7, 8), "c": values(6, 1, 9)}
+    assert verdict(A_OVER_B, **table).effect.pooled_rows == 3
+    assert verdict(A_OVER_B, plateau={"c": ""}, **table).effect.pooled_rows == 2
 
 
 def test_random_rows_lend_no_variance_to_others():
@@ -311,11 +353,11 @@ def test_results_hold_all_that_a_verdict_takes():
     from scipy import stats
 
     found = judge(Claim("c", "text", "5.1", (A_OVER_B,)), evidence(a=runs(0.8), b=runs(0.7)))
-    made = verdict_values(found)["findings"][0]
+    made = _verdict_values(found)["findings"][0]
     half = stats.t.ppf(0.975, made["degrees_of_freedom"]) * made["standard_error"]
     assert made["effect"] - half == pytest.approx(made["low"])
     assert sum(made["variance"].values()) == pytest.approx(made["standard_error"] ** 2)
     t = (made["effect"] - made["margin"]) / made["standard_error"]
     assert 2 * stats.t.sf(t, made["degrees_of_freedom"]) == pytest.approx(made["p"])
-    empty = verdict_values(judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))))
+    empty = _verdict_values(judge(Claim("c", "", "", (A_OVER_B,)), evidence(a=runs(0.8))))
     assert empty["findings"][0]["effect"] is None and empty["mean_effect"] is None
