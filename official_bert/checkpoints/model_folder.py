@@ -1,8 +1,8 @@
 """A model folder: everything a trained model needs, in four files.
 
 `bert_config.json` (the encoder's shape), `model.json` (which head, its labels and the task's
-settings, and the checksums of all files), `weights.safetensors` (every variable by its name, bit for
-bit) and `vocab.txt`, or what a successor's tokeniser has in its place. Training writes model
+settings, and the checksums of all files), `weights.safetensors` (every variable by its name, bit
+for bit) and `vocab.txt`, or what a successor's tokeniser has in its place. Training writes model
 folders, imports make them, exports read them; one written under one backend loads under another.
 Earlier versions wrote Keras's `model.weights.h5` instead, which is still read.
 """
