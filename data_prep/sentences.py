@@ -22,17 +22,22 @@ from collections import Counter
 
 from absl import flags
 
-from data_prep.corpus import sources, tfds_corpora
+from data_prep.corpus import shares, sources, tfds_corpora
 from data_prep.corpus.documents import expand_inputs
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS
 from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.corpus.text_layout import Titles
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
+
+_LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
+_MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:
+_ENOUGH_LINES = 100
 
 __all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
@@ -46,20 +51,23 @@ def split_file(
     section_titles: bool = False,
     text_field: str = "",
     invalid_utf8: str = "error",
+    title_stops: bool = False,
 ) -> dict[str, int]:
     """Writes one source as sentences; gzip where `target` ends in .gz.
 
     Args:
       source, layout, ...: see `data_prep.corpus.sources.documents`.
+      section_titles, title_stops: `keep` and `stops` of `text_layout.Titles`.
 
     Returns:
       {"documents", "sentences", "characters"}, counts of what was written, and of what was read:
-      "characters_read", and "invalid_utf8" (lines) where that is no error.
+      "characters_read", those of `sources.documents`, and of layouts with titles "lines" and
+      "stopped" of `text_layout.Titles`.
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
-    read = Counter()
+    read, titles = Counter(), Titles(section_titles, title_stops)
     found = sources.documents(
-        source, layout, language, title_lines, section_titles, text_field, invalid_utf8, read
+        source, layout, language, title_lines, titles, text_field, invalid_utf8, read
     )
     with _text_writer(str(target)) as file:
         for document in found:
@@ -72,8 +80,10 @@ def split_file(
             counts["documents"] += 1
             counts["sentences"] += len(sentences)
             counts["characters"] += sum(map(len, sentences))
+    if titles.lines:
+        read.update(lines=titles.lines, stopped=titles.stopped)
     counts["characters_read"] = read["characters_read"]
-    return counts if invalid_utf8 == "error" else counts | {"invalid_utf8": read["invalid_utf8"]}
+    return counts | read
 
 
 def split_files(
@@ -89,6 +99,8 @@ def split_files(
     progress: bool = False,
     text_field: str = "",
     invalid_utf8: str = "error",
+    title_stops: bool = False,
+    accept_loss: bool = False,
 ) -> dict[str, dict[str, int]]:
     """Splits every input file into `output`, beside a sentences.json of options and counts.
 
@@ -98,14 +110,15 @@ def split_files(
 
     Args:
       layout: "" for what the text shows (`sources.find_layout`).
+      accept_loss: goes on where less than half of the text is kept.
 
     Returns:
       Counts of each output file, as `split_file`, by name.
 
     Raises:
       UserError: an unknown layout or none where the text shows none, inputs as `expand_inputs`,
-        `output` made with other options (unless `overwrite`) or in use by another process, or
-        nothing in any file.
+        `output` made with other options (unless `overwrite`) or in use by another process,
+        nothing in any file, or less than half of the text kept (unless `accept_loss`).
     """
     paths = _expand(inputs)
     layout = sources.find_layout(paths, layout, text_field)
@@ -122,8 +135,10 @@ def split_files(
     # Options that came later are left out at their defaults: older outputs are found again.
     options |= {"text_field": text_field} if text_field else {}
     options |= {"invalid_utf8": invalid_utf8} if invalid_utf8 != "error" else {}
+    options |= {"title_stops": True} if title_stops else {}
     record = os.path.join(output, "sentences.json")
     arguments = (layout, language, title_lines, section_titles, text_field, invalid_utf8)
+    arguments = (*arguments, title_stops)
     with locked(output):
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
@@ -152,7 +167,10 @@ def split_files(
             f"no sentence found in {len(paths)} files with --documents={layout}; "
             f"is that how they are laid out? See --help"
         )
-    return {name: entries[name] for name in targets}
+    files = {name: entries[name] for name in targets}
+    total = _total(files)
+    shares.check_kept(total["characters"], total["characters_read"], _lost(total), accept_loss)
+    return files
 
 
 def _expand(inputs: str | list[str]) -> list[str]:
@@ -241,11 +259,23 @@ def _input_state(path: str) -> dict:
     }
 
 
-def report(files: dict[str, dict[str, int]]) -> list[str]:
-    """What was read and written, a line each; from the result of `split_files`."""
+def _total(files: dict[str, dict[str, int]]) -> Counter:
     total = Counter()
     for counts in files.values():
         total.update({name: number for name, number in counts.items() if name != "input"})
+    return total
+
+
+def _lost(total: Counter) -> dict[str, int]:
+    """The characters that were left out, by reason."""
+    return {
+        name.removeprefix(_LOST): number for name, number in total.items() if name.startswith(_LOST)
+    }
+
+
+def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[str]:
+    """What was read and written, a line each; from the result of `split_files`."""
+    total = _total(files)
     documents = max(1, total["documents"])
     kept = total["characters"] / max(1, total["characters_read"])
     lines = [
@@ -255,6 +285,16 @@ def report(files: dict[str, dict[str, int]]) -> list[str]:
     ]
     if total["invalid_utf8"]:
         lines.append(f"{total['invalid_utf8']:,} lines held bytes that are not UTF-8")
+    if total["empty"]:
+        lines.append(f"{total['empty']:,} rows hold no text")
+    if lost := shares.by_reason(_lost(total)):
+        lines.append(f"characters left out: {'; '.join(lost)}")
+    many = total["stopped"] > _MANY_STOPPED * max(_ENOUGH_LINES, total["lines"])
+    if many and not title_stops:
+        lines.append(
+            f"{total['stopped'] / total['lines']:.0%} of the lines are a few words and a full stop "
+            "and were kept; if they are section titles (WikiExtractor's), pass --title_stops"
+        )
     empty = [name for name, counts in files.items() if not counts["documents"]]
     if empty:
         lines.append(
@@ -280,8 +320,10 @@ def main(argv) -> None:
         progress=True,
         text_field=FLAGS.text_field,
         invalid_utf8=FLAGS.invalid_utf8,
+        title_stops=FLAGS.title_stops,
+        accept_loss=FLAGS.accept_loss,
     )
-    first, *others = report(files)
+    first, *others = report(files, FLAGS.title_stops)
     print(f"{FLAGS.output}: {first}, in {time.monotonic() - start:.1f} s", *others, sep="\n")
 
 
@@ -312,7 +354,13 @@ def define_flags() -> None:
     )
     flags.DEFINE_string("language", "en", "ISO 639 code: en, de, zh, ko, ...")
     flags.DEFINE_integer("title_lines", 1, "Title lines of an article, left out.", lower_bound=0)
-    flags.DEFINE_bool("section_titles", False, "Keep lines that look like section titles.")
+    flags.DEFINE_bool(
+        "section_titles", False, "Keep the section titles of articles, short lines without a mark."
+    )
+    flags.DEFINE_bool(
+        "title_stops", False, "Short lines with one full stop are section titles of articles too."
+    )
+    flags.DEFINE_bool("accept_loss", False, "Go on where less than half of the text is kept.")
     flags.DEFINE_bool("compress", True, "Write .txt.gz rather than .txt.")
     flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")

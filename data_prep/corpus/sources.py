@@ -37,7 +37,7 @@ def documents(
     layout: str,
     language: str = "en",
     title_lines: int = 1,
-    section_titles: bool = False,
+    titles: text_layout.Titles | None = None,
     text_field: str = "",
     invalid_utf8: str = "error",
     counts: Counter | None = None,
@@ -47,36 +47,49 @@ def documents(
     Args:
       layout: of LAYOUTS.
       language: says whether wrapped lines are joined with a blank.
-      title_lines, section_titles: see `text_layout.articles`.
+      title_lines, titles: see `text_layout.articles`; of layouts that have titles.
       text_field: of rows, the field with the text; "" for "text".
       invalid_utf8: see `text_files.decode_lines`.
-      counts: gets "characters_read", without blanks at the ends of lines, and "invalid_utf8".
+      counts: gets "characters_read" of text, without blanks at the ends of lines, "invalid_utf8",
+        "empty" (rows without text), and what was left out: "lost: REASON", in characters.
     """
-    counts = Counter() if counts is None else counts
+    counts, lost = Counter() if counts is None else counts, Counter()
+    titles = text_layout.Titles() if titles is None else titles
+    try:
+        yield from _documents(
+            source, layout, language, title_lines, titles, text_field, invalid_utf8, counts, lost
+        )
+    finally:
+        counts.update({f"lost: {reason}": number for reason, number in lost.items() if number})
+
+
+def _documents(
+    source, layout, language, title_lines, titles, text_field, invalid_utf8, counts, lost
+):
     if tfds_corpora.is_tfds(source):
-        for document in tfds_corpora.documents(source):
-            counts["characters_read"] += sum(map(len, document))
-            yield document
+        yield from tfds_corpora.documents(source, titles, counts, lost)
         return
     if layout == "rows" and parquet_files.is_parquet(source):
         texts = _parquet_texts(source, text_field or _USUAL_FIELD)
-        yield from _paragraphs_of(texts, section_titles, counts)
+        yield from _paragraphs_of(texts, counts)
         return
-    lines = _counted(text_lines(source, invalid_utf8, counts), counts)
+    lines = text_lines(source, invalid_utf8, counts)
+    if layout == "rows":
+        yield from _paragraphs_of(_json_texts(lines, text_field or _USUAL_FIELD, source), counts)
+        return
+    if layout == "wikiextractor":
+        yield from _wikiextractor(lines, titles, source, counts, lost)
+        return
+    lines = _counted(lines, counts)
     join = "" if language.split("-")[0] in _NO_BLANKS else " "
     if layout == "chapters":
-        yield from text_layout.chapters(lines, join)
+        yield from text_layout.chapters(lines, join, lost)
     elif layout == "articles":
-        yield from text_layout.articles(lines, title_lines, section_titles)
+        yield from text_layout.articles(lines, title_lines, titles, lost)
     elif layout == "files":
         yield from text_layout.whole_file(lines, join)
-    elif layout == "lines":
-        yield from text_layout.each_line(lines)
-    elif layout == "wikiextractor":
-        yield from _wikiextractor(lines, section_titles, source)
     else:
-        texts = _json_texts(lines, text_field or _USUAL_FIELD, source)
-        yield from _paragraphs_of(texts, section_titles, Counter())
+        yield from text_layout.each_line(lines)
 
 
 def find_layout(sources: list[str], wanted: str = "", text_field: str = "") -> str:
@@ -148,8 +161,18 @@ def _counted(lines: Iterable[str], counts: Counter) -> Iterator[str]:
         yield line
 
 
-def _wikiextractor(lines, section_titles, source) -> Iterator[list[str]]:
+def _wikiextractor(lines, titles, source, counts, lost) -> Iterator[list[str]]:
     """<doc id="12" url="..." title="T">, T, paragraphs, </doc>; or a JSON object a line."""
+
+    def kept(paragraph, title):
+        counts["characters_read"] += len(paragraph)
+        if not paragraph:
+            return False
+        if paragraph == title:
+            lost["titles"] += len(paragraph)
+            return False
+        return titles.keeps(paragraph, lost)
+
     title, document = None, []
     for number, line in enumerate(lines, 1):
         start = _DOC.match(line)
@@ -161,9 +184,8 @@ def _wikiextractor(lines, section_titles, source) -> Iterator[list[str]]:
             row = _row(line)
             if row is None or not isinstance(row.get("text"), str):
                 raise UserError(f"{source} line {number}: no JSON of WikiExtractor")
-            text = html.unescape(row["text"]).split("\n")
-            title = row.get("title")
-            document = [part for part in map(_plain, text) if _kept(part, title, section_titles)]
+            text = map(_plain, html.unescape(row["text"]).split("\n"))
+            document = [part for part in text if kept(part, row.get("title"))]
             if document:
                 yield document
             document = []
@@ -171,16 +193,10 @@ def _wikiextractor(lines, section_titles, source) -> Iterator[list[str]]:
             if title is None:
                 raise UserError(f"{source} line {number}: text outside of <doc ...> and </doc>")
             paragraph = _plain(html.unescape(line))
-            if _kept(paragraph, None if document else title, section_titles):
+            if kept(paragraph, None if document else title):
                 document.append(paragraph)
     if document:
         yield document
-
-
-def _kept(paragraph: str, title: str | None, section_titles: bool) -> bool:
-    if not paragraph or paragraph == title:
-        return False
-    return section_titles or not text_layout.is_section_title(paragraph)
 
 
 def _json_texts(lines, field: str, source: str) -> Iterator[str]:
@@ -208,14 +224,15 @@ def _parquet_texts(path: str, field: str) -> Iterator[str]:
         yield row[field] or ""
 
 
-def _paragraphs_of(texts, section_titles, counts) -> Iterator[list[str]]:
-    """Whole texts whose lines are paragraphs."""
+def _paragraphs_of(texts, counts) -> Iterator[list[str]]:
+    """Whole texts whose lines are paragraphs; no line of them is a title."""
     for text in texts:
-        counts["characters_read"] += len(text)
-        parts = map(_plain, text.split("\n"))
-        document = [part for part in parts if _kept(part, None, section_titles)]
+        document = [part for part in map(_plain, text.split("\n")) if part]
+        counts["characters_read"] += sum(map(len, document))
         if document:
             yield document
+        else:
+            counts["empty"] += 1
 
 
 def _plain(line: str) -> str:

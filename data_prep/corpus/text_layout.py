@@ -6,7 +6,11 @@ string with single blanks. The paper needs documents that are long contiguous pa
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from data_prep.corpus import sentence_ends
 
 # Shorter "chapters" are title pages, lists of contents and the like.
 _SHORTEST_CHAPTER = 200
@@ -33,10 +37,11 @@ _ROMAN_HEADING = re.compile(r"[IVXLC]+\.?(\s+[^a-z]+)?")  # "IV", "IV.", "I. PEN
 _BARE_NUMBER = re.compile(r"\d{1,3}\.?")
 _CHINESE_HEADING = re.compile(r"第[0-9零〇一二三四五六七八九十百千两]+[章回节節卷部]")
 _GUTENBERG = re.compile(r"\*\*\* ?(START|END) OF (THE|THIS) PROJECT GUTENBERG")
-_SENTENCE_END = re.compile(r"[.!?:;,…。！？]['\"’”»)\]]*$")
 
 
-def chapters(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
+def chapters(
+    lines: Iterable[str], join: str = " ", lost: Counter | None = None
+) -> Iterator[list[str]]:
     """A book's chapters: a blank line separates paragraphs, wrapped lines are joined.
 
     A heading ("CHAPTER IV", "Book One", "XII.", "3", "Preface", a Chinese "第三回") ends a chapter.
@@ -48,8 +53,10 @@ def chapters(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
     Args:
       lines: the book's lines.
       join: what stands between two lines of a paragraph; empty for Chinese or Japanese.
+      lost: counts the characters of what is left out, by reason.
     """
-    lines = _without_gutenberg_frame([line.rstrip() for line in lines])
+    lost = Counter() if lost is None else lost
+    lines = _without_gutenberg_frame([line.rstrip() for line in lines], lost)
     unwrapped = _is_unwrapped(lines)
     numbers_are_headings = _numbers_are_headings(lines)
     chapter, paragraph, after_heading = [], [], False
@@ -59,46 +66,58 @@ def chapters(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
         if paragraph:
             text = join_lines(paragraph, join)
             # Titles stand alone and end like no sentence does.
-            if not _is_title(text, after_heading):
+            if _is_title(text, after_heading):
+                lost["titles"] += len(text)
+            else:
                 chapter.append(text)
                 after_heading = False
             paragraph.clear()
+
+    def is_long_enough():
+        length = sum(map(len, chapter))
+        lost["chapters under 200 characters"] += length if length < _SHORTEST_CHAPTER else 0
+        return length >= _SHORTEST_CHAPTER
 
     for line in lines:
         stripped = line.strip()
         is_number = bool(_BARE_NUMBER.fullmatch(stripped))
         if _is_heading(stripped) or (is_number and numbers_are_headings):
             close_paragraph()
-            if sum(map(len, chapter)) >= _SHORTEST_CHAPTER:
+            if is_long_enough():
                 yield chapter
             chapter, after_heading = [], True
-        elif is_number:
-            continue  # a page number, even in the middle of a paragraph
+            lost["headings"] += len(stripped)
+        elif is_number:  # of a page, even in the middle of a paragraph
+            lost["page numbers"] += len(stripped)
         elif not stripped:
             close_paragraph()
         elif after_heading and not paragraph and len(stripped) <= 80 and stripped.isupper():
-            continue  # the chapter's title
+            lost["titles"] += len(stripped)  # the chapter's
         else:
             indented = line[0].isspace() and not (paragraph and paragraph[-1][0].isspace())
             if unwrapped or indented or len(line) > _LONGEST_WRAPPED_LINE:
                 close_paragraph()
             paragraph.append(line)
     close_paragraph()
-    if sum(map(len, chapter)) >= _SHORTEST_CHAPTER:
+    if is_long_enough():
         yield chapter
 
 
 def articles(
-    lines: Iterable[str], title_lines: int = 1, section_titles: bool = False
+    lines: Iterable[str],
+    title_lines: int = 1,
+    titles: "Titles | None" = None,
+    lost: Counter | None = None,
 ) -> Iterator[list[str]]:
     """Articles of extracted Wikipedia text: a blank line between articles, a line a paragraph.
 
     Args:
       lines: the file's lines; read as they are needed.
       title_lines: so many lines at the start of each article are its title, and left out.
-      section_titles: keep lines that look like a section title ("Early life."), which is no
-        sentence; by default they are left out, as the paper leaves out headers.
+      titles: which other lines are section titles, and left out, as the paper leaves out headers.
+      lost: see `chapters`.
     """
+    titles, lost = titles or Titles(), Counter() if lost is None else lost
     article, number = [], 0
     for line in lines:
         text = " ".join(line.split())
@@ -108,10 +127,39 @@ def articles(
             article, number = [], 0
             continue
         number += 1
-        if number > title_lines and (section_titles or not is_section_title(text)):
+        if number <= title_lines:
+            lost["titles"] += len(text)
+        elif titles.keeps(text, lost):
             article.append(text)
     if article:
         yield article
+
+
+@dataclass
+class Titles:
+    """Which lines are section titles.
+
+    Attributes:
+      keep: none is left out.
+      stops: see `is_section_title`.
+      stopped, lines: how many lines would be titles with `stops`, of how many.
+    """
+
+    keep: bool = False
+    stops: bool = False
+    stopped: int = 0
+    lines: int = 0
+
+    def keeps(self, text: str, lost: Counter) -> bool:
+        """Whether a line is text; counts the characters of titles."""
+        self.lines += 1
+        title = is_section_title(text, stops=True)
+        unmarked = title and is_section_title(text)
+        self.stopped += title and not unmarked
+        if self.keep or not (title if self.stops else unmarked):
+            return True
+        lost["titles"] += len(text)
+        return False
 
 
 def whole_file(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
@@ -147,21 +195,19 @@ def join_lines(lines: list[str], join: str = " ") -> str:
     return re.sub(r"(?<!\w)_+(\S(?:[^_]*\S)?)_+(?!\w)", r"\1", " ".join(text.split()))
 
 
-def is_section_title(text: str) -> bool:
-    """Whether a whole line is a section title: a few words, one full stop, at the end, or none.
+def is_section_title(text: str, stops: bool = False) -> bool:
+    """Whether a whole line is a section title: a few words that no mark ends.
 
-    Measured on extracted Wikipedia: see tests/data_prep/test_text_layout.py.
+    Where a script marks no sentence ends, no line is.
+
+    Args:
+      stops: one full stop may end it, as in WikiExtractor's output, where only the language tells
+        "Early life." from a sentence: short sentences count as titles too.
     """
-    if len(text) > 60 or len(text.split()) > 7 or not (text[0].isupper() or text[0].isdigit()):
+    if len(text) > 60 or len(text.split()) > 7 or not text[0].isalnum() or text[0].islower():
         return False
-    body = text[:-1] if text.endswith(".") else text
-    return not re.search(r"[.!?;。！？\"”]\s|[.!?;:,\"”。！？]$", body) and not _VERB.search(body)
-
-
-# A short line with a finite verb is a sentence ("She was born in Leeds.").
-_VERB = re.compile(
-    r"\b(is|are|was|were|has|had|have|does|did|died|lives|lived|became|won|plays|played|can|will)\b"
-)
+    text = text.removesuffix(".") if stops else text
+    return not (sentence_ends.closes(text) or sentence_ends.ends(text))
 
 
 def numbered_headings(lines: Iterable[str]) -> int:
@@ -188,7 +234,7 @@ def _is_heading(line: str) -> bool:
 
 
 def _is_title(text: str, after_heading: bool) -> bool:
-    if len(text) > 80 or _SENTENCE_END.search(text) and not text.isupper():
+    if len(text) > 80 or sentence_ends.closes(text) and not text.isupper():
         return False
     return after_heading or text.isupper()
 
@@ -209,7 +255,7 @@ def _numbers_are_headings(lines: list[str]) -> bool:
     return sum(map(len, lines)) / numbers > 3000
 
 
-def _without_gutenberg_frame(lines: list[str]) -> list[str]:
+def _without_gutenberg_frame(lines: list[str], lost: Counter) -> list[str]:
     start, end = 0, len(lines)
     for number, line in enumerate(lines):
         match = _GUTENBERG.match(line.strip())
@@ -217,4 +263,6 @@ def _without_gutenberg_frame(lines: list[str]) -> list[str]:
             start = number + 1
         elif match and start <= number:
             end = min(end, number)
+    outside = sum(len(line.strip()) for line in (*lines[:start], *lines[end:]))
+    lost["outside Project Gutenberg's marks"] += outside
     return lines[start:end]

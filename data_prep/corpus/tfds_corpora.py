@@ -13,9 +13,10 @@ prediction needs documents (section 3.1).
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
-from data_prep.corpus import text_layout
+from data_prep.corpus import sentence_ends, text_layout
 from official_bert.errors import UserError
 
 PREFIX = "tfds:"
@@ -23,7 +24,7 @@ PREFIX = "tfds:"
 _TEXT_FIELDS = ("text", "book_text", "document", "article", "content")
 _SHUFFLED_SENTENCES = ("lm1b",)
 _WIKI40B_MARKER = re.compile(r"_START_(ARTICLE|SECTION|PARAGRAPH)_\n")
-_LINKS_BEHIND_ARTICLES = re.compile(r"(Category|Kategorie|Catégorie|Categoría|분류|分类|分類):\S")
+_LINK_BEHIND_ARTICLE = re.compile(r"\w[\w ]*:\S")  # "Category:Towns", in any language
 
 
 def is_tfds(name: str) -> bool:
@@ -53,14 +54,24 @@ def size(name: str) -> tuple[int, str]:
     return end - start, str(builder.version)
 
 
-def documents(name: str) -> Iterator[list[str]]:
+def documents(
+    name: str,
+    titles: text_layout.Titles | None = None,
+    counts: Counter | None = None,
+    lost: Counter | None = None,
+) -> Iterator[list[str]]:
     """Yields the corpus's documents, in the order of its files, each as its paragraphs.
+
+    Args:
+      titles, counts, lost: as `sources.documents` has them.
 
     Raises:
       UserError: as `slices`, the data set holds no documents or no text, or a text is not UTF-8.
     """
     import tensorflow_datasets as tfds
 
+    titles = text_layout.Titles() if titles is None else titles
+    counts, lost = (Counter() if counter is None else counter for counter in (counts, lost))
     dataset, split = _parse(name)
     builder = _builder(dataset)
     _range(builder, name, split)
@@ -78,10 +89,12 @@ def documents(name: str) -> Iterator[list[str]]:
             text = text.numpy().decode("utf-8")
         except UnicodeDecodeError:
             raise UserError(f"{name}: document {number} is not UTF-8") from None
-        yield from _paragraphs(builder.name, field, text)
+        yield from _paragraphs(builder.name, field, text, titles, counts, lost)
 
 
-def _paragraphs(dataset: str, field: str, text: str) -> Iterator[list[str]]:
+def _paragraphs(dataset: str, field: str, text: str, titles, counts, lost) -> Iterator[list[str]]:
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    counts["characters_read"] += sum(map(len, lines))
     if dataset == "wiki40b":
         document = [
             paragraph
@@ -90,13 +103,17 @@ def _paragraphs(dataset: str, field: str, text: str) -> Iterator[list[str]]:
             for paragraph in part.split("_NEWLINE_")
         ]
     elif field == "book_text":
-        yield from text_layout.chapters(text.split("\n"))
+        yield from text_layout.chapters(text.split("\n"), " ", lost)
         return
     elif dataset == "wikipedia":
-        lines = [line for line in text.split("\n") if not _LINKS_BEHIND_ARTICLES.match(line)]
-        document = [line for line in lines if line and not text_layout.is_section_title(line)]
+        document = []
+        for line in filter(None, lines):
+            if _LINK_BEHIND_ARTICLE.match(line) and not sentence_ends.closes(line):
+                lost["links behind articles"] += len(line)
+            elif titles.keeps(line, lost):
+                document.append(line)
     else:
-        document = text.split("\n")
+        document = lines
     document = [" ".join(paragraph.split()) for paragraph in document if paragraph.strip()]
     if document:
         yield document

@@ -22,7 +22,9 @@ def run_cell(kind: str, config: dict, folder: Path) -> dict:
 def split_sentences(config: dict, folder: Path) -> dict:
     from data_prep.sentences import split_files
 
-    counts = split_files(config["inputs"], folder / "text", layout=config["layout"])
+    # The articles of the tables are WikiExtractor's, whose section titles end with a full stop.
+    stops, layout = config["layout"] == "articles", config["layout"]
+    counts = split_files(config["inputs"], folder / "text", layout=layout, title_stops=stops)
     return {key: sum(c[key] for c in counts.values()) for key in ("documents", "sentences")}
 
 

@@ -47,14 +47,14 @@ def split(tmp_path, content, name="a.txt", **options):
     content = content.encode() if isinstance(content, str) else content
     (tmp_path / "in" / name).write_bytes(content)
     counts = split_files(str(tmp_path / "in" / name), tmp_path / "out", compress=False, **options)
-    (path,) = (tmp_path / "out").glob("*.txt")
+    path = tmp_path / "out" / next(iter(counts))
     return list(documents(str(path))), counts
 
 
 @pytest.mark.parametrize("content", [BLOCKS, JSON], ids=["text", "json"])
 @pytest.mark.parametrize("layout", ["", "articles", "wikiextractor"])
 def test_wikiextractors_output_is_read_as_what_it_is(tmp_path, content, layout):
-    found, _ = split(tmp_path, content, "wiki_00", layout=layout)
+    found, _ = split(tmp_path, content, "wiki_00", layout=layout, title_stops=True)
     assert found == EXPECTED
 
 
@@ -83,7 +83,7 @@ ROWS_EXPECTED = [["One is here.", "Two is.", "Three is here."], ["Four is."]]
 def test_json_lines(tmp_path, packed):
     content = "\n".join(map(json.dumps, ROWS)).encode()
     content = gzip.compress(content) if packed else content
-    found, counts = split(tmp_path, content, "c4.json", text_field="body", section_titles=True)
+    found, counts = split(tmp_path, content, "c4.json", text_field="body")
     assert found == ROWS_EXPECTED
     with pytest.raises(UserError, match="line 1: no text in the field 'text'; the fields are body"):
         split_files(str(tmp_path / "in" / "c4.json"), tmp_path / "out2")
@@ -102,7 +102,7 @@ def test_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.Table.from_pylist([*ROWS, {"body": None}]), path)
-    counts = split_files(str(path), tmp_path / "out", text_field="body", section_titles=True)
+    counts = split_files(str(path), tmp_path / "out", text_field="body")
     assert list(documents(str(tmp_path / "out" / "a.txt.gz"))) == ROWS_EXPECTED
     assert counts["a.txt.gz"]["documents"] == 2
     with pytest.raises(UserError, match="has no field 'text'; it has body, n"):
@@ -110,6 +110,80 @@ def test_parquet(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(UserError, match="damaged Parquet file"):
         split_files(str(path), tmp_path / "out2", text_field="body")
+
+
+GERMAN = """\
+Anna Beispiel
+Anna Beispiel wurde in Köln geboren. Sie lernte früh Klavier.
+Ihr Vater war Müller.
+Danach zog sie nach Hamburg.
+Frühes Leben
+Dort fand sie Arbeit.
+
+Bertha Muster
+Sie malte Bilder.
+历史
+"""
+
+
+def test_titles_are_the_lines_that_no_mark_ends(tmp_path):
+    """Issue: short sentences were titles by a list of English verbs."""
+    found, counts = split(tmp_path, GERMAN, layout="articles", language="de")
+    assert found == [
+        [
+            "Anna Beispiel wurde in Köln geboren.",
+            "Sie lernte früh Klavier.",
+            "Ihr Vater war Müller.",
+        ]
+        + ["Danach zog sie nach Hamburg.", "Dort fand sie Arbeit."],
+        ["Sie malte Bilder."],
+    ]
+    (entry,) = counts.values()
+    assert entry["lost: titles"] == sum(
+        map(len, ["Anna Beispiel", "Frühes Leben", "Bertha Muster", "历史"])
+    )
+    assert any("characters left out: titles: 40" in line for line in report(counts))
+    _, counts = split(
+        tmp_path, f"A\nHistory.\n{LEAD}\n\n" * 60, "b.txt", layout="articles", language="de"
+    )
+    assert "50% of the lines are a few words and a full stop" in report(counts)[-1]
+    assert report(counts)[-1].endswith("pass --title_stops")
+
+
+def test_a_row_is_a_text_and_never_a_title(tmp_path):
+    rows = ["Great value for money.\nLoved it.", "Two words", "", "Historia\n\nLlueve"]
+    content = "".join(json.dumps({"text": text, "more": "x" * 99}) + "\n" for text in rows)
+    found, counts = split(tmp_path, content)
+    assert found == [["Great value for money.", "Loved it."], ["Two words"], ["Historia", "Llueve"]]
+    (entry,) = counts.values()
+    assert (entry["characters"], entry["characters_read"], entry["empty"]) == (54, 54, 1)
+    assert "1 rows hold no text" in report(counts)
+
+
+def test_a_share_below_half_stops(tmp_path):
+    content = "One\n" + "Short line without a mark\n" * 9 + "A sentence is here.\n"
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"only 8% of the 247 .*\(titles: 228\).*--accept_loss"):
+            split(tmp_path, content, layout="articles")
+    found, _ = split(tmp_path, content, layout="articles", accept_loss=True)
+    assert found == [["A sentence is here."]]
+
+
+def test_what_chapters_lose_is_counted(tmp_path):
+    start = "*** START OF THE PROJECT GUTENBERG EBOOK X ***"
+    book = "CHAPTER {}\n\nTHE TITLE\n\n" + "He came home. He left.\n\n" * 20 + "12\n\n"
+    text = f"Legal.\n{start}\n{book.format('I')}{book.format('II')}CHAPTER III\n\nToo short.\n"
+    _, counts = split(tmp_path, text, layout="chapters")
+    (entry,) = counts.values()
+    assert {name: n for name, n in entry.items() if name.startswith("lost")} == {
+        "lost: outside Project Gutenberg's marks": len("Legal.") + len(start),
+        "lost: headings": len("CHAPTER ICHAPTER IICHAPTER III"),
+        "lost: titles": len("THE TITLE") * 2,
+        "lost: page numbers": 4,
+        "lost: chapters under 200 characters": len("Too short."),
+    }
+    lost = sum(n for name, n in entry.items() if name.startswith("lost"))
+    assert entry["characters_read"] == lost + entry["characters"] + 40  # blanks between sentences
 
 
 def test_no_layout_is_guessed(tmp_path):
@@ -127,9 +201,10 @@ def test_what_was_read_is_said(tmp_path):
     (tmp_path / "book.txt").write_text("CHAPTER I\n\n" + "He came home. He left.\n\n" * 20)
     (tmp_path / "note.txt").write_text("He came home.\n")
     counts = split_files(str(tmp_path / "*.txt"), tmp_path / "out", layout="chapters")
-    first, second = report(counts)
+    first, lost, second = report(counts)
     assert first.startswith("2 files, 1 documents, 40 sentences (40.0 a document)")
     assert first.endswith("91% of those read")
+    assert lost == "characters left out: chapters under 200 characters: 13; headings: 9"
     assert second.endswith("in 1 files, by the layout that was asked for: note.txt.gz")
 
 

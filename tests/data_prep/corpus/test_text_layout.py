@@ -94,23 +94,38 @@ def test_articles():
     text = "Leeds\nLeeds is a city.\nHistory.\nIt is old.\nSee also\n\n\nYork\nYork was founded.\n"
     lines = text.split("\n")
     assert list(text_layout.articles(lines)) == [
-        ["Leeds is a city.", "It is old."],
+        ["Leeds is a city.", "History.", "It is old."],
         ["York was founded."],
     ]
-    kept = list(text_layout.articles(lines, title_lines=0, section_titles=True))
+    stops = list(text_layout.articles(lines, titles=text_layout.Titles(stops=True)))
+    assert not stops  # short sentences go with them
+    kept = list(text_layout.articles(lines, 0, text_layout.Titles(keep=True)))
     assert kept[0] == ["Leeds", "Leeds is a city.", "History.", "It is old.", "See also"]
 
 
 def test_section_titles():
-    for title in ["Early life and education.", "Results in World Golf Championships.", "2010-11."]:
-        assert text_layout.is_section_title(title)
-    for text in [
-        "She was born in Leeds.",
-        '"The Bachelor".',
-        "Notable alumni include:",
-        "a phrase.",
+    for title in [
+        "Early life and education",
+        "2010-11",
+        "Frühes Leben",
+        "历史",
+        "इतिहास",
+        "История",
     ]:
-        assert not text_layout.is_section_title(text)
+        assert text_layout.is_section_title(title)
+        assert text_layout.is_section_title(f"{title}.", stops=True)
+        assert not text_layout.is_section_title(f"{title}.")
+    for text in [
+        "She was born.",
+        "生れた。",
+        "वह आया।",
+        "Είναι;",
+        "Early life? No",
+        "Alumni include:",
+    ]:
+        assert not text_layout.is_section_title(text), text
+    for text in ['"The Bachelor".', "Notable alumni include:", "a phrase.", "ประวัติศาสตร์"]:
+        assert not text_layout.is_section_title(text, stops=True)
 
 
 def test_real_books_fall_into_their_chapters(data_dir):
