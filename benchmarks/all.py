@@ -9,7 +9,7 @@ than a tenth off that of the other parts) is measured again. Changes of more tha
 listed, those of this project first. --output keeps what was measured, --update takes it for the
 committed figures.
 
-What answers a question once (padding, memory, safety, data_at_scale) or takes hours (the scores of
+What answers a question once (memory, data_at_scale) or takes hours (the scores of
 finetune_parity) is not run.
 """
 
@@ -37,15 +37,6 @@ def of_pretraining(results) -> dict[str, float]:
         f"{run}: {row['contestant']}, sequences/s": row["sequences_per_s"]
         for run, result in results["runs"].items()
         for row in result["rows"]
-    }
-
-
-def of_small_shapes(results) -> dict[str, float]:
-    return {
-        f"{run}, {row['precision']}, steps/s": 1e3 / row["median_ms"]
-        for run, rows in results["runs"].items()
-        for row in rows
-        if row["code"] == "now"
     }
 
 
@@ -94,7 +85,6 @@ PARTS = {
         ),
         of_pretraining,
     ),
-    "small_shapes": Part(("--output={output}",), of_small_shapes),
     "serving": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
     "formats": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
     "data_prep": Part(
