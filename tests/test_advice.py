@@ -1,0 +1,131 @@
+"""Advice in messages names options that exist, in every command that may give the advice."""
+
+import ast
+import dataclasses
+import functools
+import re
+
+from data_prep import tasks
+from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.ablation import Ablation
+from experiments.training.config import FinetuneConfig, PretrainConfig
+from tests.test_architecture import FILES, imported_modules
+
+# Absl's own, and options of other programs.
+_OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"} | {
+    "xla_gpu_deterministic_ops"
+}
+# Modules that many commands share, whose advice depends on what the command gave them.
+_ONLY_WHERE_IT_IS = {
+    ("data_prep.corpus.text_files", "invalid_utf8"): "said to who passes that option's value",
+    ("data_prep.corpus.input_look", "accept_input"): "said by `check` with max_tokens",
+    ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
+    ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
+    ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
+    ("experiments.training.config_flags", "workdir"): "`define_flags` defines it",
+    ("experiments.training.inputs", "overwrite"): "only runs check what they read",
+    ("experiments.training.predictor", "split"): "predict asks for a split that one file may be",
+    ("experiments.training.predictor", "task_options"): "export and serve set none",
+    ("official_bert.files", "overwrite"): "only commands with --overwrite call `check_free`",
+    ("official_bert.serving.onnx_file", "precision"): "serve writes no ONNX files",
+}
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z_0-9]*)(?:\.(\w+))?")
+_OTHER_COMMAND = re.compile(r"\b(?:data_prep|experiments)\.(\w+)|[Rr]ecords|GLUE|run it again with")
+
+
+@functools.cache
+def tree(module):
+    return ast.parse(FILES[module].read_text(encoding="utf-8"))
+
+
+@functools.cache
+def reached(command):
+    """All modules that a command imports, at once or later."""
+    seen, todo = set(), [command]
+    while todo:
+        if (module := todo.pop()) not in seen:
+            seen.add(module)
+            todo += imported_modules(FILES[module])
+    return seen
+
+
+def calls(module):
+    return {
+        (ast.unparse(node.func), node.args[0].value if _has_name(node) else None)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Call)
+    }
+
+
+def _has_name(call):
+    return bool(call.args) and isinstance(call.args[0], ast.Constant)
+
+
+@functools.cache
+def options(command):
+    """The names of the flags of a command."""
+    found = calls(command)
+    names = {name for function, name in found if ".DEFINE_" in function}
+    if ("define_flags", None) in found:
+        names |= {"config", "workdir", "overwrite", "task_options"}
+    if command == "data_prep.create_pretraining_data":
+        names |= {field.name for field in dataclasses.fields(RecordOptions)}
+    if ("define_task_options", None) in found:
+        names.add("task_options")
+    return names
+
+
+COMMANDS = [module for module in FILES if ("commands.run", None) in calls(module)]
+
+
+def messages(module):
+    """(line, text) of the strings of a module that are no docstrings; the parts of one together."""
+    docs, parts = set(), set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docs.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            whole = [each.value for each in node.values if isinstance(each, ast.Constant)]
+            parts.update(id(each) for each in node.values)
+            yield node.lineno, "{}".join(whole)
+    for node in ast.walk(tree(module)):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and id(node) not in docs | parts:
+            yield node.lineno, text
+
+
+def test_the_commands_are_found():
+    assert {"data_prep.vocab", "experiments.finetune", "experiments.predict"} <= set(COMMANDS)
+    assert "invalid_utf8" in options("data_prep.sentences") - options("experiments.finetune")
+    assert "task_options" in options("experiments.predict") & options("experiments.finetune")
+    assert sum(len(_OPTION.findall(text)) for m in FILES for _, text in messages(m)) > 150
+
+
+def test_every_option_in_a_message_exists():
+    fields = {
+        field.name
+        for config in (FinetuneConfig, PretrainConfig, Ablation)
+        for field in dataclasses.fields(config)
+    }
+    of_tasks = {name for task in tasks.TASKS for name in tasks.options_of(task)}
+    everywhere = set().union(*map(options, COMMANDS))
+    lacking, unused = [], set(_ONLY_WHERE_IT_IS)
+    for module in FILES:
+        users = [command for command in COMMANDS if module in reached(command)]
+        for line, text in messages(module):
+            for option, field in _OPTION.findall(text):
+                where = f"{module}:{line} --{option}{field and '.' + field}"
+                known = {"config": fields, "task_options": of_tasks}.get(option, {field})
+                if field and not field.isupper() and field not in known:
+                    lacking.append(where)
+                if option in _OTHERS or option == "config":  # whose fields say what it is for
+                    continue
+                if option not in everywhere and not _OTHER_COMMAND.search(text):
+                    lacking.append(f"{where}: no command has it")
+                without = [command for command in users if option not in options(command)]
+                if (module, option) in _ONLY_WHERE_IT_IS:
+                    unused.discard((module, option))
+                elif without and not _OTHER_COMMAND.search(text):
+                    lacking.append(f"{where}: {', '.join(without)} lack it")
+    assert not lacking, "\n".join(lacking)
+    assert not unused
