@@ -93,7 +93,7 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
     """
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
-    predictor = Predictor(model, batch_size)
+    predictor = Predictor(model, batch_size, task_options)
     predictions, truncated = predictor.predict(examples)
     task = predictor.task
     scores = {name: float(value) for name, value in task.score(examples, predictions).items()}

@@ -64,7 +64,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="",
     rest = iter(lambda: list(itertools.islice(inputs.rows, _CHUNK)), [])
     with open_answers(
         output_path, inputs.source, predictor.task.head, predictor.labels
-    ) as write, progress_bar(progress, unit="row") as bar:  # fmt: skip
+    ) as write, progress_bar(progress, unit=" rows") as bar:  # fmt: skip
         for chunk in itertools.chain([first], rest):
             rows, answers = _answers(predictor, chunk, counts)
             write(rows, answers)

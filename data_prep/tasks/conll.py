@@ -24,11 +24,14 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
 
+_ENDINGS = (".txt", ".conll", ".conllu", ".tsv", ".jsonl", ".json", ".parquet")
 _USUAL_FILES = {
-    "train": ("eng.train", "train.txt", "train.conll", "train.jsonl", "train.json"),
-    "dev": ("eng.testa", "valid.txt", "dev.txt", "dev.conll")
-    + ("dev.jsonl", "dev.json", "valid.jsonl", "valid.json", "validation.jsonl", "validation.json"),
-    "test": ("eng.testb", "test.txt", "test.conll", "test.jsonl", "test.json"),
+    split: (first, *(name + ending for name in names for ending in _ENDINGS))
+    for split, first, names in (
+        ("train", "eng.train", ("train",)),
+        ("dev", "eng.testa", ("valid", "dev", "validation")),
+        ("test", "eng.testb", ("test",)),
+    )
 }
 _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 

@@ -6,7 +6,6 @@ from data_prep.tasks.task import Inputs
 from official_bert.errors import UserError
 
 _WANTED = (*((name,) for name in conll_files.WORDS), ("text",))
-_ENDINGS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")
 _FEW = 5  # lines of texts may have the same number of words by chance
 
 
@@ -98,7 +97,7 @@ def _has_a_token_a_line(lines, path: str, column) -> bool:
     Raises:
       UserError: they may be either.
     """
-    if look.ending(path) in _ENDINGS:
+    if look.ending(path) in look.TOKENS:
         return True
     rows = [token_lines.fields_of(line, lines.first) for line in lines.first if line.strip()]
     rows = [fields for fields in rows if not fields[0].startswith("#")]

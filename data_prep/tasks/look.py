@@ -17,6 +17,7 @@ from data_prep.corpus import parquet_files
 from data_prep.tasks import reading
 from official_bert.errors import UserError
 
+TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
 FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")
 _NAMES = {
     "lines": "plain lines",
@@ -40,7 +41,11 @@ class Table:
       format: of FORMATS.
       columns: the names of all columns; of JSON, those of the first rows.
       found: the wanted columns, in the order in which they were wanted.
+      lines: those of a text file.
       header: whether the first line names the columns.
+      delimiter: what stands between them.
+      also: columns that had to be there beside the wanted ones.
+      kept: the rows of JSON that is one value.
       class_names: {column: the names that its numbers stand for}, where the file has them.
     """
 
@@ -51,7 +56,8 @@ class Table:
     lines: reading.Lines | None = None
     header: bool = False
     delimiter: str = ""
-    quoted: bool = False
+    also: tuple[str, ...] = ()
+    kept: list | None = None
     class_names: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     @property
@@ -59,13 +65,14 @@ class Table:
         return self.lines.name if self.lines else self.path
 
     def __str__(self) -> str:
-        kind = _NAMES[self.format]
+        kind = "SQuAD's JSON" if self.found == ("paragraphs",) else _NAMES[self.format]
         if self.delimiter not in ("", "\t", ","):
             kind += f" with {self.delimiter!r}"
         if self.delimiter:
             kind += ", a header" if self.header else ", no header"
-        each = ", each a text" if self.format == "lines" else f"; read: {', '.join(self.found)}"
-        return f"{self.name}: {kind}{each}"
+        if self.format == "lines":
+            return f"{self.name}: {kind}, each a text"
+        return f"{self.name}: {kind}; read: {', '.join((*self.found, *self.also))}"
 
     def where(self, number: int) -> str:
         """What errors call a row."""
@@ -104,13 +111,15 @@ class Table:
         elif self.format == "jsonl":
             yield from reading.json_lines(self.lines)
         elif self.format == "json":
-            yield from reading.json_document(self.lines)
+            yield from self.kept
         elif self.format == "lines":
             for number, line in self.lines:
                 yield number, {self.found[0]: line}
         else:
-            values = reading.split_values(self.lines, self.name, self.delimiter, self.quoted)
-            rows = itertools.islice(values, int(self.header), None)
+            quoted = self.delimiter != "\t" or _tabs_are_quoted(self.lines)
+            values = reading.split_values(self.lines, self.name, self.delimiter, quoted)
+            rows = itertools.dropwhile(lambda row: row[1] in ([], [""]), values)
+            rows = itertools.islice(rows, int(self.header), None)
             yield from reading.named_rows(rows, self.columns, self.name, short_rows)
 
 
@@ -148,7 +157,9 @@ def look(
         _check_format("parquet", format, path)
         columns = tuple(parquet_files.column_names(path))
         found = _wanted_of(columns, wanted, also, path, what, hint)
-        table = Table(path, "parquet", columns, found, class_names=parquet_files.class_names(path))
+        table = Table(
+            path, "parquet", columns, found, also=also, class_names=parquet_files.class_names(path)
+        )
         return said(table)
     lines = lines or reading.Lines(path)
     shown = json_format(lines, path) if format in ("", "json", "jsonl") else ""
@@ -156,11 +167,12 @@ def look(
         raise UserError(f"{lines.name}: --format={format}, but its first line is no JSON")
     if shown:
         _check_format(shown, format, lines.name)
-        columns = _json_columns(lines, shown)
+        kept = list(reading.json_document(lines)) if shown == "json" else None
+        columns = _columns_of(lines, kept)
         if not columns:
             raise UserError(f"{lines.name} has no rows")
         found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
-        return said(Table(path, shown, columns, found, lines))
+        return said(Table(path, shown, columns, found, lines, also=also, kept=kept))
     _check_format("text", format, lines.name)
     return said(_delimited(path, lines, wanted, also, names, texts, format, what, hint))
 
@@ -188,6 +200,8 @@ def json_format(lines: reading.Lines, path: str) -> str:
         return "json" if first.startswith("[") else "jsonl"
     if named != "json" and not re.match(r'\[\s*(\{|\]|$)|\{\s*("|\}|$)', first):
         return ""
+    if len(given) == 1 and not lines.is_stream:
+        return "json"
     try:
         value = json.loads(first)
     except RecursionError:
@@ -197,7 +211,7 @@ def json_format(lines: reading.Lines, path: str) -> str:
         return "jsonl" if named != "json" and first.endswith("}") else "json"
     if not isinstance(value, dict):
         return "json"
-    return "json" if len(given) == 1 and (not lines.is_stream or "data" in value) else "jsonl"
+    return "json" if len(given) == 1 and "data" in value else "jsonl"
 
 
 def _check_format(found: str, given: str, name: str) -> None:
@@ -206,13 +220,11 @@ def _check_format(found: str, given: str, name: str) -> None:
         raise UserError(f"{name}: --format={given}, but it is {_NAMES.get(found, 'text')}")
 
 
-def _json_columns(lines: reading.Lines, format: str) -> tuple[str, ...]:
-    if format == "json":
-        rows = [row for _, row in reading.json_document(lines.keep())]
-    else:
-        first = [(n, line) for n, line in enumerate(lines.first, 1) if line.strip()]
-        rows = [row for _, row in reading.json_lines(_Some(lines.name, first))]
-    return tuple(dict.fromkeys(name for row in rows for name in row))
+def _columns_of(lines: reading.Lines, kept) -> tuple[str, ...]:
+    """The fields of a JSON file's rows: `kept`, or those of its first lines."""
+    first = [(number, line) for number, line in enumerate(lines.first, 1) if line.strip()]
+    rows = kept if kept is not None else reading.json_lines(_Some(lines.name, first))
+    return tuple(dict.fromkeys(name for _, row in rows for name in row))
 
 
 class _Some(list):
@@ -239,7 +251,7 @@ def _first_there(columns, wanted) -> tuple[str, ...] | None:
 
 
 def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> Table:
-    first = lines.first[0]
+    first = next(filter(str.strip, lines.first), "")
     if "\r" in first and len(lines.first) == 1:
         raise UserError(
             f"{lines.name}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
@@ -259,7 +271,7 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
             lines,
             header,
             delimiter,
-            delimiter != "\t" or _tabs_are_quoted(lines),
+            also,
         )
 
     if kind != "lines":
@@ -293,8 +305,9 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
 
 def _first_values(lines: reading.Lines, delimiter: str) -> list[str]:
     """The values of the first row; none where they cannot be read so."""
-    quoted = delimiter != "\t" or lines.first[0].startswith('"')
-    numbered = list(enumerate(lines.first, 1))
+    begin = next((index for index, line in enumerate(lines.first) if line.strip()), 0)
+    quoted = delimiter != "\t" or lines.first[begin].startswith('"')
+    numbered = list(enumerate(lines.first[begin:], begin + 1))
     try:
         return next(reading.split_values(numbered, lines.name, delimiter, quoted))[1]
     except (UserError, StopIteration):
@@ -307,5 +320,7 @@ def _tabs_are_quoted(lines: reading.Lines) -> bool:
 
 def _looks_like_a_table(lines: reading.Lines, kind: str) -> bool:
     """Whether lines that begin with no header known may be rows all the same."""
+    if kind in TOKENS:
+        return True
     tabs = {line.count("\t") for line in lines.first if line.strip()}
     return kind == "csv" or (len(tabs) == 1 and tabs != {0}) or (kind == "tsv" and tabs != {0})

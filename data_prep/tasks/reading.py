@@ -48,12 +48,6 @@ class Lines:
     def is_stream(self) -> bool:
         return self._stream is not None
 
-    def keep(self) -> "Lines":
-        """Itself, whose lines can be gone through more than once from here on."""
-        if self._stream is not None:
-            self._begun += self._stream
-        return self
-
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
     """(line number from 1, line without its end) of a UTF-8 file, as `text_files.text_lines`.

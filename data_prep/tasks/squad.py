@@ -140,8 +140,8 @@ class Squad(Task):
         if repeated:
             notes["repeated_ids_numbered"] = repeated
             print(
-                f"{self.name}: {repeated} questions have an id that is there before in {source}; "
-                "they are numbered (ID#2)",
+                f"{self.name}: {repeated} of {len(examples)} questions have an id that is there "
+                f"before in {source}; they are numbered (ID#2)",
                 file=sys.stderr,
             )
         if split == "train":
@@ -425,7 +425,8 @@ class Squad(Task):
     def _paths(self, split: str) -> list[str]:
         named = self.files[split]
         names = named.split(",") if isinstance(named, str) else named
-        usual = [f"{split}-v{self.version}.json", f"{split}.json"]
+        usual = [f"{split}-v{self.version}.json"]
+        usual += [f"{split}.{ending}" for ending in ("json", "jsonl", "parquet")]
         return [split_file(self.data_dir, name.strip(), usual, split) for name in names or [""]]
 
     def _encode_context(self, context: str, tokenizer):
