@@ -17,6 +17,11 @@ WALLS = [
     ("experiments.training", "experiments.tables"),
     ("experiments.training", "experiments.configs"),
     ("experiments.tables", "experiments.configs"),
+    # What is beyond the paper registers itself (`experiments.training.starts`).
+    ("experiments.training", "experiments.beyond"),
+    ("experiments.tables", "experiments.beyond"),
+    ("commands of experiments", "experiments.beyond"),
+    ("experiments.beyond", "experiments.tables"),
     ("experiments.training", "commands of experiments"),
     ("experiments.tables", "commands of experiments"),
     ("experiments.configs", "commands of experiments"),

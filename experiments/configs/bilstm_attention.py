@@ -10,9 +10,9 @@ an hour a task of 60,000 texts on one core).
 
 import dataclasses
 
+from experiments.beyond.word_vectors import BILSTM
 from experiments.configs import cbow
 from experiments.training.config import FinetuneConfig, choose_scale
-from experiments.training.word_models import BILSTM
 
 
 def get_config(scale: str = "paper") -> FinetuneConfig:

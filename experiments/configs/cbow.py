@@ -7,8 +7,8 @@ Takes GLUE's tasks and text_classification, a minute or two each. Vectors are fi
 word2vec's text format (docs/compared.md). Expected: see there.
 """
 
+from experiments.beyond.word_vectors import CBOW
 from experiments.training.config import FinetuneConfig
-from experiments.training.word_models import CBOW
 
 
 def get_config() -> FinetuneConfig:

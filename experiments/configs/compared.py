@@ -9,14 +9,14 @@ import dataclasses
 import importlib.util
 from pathlib import Path
 
+from experiments.beyond import tfidf
+from experiments.beyond.word_vectors import BILSTM, CBOW
 from experiments.configs import bilstm_attention, cbow, elmo, gpt
 from experiments.configs.family import of_equal_compute
 from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training import tfidf
 from experiments.training.config import FinetuneConfig, PretrainConfig
-from experiments.training.word_models import BILSTM, CBOW
 from official_bert.config import SHALLOW
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder

@@ -16,11 +16,11 @@ from typing import Any
 from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.grid import Cell
-from experiments.training import tfidf, word_models
-from experiments.training.config import resolve_bert
+from experiments.training import starts
+from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_json import to_dict
 from experiments.training.digests import checkpoint_digest, files_digest, task_digest
-from experiments.training.flops import finetune_flops, pretrain_flops
+from experiments.training.flops import pretrain_flops
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 from official_bert.objectives import parts
@@ -169,12 +169,13 @@ class _Planner:
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
         # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
-        trained = variant.pretrain or variant.checkpoint in word_models.NAMES
+        kind = starts.of(FinetuneConfig(model=variant.checkpoint))
+        trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
             PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
             for p in seeds
-            for s in column.seeds[: 1 if variant.checkpoint == tfidf.NAME else None]
+            for s in column.seeds[: None if kind.repeats else 1]
             for i in range(max(1, len(column.search)))
         ]
 
@@ -230,9 +231,8 @@ class _Planner:
                 do_lower_case=self.ablation.corpus.do_lower_case,
             )
         elif variant.pretrain:
-            # Models on word vectors read a pre-trained ELMo beside them.
-            field = "elmo" if config.model in word_models.NAMES else "model"
             model = _model(self.pretrains[variant.name, pretrain_seed], row)
+            field = starts.of(config).pretrained_field
             config = dataclasses.replace(config, **{field: model})
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
@@ -249,12 +249,9 @@ class _Planner:
             prints["teacher"] = checkpoint_digest(config.teacher)
             ignored.append("teacher")
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        of_words = config.model in word_models.NAMES
-        flops = 0.0
-        if of_words:
-            flops = word_models.planned_flops(config, shape, train, dev)
-        elif config.model != tfidf.NAME:
-            flops = finetune_flops(config, bert, train, dev)
+        kind = starts.of(config)
+        flops = kind.planned_flops(config, bert, train, dev)
+        rate = cost.WORD_BY_WORD if kind.word_by_word else cost.MATRICES
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
@@ -265,14 +262,14 @@ class _Planner:
             return self.same[same]
         name = self.same[same] = "/".join(parts)
         if flops:
-            self.shapes[name] = None if of_words else bert, flops
+            self.shapes[name] = None if kind.word_by_word else bert, flops
         return self._add(
             name,
             "finetune",
             to_dict(config),
             ignored=tuple(ignored),
             fingerprints=prints,
-            cost=cost.seconds(flops, cost.WORD_BY_WORD if of_words else cost.MATRICES),
+            cost=cost.seconds(flops, rate),
             affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
             round=pretrain_seed,
         )

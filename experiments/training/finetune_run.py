@@ -11,17 +11,15 @@ import time
 from data_prep.tasks.batches import sizes_of
 from experiments.training import (
     class_weights,
-    elmo_features,
     finetune_data,
     finetune_files,
     kept_head,
     loop,
     session,
     start_checks,
-    starting_point,
+    starts,
     teacher_checks,
     teachers,
-    word_models,
 )
 from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
@@ -29,7 +27,6 @@ from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
-from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import model_folder
 from official_bert.config import BertConfig
 from official_bert.heads import build_head
@@ -61,7 +58,7 @@ def run(config, folder, progress, task, examples):
     for split in (train, dev, *others.values()):
         if config.features:
             split.freeze(task, start, config, progress)
-        elif config.model in word_models.NAMES:
+        else:
             split.complete = start.complete
 
     weights = class_weights.of(config, task, train.features)
@@ -151,12 +148,7 @@ def run(config, folder, progress, task, examples):
 
 
 def _start(config, task, examples):
-    if config.model in word_models.NAMES:
-        start = word_models.start(config, task, examples)
-    elif is_elmo_folder(config.model):
-        start = elmo_features.start(config, task, examples)
-    else:
-        start = starting_point.of_finetuning(config)
+    start = starts.of(config).of_finetuning(config, task, examples)
     bert = start.bert if isinstance(start.bert, BertConfig) else None
     start_checks.check_model(config, task, bert)
     return start
@@ -171,7 +163,7 @@ def build_model(config, start, head, seed):
       head: `Task.head`; with "concat_pooling" if its classifier is to have it.
       seed: of new weights.
     """
-    if config.model in word_models.NAMES:
+    if start.bert is None:
         return start.model(head, seed)
     if config.features:
         return FeatureTagger(

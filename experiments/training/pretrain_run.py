@@ -6,16 +6,14 @@ import time
 import numpy as np
 
 from experiments.training import (
-    elmo_features,
     heldout,
     loop,
     session,
-    starting_point,
+    starts,
     teachers,
 )
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
-from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
@@ -25,8 +23,7 @@ def run(config, folder, progress, records, began=None):
     `began` its first moment."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
-    of = elmo_features if isinstance(config.bert, ElmoConfig) else starting_point
-    start = of.of_pretraining(config)
+    start = starts.of(config).of_pretraining(config)
     if config.init_from and progress:
         print(start.about_heads(config), file=sys.stderr, flush=True)
     objectives = tuple(map(objective, config.objectives_of(start.bert)))

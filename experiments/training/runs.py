@@ -8,7 +8,7 @@ import contextlib
 import sys
 
 from data_prep.tasks import TASKS
-from experiments.training import start_checks, tfidf
+from experiments.training import start_checks, starts
 from experiments.training.run_folder import RunFolder
 from official_bert import commands
 from official_bert.errors import UserError
@@ -59,12 +59,7 @@ def finetune(config, workdir, progress=True, overwrite=False):
     _check_finetune(config)
 
     def start(folder, read):
-        if config.model == tfidf.NAME:
-            return tfidf.run(config, folder, *read)
-        commands.import_tensorflow()
-        from experiments.training import finetune_run
-
-        return finetune_run.run(config, folder, progress, *read)
+        return starts.of(config).finetune(config, folder, progress, *read)
 
     return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start)
 

@@ -12,13 +12,11 @@ import re
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from data_prep.tasks.task import MissingFile
-from experiments.training import class_weights, inputs, teacher_checks, tfidf, word_models
+from experiments.training import class_weights, inputs, starts, teacher_checks
 from experiments.training.examples import read_examples, splits_to_predict
-from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import SHALLOW, BertConfig, parts_named
 from official_bert.errors import UserError
-from official_bert.objectives import parts
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -49,15 +47,7 @@ def finetuning(config):
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    bert, tokenizer = None, None
-    if config.model == tfidf.NAME:
-        tfidf.check(config, task)
-    elif config.model in word_models.NAMES:
-        word_models.check(config, task)
-    elif is_elmo_folder(config.model):
-        word_models.check_elmo(config)
-    else:
-        bert, tokenizer = _shape(config)
+    bert, tokenizer = starts.of(config).check_finetuning(config, task)
     if config.teacher:
         theirs = _peek(config.teacher, "teacher")
         teacher_checks.finetuning(config, task, tokenizer, theirs)
@@ -126,8 +116,7 @@ def pretraining(config):
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
-    if isinstance(config.bert, ElmoConfig):
-        _check_elmo(config)
+    starts.of(config).check_pretraining(config)
     if config.init_from:
         bert, tokenizer = _peek(config.init_from, "init_from")
         if bert:
@@ -148,14 +137,6 @@ def pretraining(config):
             heldout = _records(source, f"{name}.heldout_records", length, *model)
         opened.append((records, heldout))
     return opened, inputs.of_pretraining(config, opened)
-
-
-def _check_elmo(config):
-    if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
-        raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
-    for name in ("init_from", "teacher", "remat"):
-        if getattr(config, name):
-            raise UserError(f"--config.{name} is for Transformers; leave it out for an ELMo")
 
 
 def new_model(config):
@@ -263,7 +244,7 @@ def _task(config):
         raise UserError(f"--config.{flag}={value}: {error}") from None
 
 
-def _shape(config):
+def shape(config):
     """(BertConfig, Tokenizer) of a FinetuneConfig, or two None where it is a preset's."""
     if config.model:
         return _peek(config.model, "model")

@@ -9,7 +9,6 @@ from typing import Any
 from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.config import BertConfig
-from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
 from official_bert.objectives import needs_teacher, parts
 from official_bert.tokenization import load_tokenizer
@@ -43,6 +42,10 @@ class StartingPoint:
         """What decides the encoder apart from its weights."""
         return self.bert
 
+    def complete(self, batch):
+        """The batch with what the features of its texts do not hold: here nothing."""
+        return batch
+
     def training_flops(self, config, rows, length):
         """Of one step of a FinetuneConfig."""
         if not config.features:
@@ -58,6 +61,8 @@ class StartingPoint:
           seed: of random weights and of dropout.
           **options: of `BertEncoder`.
         """
+        from official_bert.encoder import BertEncoder
+
         encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
         if self.weights is None:
             return encoder
@@ -156,6 +161,8 @@ def of_finetuning(config):
 
 def _initial_weights(config):
     """Those with which a pre-training of the seed `initial_seed` begins; None to draw others."""
+    from official_bert.encoder import BertEncoder
+
     if config.initial_seed < 0:
         return None
     return _arrays(BertEncoder(config.bert_config, seed=config.initial_seed).trainable_variables)

@@ -6,7 +6,8 @@ import shutil
 import pytest
 import tiny_runs
 
-from experiments.training import pretrain_run, runs, tfidf
+from experiments.beyond import tfidf
+from experiments.training import pretrain_run, runs
 from experiments.training.config import FinetuneConfig, Phase
 from official_bert.errors import UserError
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from data_prep.tasks.task import MissingFile
-from experiments.training import finetune_files
+from experiments.training import finetune_files, starts
 from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.errors import UserError
 
@@ -22,60 +22,72 @@ NAME = "tfidf"
 _NEVER = -1e9  # the score of a class that no training example has
 
 
-def check(config, task):
-    """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
-    if importlib.util.find_spec("sklearn") is None:
-        raise UserError(
-            f"--config.model={NAME} needs scikit-learn: pip install 'official-bert[words]'"
+class Tfidf(starts.Start):
+    """Words and a linear classifier in the place of a network."""
+
+    repeats = False
+
+    def asked(self, config):
+        return getattr(config, "model", "") == NAME
+
+    def check_finetuning(self, config, task):
+        """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
+        if importlib.util.find_spec("sklearn") is None:
+            raise UserError(
+                f"--config.model={NAME} needs scikit-learn: pip install 'official-bert[words]'"
+            )
+        for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
+            if getattr(config, name):
+                raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
+        if task.head["head"] != "classification":
+            raise UserError(
+                f"--config.model={NAME} tells one or two texts apart; {config.task} is "
+                f"{task.head['head']}"
+            )
+        return None, None
+
+    def finetune(self, config, folder, progress, task, examples):
+        started = time.perf_counter()
+        train, dev = (
+            examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
         )
-    for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
-        if getattr(config, name):
-            raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
-    if task.head["head"] != "classification":
-        raise UserError(
-            f"--config.model={NAME} tells one or two texts apart; {config.task} is "
-            f"{task.head['head']}"
-        )
+        answer = learn(task, train)
+        train_seconds = time.perf_counter() - started
+        predictions = answer(dev)
+        results = {
+            "task": task.name,
+            "dev": task.score(dev, predictions),
+            "main_metric": task.metrics[0],
+            "baseline": task.baseline(train, dev),
+            "head": NAME,
+            "steps": 0,
+            "train_examples": len(train),
+            "dev_examples": len(dev),
+            "train_notes": task.notes.get("train", {}),
+            "dev_notes": task.notes.get("dev", {}),
+            "train_seconds": round(train_seconds, 2),
+            "files": {},
+        }
+        analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
+        for split in splits_to_predict(task, config):
+            try:
+                others = examples.get(split) or read_examples(task, split, config)
+            except MissingFile as error:
+                results.setdefault("splits_without_predictions", {})[split] = str(error)
+                continue
+            predictions = answer(others)
+            if split.startswith("dev"):
+                results[split] = task.score(others, predictions)
+            finetune_files.write_predictions(folder, task, split, predictions, results)
+        finetune_files.write_report(folder, results, analysis)
+        results["seconds"] = round(time.perf_counter() - started, 2)
+        return folder.finish(results)
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        return 0.0
 
 
-def run(config, folder, task, examples):
-    """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
-    `start_checks.finetuning` returned."""
-    started = time.perf_counter()
-    train, dev = (
-        examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
-    )
-    answer = learn(task, train)
-    train_seconds = time.perf_counter() - started
-    predictions = answer(dev)
-    results = {
-        "task": task.name,
-        "dev": task.score(dev, predictions),
-        "main_metric": task.metrics[0],
-        "baseline": task.baseline(train, dev),
-        "head": NAME,
-        "steps": 0,
-        "train_examples": len(train),
-        "dev_examples": len(dev),
-        "train_notes": task.notes.get("train", {}),
-        "dev_notes": task.notes.get("dev", {}),
-        "train_seconds": round(train_seconds, 2),
-        "files": {},
-    }
-    analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
-    for split in splits_to_predict(task, config):
-        try:
-            others = examples.get(split) or read_examples(task, split, config)
-        except MissingFile as error:
-            results.setdefault("splits_without_predictions", {})[split] = str(error)
-            continue
-        predictions = answer(others)
-        if split.startswith("dev"):
-            results[split] = task.score(others, predictions)
-        finetune_files.write_predictions(folder, task, split, predictions, results)
-    finetune_files.write_report(folder, results, analysis)
-    results["seconds"] = round(time.perf_counter() - started, 2)
-    return folder.finish(results)
+starts.register(Tfidf())
 
 
 def learn(task, examples):

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from data_prep.tasks.task import MissingFile
+from experiments.training import starts
+from experiments.training.bert_start import BertStart
 from experiments.training.examples import read_examples
 from experiments.training.flops import encoder_flops, text_bilstm_flops
-from official_bert.baselines.elmo_config import is_elmo_folder
+from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.baselines.word_vectors import read_vectors, vectors_width
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -24,37 +26,6 @@ from official_bert.tokenization.words import WordTokenizer
 CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
 _OF_NETWORKS = ("bilstm", "concat_pooling", "features", "freeze", "teacher", "lm_loss_weight",
                 "vocab")  # fmt: skip
-
-
-def check(config, task):
-    """Raises UserError where the vectors are missing, or the task is not about whole texts."""
-    name = f"--config.model={config.model}"
-    if not config.word_vectors:
-        raise UserError(f"{name} reads word vectors: --config.word_vectors=FILE of GloVe's format")
-    if not os.path.isfile(config.word_vectors):
-        raise UserError(f"--config.word_vectors={config.word_vectors}: no such file")
-    if config.elmo and config.model != BILSTM:
-        raise UserError(f"--config.elmo is read by {BILSTM}, not by {config.model}")
-    if config.elmo and not is_elmo_folder(config.elmo):
-        raise UserError(f"--config.elmo={config.elmo}: no options.json and weights.hdf5 of ELMo")
-    if config.feature_width % 2:
-        raise UserError("--config.feature_width must be even: half of it reads from either end")
-    for field in _OF_NETWORKS:
-        if getattr(config, field):
-            raise UserError(f"--config.{field}: {config.model} has none; leave it out")
-    if task.head["head"] != "classification" or task.head.get("windows"):
-        what = "windows of texts" if task.head.get("windows") else task.head["head"]
-        raise UserError(f"{name} tells one or two texts apart; {config.task} is {what}")
-
-
-def check_elmo(config):
-    """Raises UserError where a FinetuneConfig whose model is a folder of ELMo's wants no features
-    of it."""
-    if not config.features:
-        raise UserError(
-            f"--config.model={config.model}: ELMo's states are features; set --config.features="
-            "elmo for a tagging task, or --config.model=bilstm_attention --config.elmo=FOLDER"
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +93,59 @@ class WordStart:
         return 3 * text_bilstm_flops(config, vectors, elmo, texts, rows * length)
 
 
+class WordVectors(BertStart):
+    """Given vectors of words, perhaps with a pre-trained ELMo's beside them."""
+
+    pretrained_field = "elmo"
+    has_seeds = True
+    word_by_word = True
+
+    def asked(self, config):
+        return getattr(config, "model", "") in NAMES
+
+    def check_finetuning(self, config, task):
+        """Raises UserError where the vectors are missing, or the task is not about whole texts."""
+        name = f"--config.model={config.model}"
+        if not config.word_vectors:
+            raise UserError(
+                f"{name} reads word vectors: --config.word_vectors=FILE of GloVe's format"
+            )
+        if not os.path.isfile(config.word_vectors):
+            raise UserError(f"--config.word_vectors={config.word_vectors}: no such file")
+        if config.elmo and config.model != BILSTM:
+            raise UserError(f"--config.elmo is read by {BILSTM}, not by {config.model}")
+        if config.elmo and not is_elmo_folder(config.elmo):
+            raise UserError(
+                f"--config.elmo={config.elmo}: no options.json and weights.hdf5 of ELMo"
+            )
+        if config.feature_width % 2:
+            raise UserError("--config.feature_width must be even: half of it reads from either end")
+        for field in _OF_NETWORKS:
+            if getattr(config, field):
+                raise UserError(f"--config.{field}: {config.model} has none; leave it out")
+        if task.head["head"] != "classification" or task.head.get("windows"):
+            what = "windows of texts" if task.head.get("windows") else task.head["head"]
+            raise UserError(f"{name} tells one or two texts apart; {config.task} is {what}")
+        return None, None
+
+    def of_finetuning(self, config, task, examples):
+        return start(config, task, examples)
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        elmo = bert if isinstance(bert, ElmoConfig) else None
+        # Every example is taken as two texts of full length: an upper bound.
+        if config.model == CBOW:
+            return 0.0
+        length, epochs = config.max_seq_length, config.num_train_epochs
+        one = text_bilstm_flops(config, vectors_width(config.word_vectors), elmo, 2, length)
+        states = encoder_flops(elmo, 2, length) if elmo else 0.0
+        trained = epochs * train_examples
+        return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
+
+
+starts.register(WordVectors())
+
+
 def start(config, task, examples) -> WordStart:
     """The WordStart of a FinetuneConfig.
 
@@ -147,23 +171,6 @@ def start(config, task, examples) -> WordStart:
         vectors = np.concatenate([vectors[: len(SPECIAL_TOKENS)], vectors[ids]])
         elmo = load_elmo(config.elmo, tokenizer.vocab)
     return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
-
-
-def planned_flops(config, elmo, train_examples: int, dev_examples: int) -> float:
-    """Fine-tuning and evaluation, every example taken as two texts of full length (an upper bound).
-
-    Args:
-      config: FinetuneConfig.
-      elmo: ElmoConfig of what is read beside the vectors, or None.
-      train_examples, dev_examples: how many.
-    """
-    if config.model == CBOW:
-        return 0.0
-    length, epochs = config.max_seq_length, config.num_train_epochs
-    one = text_bilstm_flops(config, vectors_width(config.word_vectors), elmo, 2, length)
-    states = encoder_flops(elmo, 2, length) if elmo else 0.0
-    trained = epochs * train_examples
-    return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
 
 
 def all_examples(task, config, examples) -> list:

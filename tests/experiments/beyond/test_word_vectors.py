@@ -6,10 +6,10 @@ import pytest
 import tiny_runs
 
 from experiments import finetune
+from experiments.beyond import word_vectors
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
-from experiments.training import word_models
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
 from official_bert.errors import UserError
@@ -35,7 +35,7 @@ def config_of(files, **fields):
     return dataclasses.replace(load_config("cbow"), **{**values, **fields})
 
 
-@pytest.mark.parametrize("name", word_models.NAMES)
+@pytest.mark.parametrize("name", word_vectors.NAMES)
 def test_runs(files, tmp_path, name):
     config = config_of(files, model=name, feature_width=8, num_train_epochs=6.0)
     results = finetune.run(config, tmp_path / "run", progress=False)
@@ -52,8 +52,8 @@ def test_planned_operations(files):
     config = config_of(files, model="bilstm_attention", feature_width=8, num_train_epochs=2.0)
     words = 16 * 2 * (3 * 2 * 10 + 5)  # two texts; forward once and backward twice; ten and five
     expected = 2 * words * (one_text + attention)
-    assert word_models.planned_flops(config, None, 10, 5) == expected
-    assert word_models.planned_flops(config_of(files), None, 10, 5) == 0
+    assert word_vectors.WordVectors().planned_flops(config, None, 10, 5) == expected
+    assert word_vectors.WordVectors().planned_flops(config_of(files), None, 10, 5) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments.training import runs, tfidf
+from experiments.beyond import tfidf
+from experiments.training import runs
 from experiments.training.config import FinetuneConfig
 from official_bert.errors import UserError
 

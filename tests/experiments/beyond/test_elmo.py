@@ -8,7 +8,8 @@ import pytest
 import tiny_runs
 
 from experiments import finetune, pretrain
-from experiments.training import flops, start_checks, word_models
+from experiments.beyond import word_vectors
+from experiments.training import flops, start_checks
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
 from experiments.training.config_json import from_dict, to_dict
@@ -102,12 +103,12 @@ def test_each_text_of_a_pair_is_read_on_its_own():
         asked.append(inputs["input_mask"].tolist())
         return np.full((*ids.shape, 3, 2), len(asked), "float32")
 
-    found = word_models.elmo_states(states_of, batch)
+    found = word_vectors.elmo_states(states_of, batch)
     assert asked[0] == [[1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0]]
     assert asked[1] == [[1, 0, 0, 0, 1, 1, 0], [1, 0, 0, 1, 1, 1, 0]]  # each begins as a text does
     assert found.shape == (2, 7, 3, 2)
     assert found[..., 0, 0].tolist() == [[1, 1, 1, 1, 2, 2, 1], [1, 1, 1, 2, 2, 2, 1]]
     one = {**batch, "segment_ids": np.zeros_like(ids)}
     asked.clear()
-    word_models.elmo_states(states_of, one)
+    word_vectors.elmo_states(states_of, one)
     assert len(asked) == 1
