@@ -10,6 +10,7 @@ the model has when it is asked. Lengths and truncation are those of training, wh
 them in its settings, as when it is served.
 """
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,9 +19,10 @@ import numpy as np
 
 from official_bert import objectives
 from official_bert.errors import UserError
+from official_bert.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
 from official_bert.tokenization import sequences
 
-POOLINGS = ("mean", "cls", "pooler")
+_POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
 _SERVED_ROWS = 256  # of questions and taggings, at once
 
@@ -34,6 +36,7 @@ class Answers:
     head: str
     tokenizer: Any
     settings: dict[str, Any]
+    vectors: SentenceVectors | None
 
     def predict(self, texts, pairs=None, batch_size: int = 32, max_length: int | None = None):
         """What a fine-tuned model says to texts.
@@ -73,53 +76,79 @@ class Answers:
     def embed(
         self,
         texts,
-        pooling: str = "mean",
+        pooling: str | None = None,
         layer: int = -1,
-        normalize: bool = False,
+        normalize: bool | None = None,
         batch_size: int = 32,
         max_length: int | None = None,
+        prompt: str | None = None,
     ) -> np.ndarray:
         """A vector for each text.
 
+        A folder of sentence-transformers says how its vectors are made (the attribute `vectors`;
+        the import's report tells it). That is what is done where nothing else is asked for; other
+        models give the mean.
+
         Args:
           texts: a text or a list of them.
-          pooling: "mean" over all tokens, [CLS] and [SEP] too, as sentence-transformers does it;
-            "cls", the vector of [CLS] (of the last token in a left-to-right model); or "pooler",
-            what the next-sentence head reads.
-          layer: which hidden state, 0 the embeddings and -1 the last layer.
-          normalize: make the vectors' length 1, so that their product is the cosine.
+          pooling: "mean" over all tokens, [CLS] and [SEP] too; "cls", the vector of [CLS] (of the
+            last token in a left-to-right model); "max", "mean_sqrt_len_tokens", "weightedmean",
+            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads. Its
+            vectors are not followed by the folder's further modules.
+          layer: which hidden state, 0 the embeddings and -1 the last layer; another one than the
+            last is pooled alone, too.
+          normalize: make the vectors' length 1, so that their product is the cosine; None as the
+            folder says.
           batch_size, max_length: as for `predict`.
+          prompt: what is put before each text: the name of one of the folder's prompts, or a text;
+            None for the folder's default.
 
         Returns:
           float32 [texts, H]; [H] for one text.
 
         Raises:
-          UserError: an option is wrong, a text is empty, or the model has no vocabulary.
+          UserError: an option is wrong, a text is empty, the model has no vocabulary, or its folder
+            makes vectors as is not done here.
         """
         texts, one = _texts(texts)
-        if pooling not in POOLINGS:
-            raise UserError(f"pooling={pooling!r}; it is one of {', '.join(POOLINGS)}")
+        if pooling not in (None, *_POOLINGS):
+            raise UserError(f"pooling={pooling!r}; it is one of {', '.join(_POOLINGS)}")
         states = self.config.num_hidden_layers + 1
         if not -states <= layer < states:
             raise UserError(f"layer={layer}; the encoder has hidden states 0 to {states - 1}")
+
+        own = self.vectors or SentenceVectors()
+        how = own
+        if pooling is not None or layer not in (-1, states - 1):
+            poolings = (pooling or own.poolings[0],)
+            how = dataclasses.replace(own, poolings=poolings, steps=(), refused="")
+        if how.refused:
+            raise UserError(f"{how.refused}; pooling='mean' (or another) is done all the same")
+        if normalize is False:
+            how = dataclasses.replace(how, steps=tuple(s for s in how.steps if s != NORMALIZE))
+        prompt = own.prompts.get(own.prompt, "") if prompt is None else prompt
+        prompt = own.prompts.get(prompt, prompt)
+        settings = self._settings(max_length)
+        of_prompt = 0
+        if prompt and not own.include_prompt:
+            of_prompt = 1 + len(self.tokenizer.encode(own.prepared("", prompt)))
 
         def vectors(batch):
             from keras import ops
 
             outputs = self.encoder(batch)
-            state = ops.cast(outputs["hidden_states"][layer], "float32")
+            state, mask = ops.cast(outputs["hidden_states"][layer], "float32"), batch["input_mask"]
             if pooling == "pooler":
-                return {"vector": ops.cast(outputs["pooled_output"], "float32")}
-            if pooling == "cls":
-                return {"vector": self.encoder.summary_token(state, batch["input_mask"])}
-            mask = ops.cast(batch["input_mask"], "float32")[..., None]
-            return {"vector": ops.sum(state * mask, axis=1) / ops.sum(mask, axis=1)}
+                vector = ops.cast(outputs["pooled_output"], "float32")
+            elif pooling == "cls":
+                vector = self.encoder.summary_token(state, mask)
+            else:
+                vector = how.pooled(state, mask, of_prompt)
+            return {"vector": normalized(vector) if normalize else vector}
 
-        rows = self._rows(texts, None, self._settings(max_length))
-        outputs = self._run(("embed", pooling, layer), vectors, rows, batch_size)
-        found = np.stack([output["vector"] for output in outputs])
-        if normalize:
-            found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        rows = self._rows([own.prepared(text, prompt) for text in texts], None, settings)
+        key = ("embed", pooling, layer, normalize, of_prompt)
+        found = np.stack([output["vector"] for output in self._run(key, vectors, rows, batch_size)])
         return found[0] if one else found
 
     def fill_mask(self, texts, top_k: int = 5, batch_size: int = 32):

@@ -21,6 +21,7 @@ from official_bert.checkpoints import (
     integrity,
     model_folder,
     safetensors_files,
+    sentence_transformers,
     transfer,
 )
 from official_bert.checkpoints.huggingface_config import MEMBERS
@@ -60,7 +61,8 @@ def import_huggingface(
       UserError: a file is missing or damaged, the model is no BERT, or a tensor is missing or
         mis-shaped.
     """
-    folder = Path(folder)
+    whole = Path(folder)
+    folder = sentence_transformers.encoder_folder(whole)
     path = huggingface_config.path_of(folder)
     with contextlib.ExitStack() as stack:
         fields, opened = _fields(folder, path, stack)
@@ -86,11 +88,14 @@ def import_huggingface(
         report = transfer.fill(model, settings["head"], source, [*untied, *_LEFT_OUT])
     report.notes += notes
     settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
-    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
+    vectors = _vectors(whole, folder, config, settings, report)
+    head = settings["head"]
+    return LoadedModel(config, encoder, model, head, tokenizer, settings, report, vectors)
 
 
 def peek(folder: Path):
     """(BertConfig, Tokenizer or None) from the small files of a folder."""
+    folder = sentence_transformers.encoder_folder(folder)
     path = huggingface_config.path_of(folder)
     with contextlib.ExitStack() as stack:
         fields, _ = _fields(folder, path, stack)
@@ -134,6 +139,8 @@ def export_huggingface(
         tensors, left_out = huggingface_family_export.tensors(kind, head, tensors, architecture)
         fields = huggingface_family_export.their_config(kind, fields, config)
     notes = []
+    if "embedding" in settings:
+        notes.append("left out: how vectors of texts are pooled, modules.json")
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if kind == "bert" and config.attention_direction == "left_to_right":
@@ -162,8 +169,29 @@ def export_huggingface(
 
 def is_huggingface_folder(folder: str | os.PathLike) -> bool:
     """Whether `folder` holds a `config.json` of `transformers`, or one beside weights."""
-    path = huggingface_config.path_of(Path(folder))
-    return is_json_object(path, "model_type") or (has_tensors(Path(folder)) and path.is_file())
+    try:
+        folder = sentence_transformers.encoder_folder(Path(folder))
+    except UserError:
+        return False
+    path = huggingface_config.path_of(folder)
+    return is_json_object(path, "model_type") or (has_tensors(folder) and path.is_file())
+
+
+def _vectors(whole: Path, folder: Path, config: BertConfig, settings: dict, report):
+    """How `embed` makes vectors, in `settings` and the report as well."""
+    longest = huggingface_tokenizer.longest(folder) or config.max_position_embeddings
+    vectors, length = sentence_transformers.read(whole, config, longest)
+    if vectors is None:
+        report.notes.append("embed gives the mean over all tokens: no modules.json says otherwise")
+        return None
+    settings["embedding"] = vectors.settings()
+    if length:
+        settings["max_seq_length"] = length
+    if vectors.refused:
+        report.notes.append(f"embed needs a pooling: {vectors.refused}")
+    else:
+        report.notes.append(f"embed gives, as modules.json says, {vectors}; up to {length} tokens")
+    return vectors
 
 
 def _fields(folder: Path, path: Path, stack: contextlib.ExitStack):

@@ -76,6 +76,14 @@ def _successors(folder, vocab, do_lower_case, kind):
     return tokenizer
 
 
+def longest(folder: Path) -> int:
+    """The most tokens of a text that `tokenizer_config.json` names; 0 where it names none."""
+    path = folder / "tokenizer_config.json"
+    length = read_json(path).get("model_max_length") if path.is_file() else None
+    # A number without end stands for none.
+    return length if isinstance(length, int) and 0 < length < 1 << 30 else 0
+
+
 def write(
     folder: Path, tokenizer: BertTokenizer, max_length: int, has_segments: bool = True
 ) -> None:

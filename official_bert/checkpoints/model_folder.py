@@ -25,6 +25,7 @@ from official_bert.config import PROBLEMS, BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, recover_folder
 from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.sentence_vectors import SentenceVectors
 from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
@@ -46,6 +47,7 @@ class LoadedModel(Answers):
       head: "none", "pretraining", "classification", "span", "multiple_choice" or "tagging".
       tokenizer: a `tokenization.Tokenizer`, or None where no vocabulary came with the weights.
       settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
+      vectors: `SentenceVectors`, how `embed` makes vectors; None where nothing says it.
       report: what an import loaded, left out and kept at its initial value; None when the model
         came from a model folder.
     """
@@ -57,6 +59,7 @@ class LoadedModel(Answers):
     tokenizer: Any
     settings: dict[str, Any]
     report: Any = None
+    vectors: SentenceVectors | None = None
 
 
 def is_model_folder(folder: str | os.PathLike) -> bool:
@@ -145,7 +148,12 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         integrity.check_finite(_array(variable), variable.path, path)
     if settings["head"] == "pretraining":  # also in folders that say it by use_nsp
         settings |= describe(model)[1]
-    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings)
+    vectors = None
+    if "embedding" in settings:
+        where = f"{folder / MODEL_FILE}: embedding"
+        vectors = SentenceVectors.of_settings(settings["embedding"], where)
+    head = settings["head"]
+    return LoadedModel(config, encoder, model, head, tokenizer, settings, vectors=vectors)
 
 
 def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
@@ -192,6 +200,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if "objectives" in settings:
             for written in list_of(settings, "objectives", (str, dict), path):
                 objectives.parts(written, f"{path}: objectives")
+    if "embedding" in settings:
+        field(settings, "embedding", dict, path)
     length, task = settings.get("max_seq_length"), settings.get("task")
     if length is not None:
         whole = isinstance(length, int) and not isinstance(length, bool) and length > 0

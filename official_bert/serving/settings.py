@@ -9,6 +9,7 @@ from typing import Any
 from official_bert.config import SHALLOW
 from official_bert.errors import UserError
 from official_bert.json_files import shorten
+from official_bert.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
 
 PRECISIONS = ("float32", "bfloat16", "int8")
@@ -110,7 +111,8 @@ class ServingSettings:
         version_2 = {"allow_no_answer": "2" in str(task.get("name", "")).partition("_v")[2]}
         options = task.get("options")
         options = options if isinstance(options, dict) else {}
-        sources = [version_2, options, loaded.settings, overrides]
+        own = _vectors(loaded)
+        sources = [version_2, options, own, loaded.settings, overrides]
         found = {
             name: value
             for source in sources
@@ -155,6 +157,8 @@ class ServingSettings:
             raise UserError(
                 "a left-to-right model cannot fill [MASK]: it sees no word to the right"
             )
+        if head == "embedding" and "embedding" in loaded.settings:
+            SentenceVectors.of_settings(loaded.settings["embedding"], "model.json").of_export()
         reads_four = head in ("embedding", "features") and self.layers.endswith("last_four")
         if reads_four and config.num_hidden_layers < 4:
             raise UserError(
@@ -180,3 +184,12 @@ class ServingSettings:
             value = found.get(setting.name, setting.default)
             if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
                 raise UserError(f"{setting.name} cannot be {shorten(value)}, as model.json has it")
+
+
+def _vectors(loaded) -> dict[str, Any]:
+    """What the folder of sentence-transformers that the model came from says, where that can be."""
+    try:
+        fields = loaded.settings.get("embedding")
+        return SentenceVectors.of_settings(fields, "model.json").of_export() if fields else {}
+    except UserError:  # said where the embedding is exported
+        return {}

@@ -128,8 +128,8 @@ def test_questions_that_a_model_cannot_answer(loaded, encoder, config):
         loaded(encoder).fill_mask("[MASK]")
     with pytest.raises(UserError, match="text 1 is empty"):
         loaded(encoder).embed(["a", " "])
-    with pytest.raises(UserError, match="pooling='max'; it is one of mean"):
-        loaded(encoder).embed("a", "max")
+    with pytest.raises(UserError, match="pooling='median'; it is one of cls, max"):
+        loaded(encoder).embed("a", "median")
     with pytest.raises(UserError, match="layer=3; the encoder has hidden states 0 to 2"):
         loaded(encoder).embed("a", layer=3)
     with pytest.raises(UserError, match="a passage for each question"):
