@@ -15,7 +15,7 @@ from official_bert.objectives.distillation import soft_target_losses
 class Distilled(WithOneMoreLoss):
     """A model of `official_bert.heads` that learns from another one of the same head.
 
-    In evaluation it is the student alone; `student` is what to save.
+    In evaluation it is the student alone, and so is what is saved.
 
     Args:
       student: the model to train.
@@ -71,4 +71,6 @@ class Distilled(WithOneMoreLoss):
         return soft_target_losses(own, theirs, self.temperature)
 
     def get_config(self):
-        raise UserError("a model is saved without its teacher: save its attribute student")
+        raise UserError(
+            "a .keras file is of a model without its teacher: save the attribute student"
+        )

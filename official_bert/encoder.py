@@ -158,6 +158,18 @@ class BertEncoder(keras.Model):
                 raise UserError("freeze: this encoder has no pooler")
             parts[index].trainable = False
 
+    def export(self, filepath, *args, **kwargs):
+        """As any Keras model's. What is exported takes the three inputs, int32 [B, L]; each of its
+        "hidden_states" has a number, for signatures have no lists."""
+        inputs = {
+            name: keras.Input(spec.shape[1:], dtype=spec.dtype, name=name)
+            for name, spec in input_specs(2).items()
+        }
+        outputs = self(inputs)
+        states = outputs.pop("hidden_states")
+        outputs |= {f"hidden_states_{i}": state for i, state in enumerate(states)}
+        return keras.Model(inputs, outputs).export(filepath, *args, **kwargs)
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -182,6 +194,13 @@ def _block(config, number, initializer, **kwargs):
         return LSTMBlock(config, number, initializer.seed, **kwargs)
     block = ShallowBlock if config.attention_direction == SHALLOW else TransformerBlock
     return block(config, initializer, **kwargs)
+
+
+def input_specs(rank: int) -> dict[str, keras.InputSpec]:
+    """The inputs of an encoder or a head, int32 of so many dimensions of any size."""
+    names = ("input_ids", "input_mask", "segment_ids")
+    shape = (None,) * rank
+    return {name: keras.InputSpec(dtype="int32", shape=shape, name=name) for name in names}
 
 
 def complete_inputs(inputs, config: BertConfig) -> dict:

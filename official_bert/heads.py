@@ -12,7 +12,7 @@ from keras import ops
 from official_bert import window_pooling
 from official_bert.bilstm import BiLSTM
 from official_bert.config import PROBLEMS
-from official_bert.encoder import BertEncoder, complete_inputs
+from official_bert.encoder import BertEncoder, complete_inputs, input_specs
 from official_bert.errors import UserError
 from official_bert.fit_arguments import check_classes
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
@@ -70,6 +70,13 @@ class _FineTuned(ModelWithLosses):
             )
             self.head.build((None, config.hidden_size * (3 if self.concat_pooling else 1)))
         self.built = True
+
+    def input_specs(self):
+        return input_specs(self._rank)
+
+    @property
+    def _rank(self) -> int:
+        return 2
 
     def training_seed(self, seed):
         """The seed of a training step; None draws the next one of the model's own generator."""
@@ -182,6 +189,10 @@ class BertClassifier(_FineTuned):
         self.windows = windows
         self._declare_means("label_loss", *(["accuracy"] if problem != "regression" else []))
 
+    @property
+    def _rank(self):
+        return 3 if self.windows else 2
+
     def rows(self, batch):
         if not self.windows:
             return super().rows(batch)
@@ -286,6 +297,10 @@ class BertMultipleChoice(_FineTuned):
     def __init__(self, encoder, bilstm=False, **kwargs):
         super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
         self._declare_means("label_loss", "accuracy")
+
+    @property
+    def _rank(self):
+        return 3
 
     def rows(self, batch):
         return _flat(complete_inputs(batch, self.encoder.config))

@@ -15,7 +15,7 @@ from official_bert.objectives.masked_lm import MaskedLMHead
 class LanguageModelToo(WithOneMoreLoss):
     """A model of `official_bert.heads` that also predicts the next tokens of what it reads.
 
-    In evaluation it is the student alone; `student` is what to save.
+    In evaluation it is the student alone, and so is what is saved.
 
     Args:
       student: the model to train; its encoder reads left to right.

@@ -76,6 +76,19 @@ class ModelWithLosses(keras.Model):
         """Variables that it reads and that are not its own: neither trained nor saved with it."""
         return [] if self.teacher is None else self.teacher.variables
 
+    def input_specs(self) -> dict[str, keras.InputSpec]:
+        """{field of a batch that it reads: type and shape}, where a size may be None."""
+        raise NotImplementedError
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """As any Keras model's; by default what is exported takes `input_specs`."""
+        signature = input_signature or [self.input_specs()]
+        return super().export(filepath, *args, input_signature=signature, **kwargs)
+
+    def kept(self):
+        """What is saved of it: itself, or without what only its training needs."""
+        return self
+
     def loss_terms(self, batch, outputs) -> dict:
         raise NotImplementedError
 
@@ -145,7 +158,7 @@ class ModelWithLosses(keras.Model):
 class WithOneMoreLoss(ModelWithLosses):
     """A model of `official_bert.heads`, the `student`, trained with a loss beside the labels'.
 
-    In evaluation it is the student alone; `student` is what to save.
+    In evaluation it is the student alone, and so is what is saved.
     """
 
     def __init__(self, student, loss: str, **kwargs):
@@ -154,6 +167,12 @@ class WithOneMoreLoss(ModelWithLosses):
         self.label_names = student.label_names
         self._more = loss
         self._declare_means(loss)
+
+    def kept(self):
+        return self.student.kept()
+
+    def input_specs(self):
+        return self.student.input_specs()
 
     def metric_terms(self, batch, outputs):
         return self.student.metric_terms(batch, outputs)

@@ -19,7 +19,8 @@ from keras import ops
 
 from official_bert import replicas
 
-# Weights with these names are not decayed: biases and the parameters of layer normalisation.
+# Weights whose names end in these words are not decayed: biases ("bias", "filter_0_bias") and the
+# parameters of layer normalisation.
 NOT_DECAYED = ("bias", "gamma", "beta")
 
 
@@ -136,7 +137,7 @@ class BertAdamW(keras.optimizers.Optimizer):
         self.second_moments = [self._slot(variable, "v") for variable in variables]
         self.depths = depths([variable.path for variable in variables])
         self.rate_factors = [self.layer_decay**depth for depth in self.depths]
-        self.decays = [0.0 if v.name in NOT_DECAYED else self.weight_decay_rate for v in variables]
+        self.decays = [self.weight_decay_rate if is_decayed(v) else 0.0 for v in variables]
 
     def apply(self, grads, trainable_variables=None):
         """One step of `fit`, with the gradients of one replica."""
@@ -270,7 +271,7 @@ class BertLamb(BertAdamW):
         first, second = self._corrections(variable)
         update = (m / first) / (ops.sqrt(v / second) + self.epsilon)
         update = update + self.decays[index] * variable
-        if variable.name not in NOT_DECAYED:
+        if is_decayed(variable):
             norms = ops.norm(ops.ravel(variable)), ops.norm(ops.ravel(update))
             both = ops.logical_and(norms[0] > 0, norms[1] > 0)
             safe = ops.where(both, norms[1], ops.ones_like(norms[1]))
@@ -280,6 +281,11 @@ class BertLamb(BertAdamW):
 
 OPTIMIZERS = {"adamw": BertAdamW, "lamb": BertLamb}
 SCHEDULES = {"linear": WarmupLinearDecay, "slanted_triangular": SlantedTriangular}
+
+
+def is_decayed(variable) -> bool:
+    """Whether a weight is drawn to zero: `NOT_DECAYED` are not."""
+    return variable.name.rpartition("_")[2] not in NOT_DECAYED
 
 
 def depths(paths: list[str]) -> list[int]:

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.encoder import BertEncoder
+from official_bert.encoder import BertEncoder, input_specs
 from official_bert.errors import UserError
 from official_bert.losses import ModelWithLosses
 from official_bert.objectives import objective, of_bert
@@ -101,7 +101,14 @@ class BertPretrainer(ModelWithLosses):
         terms = [one.metric_terms(batch, outputs) for one in self.objectives]
         return {name: term for found in terms for name, term in found.items()}
 
-    def without_teacher(self):
+    def input_specs(self):
+        specs = input_specs(2)
+        for name in sorted({name for one in self.objectives for name in one.needs} - {*specs}):
+            kind = "float32" if name.endswith("_weights") else "int32"
+            specs[name] = keras.InputSpec(dtype=kind, shape=(None, None), name=name)
+        return specs
+
+    def kept(self):
         """What is kept of it: the model without the objectives that need its teacher, and without
         their layers; the encoder where no other is left."""
         own = [one for one in self.objectives if not one.of_teacher]

@@ -4,8 +4,10 @@ import collections
 import concurrent.futures
 import multiprocessing
 import os
+import pickle
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 
@@ -16,6 +18,10 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+_WITH_THREADS = {"tensorflow", "jax", "torch"}
+_hiding_script = threading.Lock()
 
 
 class WorkerDied(UserError):
@@ -43,12 +49,24 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def start(self) -> None:
-        """Starts them now rather than with the first work: before this process has threads."""
+    def start(self, *needed) -> None:
+        """Starts them now rather than with the first work: before this process has threads.
+
+        Args:
+          *needed: what they will be given.
+
+        Raises:
+          UserError: this process is itself one that begins, and runs the user's script for that.
+        """
         if self.number > 1 and self._pool is None:
+            if getattr(multiprocessing.current_process(), "_inheriting", False):
+                raise UserError(
+                    "a worker process runs this script from its beginning, for what it works with "
+                    'is defined here; put all but definitions below if __name__ == "__main__":'
+                )
             self._pool = concurrent.futures.ProcessPoolExecutor(
                 self.number,
-                mp_context=multiprocessing.get_context(_start_method()),
+                mp_context=_context(self._prepare, *needed),
                 initializer=_begin,
                 initargs=(self._prepare,),
             )
@@ -65,7 +83,7 @@ class Processes:
         if self.number == 1:
             yield from map(function, items)
             return
-        self.start()
+        self.start(function)
         waiting = collections.deque()
         try:
             for item in items:
@@ -93,10 +111,31 @@ def _next(waiting, in_order):
     return waiting.popleft().result()
 
 
-def _start_method() -> str:
-    """Forked processes work at once; but of a process that has threads a copy may hang."""
-    threads = threading.active_count() > 1 or "tensorflow" in sys.modules
-    return "fork" if sys.platform == "linux" and not threads else "spawn"
+def _context(*needed):
+    """How processes start that are given these objects.
+
+    Forked ones work at once; but of a process that has threads, as backends have, a copy may hang.
+    """
+    threads = threading.active_count() > 1 or _WITH_THREADS & sys.modules.keys()
+    if sys.platform == "linux" and not threads:
+        return multiprocessing.get_context("fork")
+    of_script = b"__main__" in pickle.dumps(needed)
+    return multiprocessing.get_context("spawn") if of_script else _WithoutScript()
+
+
+class _WithoutScript(multiprocessing.context.SpawnContext):
+    """Starts processes that do not run the script of this one, which may be no module to import:
+    without a main guard it would do all its work again, and start processes of its own."""
+
+    class Process(multiprocessing.context.SpawnProcess):
+        @staticmethod
+        def _Popen(process_obj):
+            with _hiding_script:
+                script, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("none")
+                try:
+                    return multiprocessing.context.SpawnProcess._Popen(process_obj)
+                finally:
+                    sys.modules["__main__"] = script
 
 
 def _begin(prepare):

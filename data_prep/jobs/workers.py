@@ -75,7 +75,7 @@ class LocalWorkers:
         missing = missing_tasks(tasks)
         run = functools.partial(run_task, function)
         if len(missing) > 1:
-            self._processes.start()  # before the bar, which has a thread of its own
+            self._processes.start(run)  # before the bar, which has a thread of its own
             results = self._processes.map(run, missing, in_order=False)
         else:
             results = map(run, missing)

@@ -51,7 +51,7 @@ def run(config, folder, progress, records, began=None):
 
     def save_model(path):
         if folder.write:
-            model = trainer.model.without_teacher()
+            model = trainer.model.kept()
             start.save(path, model, settings)
 
     evaluator = Evaluator(trainer, config, feed)

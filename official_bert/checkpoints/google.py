@@ -111,6 +111,7 @@ def export_google(
     """
     import tensorflow as tf
 
+    model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
     more = any(own.get(name) for name in ("bilstm", "windows", "concat_pooling"))

@@ -124,6 +124,7 @@ def export_huggingface(
     Raises:
       UserError: `transformers` has no class that would compute the same; the folder exists.
     """
+    model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config

@@ -142,7 +142,7 @@ def export_keras_hub(
     Raises:
       UserError: KerasHub cannot compute what this encoder computes; the folder exists.
     """
-
+    model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
     tokenizer_class = keras_hub_family.KINDS[name].tokenizer

@@ -79,7 +79,8 @@ def save(
 
     Args:
       folder: where to.
-      model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`.
+      model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. Of one that
+        learns from a teacher the student is written, without objectives that need the teacher.
       tokenizer: the tokeniser of the model, or None to write no vocabulary.
       settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
         model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.
@@ -89,6 +90,7 @@ def save(
       UserError: the folder exists and `overwrite` is false, it cannot be written, or the vocabulary
         has more entries than the embedding table has rows.
     """
+    model = kept(model)
     head, own_settings = describe(model)
     config = model.config if head == "none" else model.encoder.config
     description = {**(settings or {}), "head": head, **own_settings}
@@ -271,6 +273,11 @@ def describe(model) -> tuple[str, dict[str, Any]]:
                     own[field] = getattr(model, field)
             return name, own
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
+
+
+def kept(model):
+    """What is saved of a model: all of it, or without its teacher and what needs that."""
+    return model.kept() if hasattr(model, "kept") else model
 
 
 def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:

@@ -252,15 +252,17 @@ def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_bat
     model.train_on_batch(tensors(pretraining_batch))
     assert_same(before, teacher.model.weights)
     assert not np.array_equal(start, numpy(model.encoder.embeddings.word_embeddings))
-    model_folder.save(tmp_path / "m", model.without_teacher(), None)
+    model_folder.save(tmp_path / "m", model, None)
     loaded = model_folder.load(tmp_path / "m")
     assert [one.written() for one in loaded.model.objectives] == [DISTILBERT[0]]
     for name in ("masked_lm", "encoder"):
         assert_same(getattr(model, name).weights, getattr(loaded.model, name).weights)
     alone = BertPretrainer(shapes[0], ["transformer_layers"], seed=2, teacher=teacher)
-    assert alone.without_teacher() is alone.encoder
+    assert alone.kept() is alone.encoder
+    model_folder.save(tmp_path / "alone", alone, None)
+    assert model_folder.load(tmp_path / "alone").head == "none"
     plain = BertPretrainer(shapes[0], ["masked_lm"], seed=2)
-    assert plain.without_teacher() is plain
+    assert plain.kept() is plain
 
 
 def _logits(outputs, name):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from official_bert import BertTokenizer
+from official_bert import BertAdamW, BertTokenizer
 from official_bert.baselines.elmo import ELMo, load_elmo, save_elmo
 from official_bert.baselines.elmo_config import ElmoConfig, character_ids
 from official_bert.baselines.words_of_pieces import WordsOfPieces
@@ -27,6 +27,16 @@ def test_characters_of_words():
     assert ids[1, :4].tolist() == [259, 0xC3 + 1, 0xA9 + 1, 260]
     assert ids[2, :3].tolist() == [259, 257, 260] and ids[3, :3].tolist() == [259, 258, 260]
     assert ids[4, -1] == 260 and (ids[4, 1:-1] == ord("x") + 1).all()
+
+
+def test_biases_are_not_decayed():
+    model, optimizer = ELMo(TINY, seed=0), BertAdamW(1e-3)
+    optimizer.build(model.trainable_variables)
+    decayed = [
+        v for v, rate in zip(model.trainable_variables, optimizer.decays, strict=True) if rate
+    ]
+    assert all(len(variable.shape) > 1 for variable in decayed)
+    assert len(model.trainable_variables) - len(decayed) == 5 + 4  # characters' biases and LSTMs'
 
 
 def test_words_are_read_in_the_case_of_training():

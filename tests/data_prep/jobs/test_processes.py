@@ -1,6 +1,8 @@
 """Work in several processes: order, how much is under way, and a process that dies."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -15,6 +17,38 @@ def end_at_three(number):
     if number == 3:
         os._exit(1)
     return number
+
+
+_SCRIPT = """
+import sys, types
+sys.modules["jax"] = types.ModuleType("jax")  # as if it had threads: processes are not forked
+from data_prep.jobs.processes import Processes
+
+def own(number):
+    return -number
+
+with Processes(2) as processes:
+    print(list(processes.map({function}, range(-9, 0))))
+"""
+
+
+def run_script(tmp_path, function):
+    script = tmp_path / "script.py"
+    script.write_text(_SCRIPT.format(function=function))
+    command = [sys.executable, str(script)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def test_a_script_without_a_main_guard_is_run_once(tmp_path):
+    done = run_script(tmp_path, "abs")
+    assert done.stdout == f"{[*range(9, 0, -1)]}\n", done.stderr
+
+
+def test_a_script_whose_functions_are_needed_is_told_to_guard_them(tmp_path):
+    done = run_script(tmp_path, "own")
+    assert done.returncode == 1 and "WorkerDied" in done.stderr
+    assert 'put all but definitions below if __name__ == "__main__":' in done.stderr
 
 
 @pytest.mark.parametrize("number", [1, 2])

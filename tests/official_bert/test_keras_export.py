@@ -1,0 +1,79 @@
+"""`model.export(path)`, Keras' own, of the encoder, the heads and pre-trainers."""
+
+import keras
+import numpy as np
+import pytest
+
+from official_bert import (
+    BertAdamW,
+    BertClassifier,
+    BertEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+)
+
+tf = pytest.importorskip("tensorflow")
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("Keras exports PyTorch's models otherwise", allow_module_level=True)
+
+
+def served(path, batch):
+    # Called by the name of each input, as a server does.
+    loaded = tf.saved_model.load(path)
+    inputs = {name: tf.constant(value) for name, value in batch.items()}
+    return {name: x.numpy() for name, x in loaded.signatures["serve"](**inputs).items()}
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda encoder: BertClassifier(encoder, 3), (4, 8)),
+        (lambda encoder: BertClassifier(encoder, 3, windows="mean"), (2, 2, 8)),
+        (lambda encoder: BertSpan(encoder, bilstm=True), (4, 8)),
+        (lambda encoder: BertMultipleChoice(encoder), (2, 2, 8)),
+        (lambda encoder: BertTagger(encoder, 2), (4, 8)),
+    ],
+)
+def test_heads(make, shape, config, inputs, tmp_path):
+    model = make(BertEncoder(config, seed=0))
+    batch = {name: x[:4, :8].reshape(shape) for name, x in inputs.items()}
+    batch["input_mask"][..., 0] = 1
+    model.export(tmp_path / "m", verbose=False)
+    expected = model.predict(batch, verbose=0)
+    found = served(tmp_path / "m", batch)
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5)
+
+
+def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
+    encoder = BertEncoder(config, seed=0)
+    encoder.export(tmp_path / "e", verbose=False)
+    expected, found = encoder(inputs), served(tmp_path / "e", inputs)
+    for name in ("sequence_output", "pooled_output"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
+    for i, states in enumerate(expected["hidden_states"]):
+        np.testing.assert_allclose(found[f"hidden_states_{i}"], states, atol=1e-5)
+    given = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
+    own = keras.Model(given, keras.layers.Dense(1)(encoder(given)["pooled_output"]))
+    own.export(tmp_path / "own", verbose=False)
+    [found] = served(tmp_path / "own", inputs).values()
+    np.testing.assert_allclose(found, own.predict(inputs, verbose=0), atol=1e-5)
+
+
+def test_after_fit_and_of_a_pretrainer(config, inputs, pretraining_batch, tmp_path):
+    model = BertClassifier(BertEncoder(config, seed=0), 2)
+    model.compile(BertAdamW(1e-3))
+    model.fit(inputs, np.arange(8) % 2, verbose=0)
+    model.export(tmp_path / "m", verbose=False)
+    expected = model.predict(inputs, verbose=0)["logits"]
+    np.testing.assert_allclose(served(tmp_path / "m", inputs)["logits"], expected, atol=1e-5)
+    pretrainer = BertPretrainer(config, seed=0)
+    pretrainer.export(tmp_path / "p", verbose=False)
+    found = served(tmp_path / "p", pretraining_batch)
+    expected = pretrainer(pretraining_batch)
+    for name in ("masked_lm_logits", "next_sentence_logits"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-5)
