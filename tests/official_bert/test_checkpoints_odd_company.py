@@ -222,7 +222,7 @@ class TestHuggingFace:
         folder = rewritten(lambda name: "" if name.startswith("classifier") else name, **of_head)
         change(folder, architectures=[class_name])
         loaded = ob.load(folder)
-        assert loaded.head == "none" and len(loaded.report.notes) == 1
+        assert loaded.head == "none" and len(loaded.report.notes) == 2  # and of embed
         assert_equal_weights(loaded.encoder, model.encoder)
         assert {name for name, _ in loaded.report.left_out} == set(tensors)
 
