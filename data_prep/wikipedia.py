@@ -33,6 +33,7 @@ from absl import flags
 from data_prep.corpus import shares, wikipedia_dump, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.corpus.unclosed_markup import TooSlow
 from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
@@ -72,13 +73,17 @@ def article(
     if kind is None and page.model not in ("", "wikitext"):
         kind = "not wikitext"
     if kind is None:
+        try:
+            passages = wikitext.passages(page.text, dropped, site)
+        except TooSlow:
+            passages, kind = [], "too slow"
         sentences = []
-        for passage in wikitext.passages(page.text, dropped, site):
+        for passage in passages:
             split = split_sentences(passage, site.language)
             sentences.extend(wikitext.without_holes(split, dropped, hole))
         if sum(map(len, sentences)) >= max(min_characters, 1):
             return sentences
-        kind = "too short"
+        kind = kind or "too short"
     dropped[f"page: {kind}"] += 1
     return []
 

@@ -90,18 +90,6 @@ def corrected(text: str, sentences: list[str]) -> list[str]:
     return [text[a:b].strip() for a, b in itertools.pairwise([*starts, len(text)])]
 
 
-def windows(text: str, size: int = 2_000) -> list[str]:
-    """A long text in pieces of at least `size` characters, cut where marks of `corrected` stand.
-
-    For splitters whose time grows with the square of the sentences.
-    """
-    starts = [0]
-    for end in _missed(text) if len(text) > size else ():
-        if end - starts[-1] >= size:
-            starts.append(end)
-    return [text[a:b] for a, b in itertools.pairwise([*starts, len(text)])]
-
-
 def _starts(text, sentences):
     places = [place for place, char in enumerate(text) if char != " "]
     lengths = [len(sentence) - sentence.count(" ") for sentence in sentences[:-1]]

@@ -10,12 +10,11 @@ scripts is found by `sentence_ends`, whatever the language is said to be.
 
 import functools
 import importlib.metadata
-import itertools
 import re
 
-from data_prep.corpus.sentence_ends import corrected, windows
+from data_prep.corpus.sentence_ends import corrected
 
-_RULES = 2  # of this project, on top of the libraries; counts up where they change
+_RULES = 3  # of this project, on top of the libraries; counts up where they change
 
 # Single-word "sentences" that are really the title of the name that follows.
 _TITLES = re.compile(
@@ -32,6 +31,7 @@ _ABBREVIATIONS = frozenset(
 _INNER_END = re.compile(r"[.!?][\"'”’]* (?=[\"'“‘]*[A-Z])")
 _WORD_BEFORE = re.compile(r"(?<![\w.])[a-z]{2,}\Z")
 _LONGEST_WORD = 40  # letters
+_WINDOW = 4_000  # characters that a splitter gets at once
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
@@ -46,7 +46,28 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
     text = " ".join(text.split())
     if not text:
         return []
-    return corrected(text, _splitter(language)(text))
+    return corrected(text, list(_in_windows(text, _splitter(language))))
+
+
+def _in_windows(text, split):
+    """What a splitter finds in a text, of which it is given a window at a time.
+
+    Its time may grow with the square of the text (of a quotation mark that nothing closes, of a
+    long row of exclamation marks). The last sentence of a window begins the next one.
+    """
+    start = 0
+    while len(text) - start > _WINDOW:
+        end = text.rfind(" ", start, start + _WINDOW)
+        window = text[start : end if end > start else start + _WINDOW]
+        *found, last = split(window)
+        if not found or not window.endswith(last):  # no end in it, or not the splitter's words
+            found.append(last)
+            last = ""
+        yield from found
+        start += len(window) - len(last)
+        while text[start : start + 1] == " ":
+            start += 1
+    yield from split(text[start:]) if start < len(text) else ()
 
 
 @functools.cache
@@ -62,8 +83,7 @@ def _splitter(language: str):
     import sentencex
 
     def split(text):
-        found = (sentencex.segment(language, window) for window in windows(text))
-        stripped = (sentence.strip() for sentence in itertools.chain.from_iterable(found))
+        stripped = (sentence.strip() for sentence in sentencex.segment(language, text))
         return [sentence for sentence in stripped if sentence]
 
     return split

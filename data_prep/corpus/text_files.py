@@ -19,6 +19,10 @@ from official_bert.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # of a packed file: a few bytes of it could ask for all memory
+_PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
+_XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
+# Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
+_MOST_TIMES, _FREE = 200, 1 << 26
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
 
 
@@ -128,7 +132,7 @@ class _Content(io.RawIOBase):
         self._path, self._file = path, file
         self._name, unpack = kind
         self._content = unpack(file)
-        self._line = 0  # bytes since the last line end
+        self._line = self._given = 0  # bytes since the last line end, and in all
 
     def readable(self):
         return True
@@ -142,12 +146,21 @@ class _Content(io.RawIOBase):
             raise DamagedFile(
                 f"{self._path} is a damaged or truncated {self._name} file: {error}"
             ) from None
+        self._given += count
+        if self._given > _FREE and self._given > _MOST_TIMES * self._file.tell():
+            raise UserError(
+                f"{self._path}: unpacked, it is more than {_MOST_TIMES} times as large; if that is "
+                "right, unpack it before"
+            )
         self._line = 0 if b"\n" in bytes(buffer[:count]) else self._line + count
         if self._line > _LONGEST_LINE:
             raise UserError(
                 f"{self._path}: unpacked, it has a line of more than {_LONGEST_LINE:,} bytes"
             )
         return count
+
+    def tell(self):
+        return self._given
 
     def close(self):
         if not self.closed:
@@ -187,43 +200,81 @@ class _Utf8Of(_Pieces):
         return text.encode("utf-8") if data or text else None
 
 
-class _Zstandard(_Pieces):
-    """The content of a Zstandard file of one or more frames."""
+class _Frames(_Pieces):
+    """The content of a packed file of one or more frames, a bounded piece at a time.
 
-    def __init__(self, file):
+    A frame has `decompress(bytes, most)` and says `needs_input`, `eof` and `unused_data`, as those
+    of Python's libraries do. Behind the last one may be zeros.
+    """
+
+    def __init__(self, file, new_frame):
+        self._file, self._new_frame = file, new_frame
+        self._frame, self._rest = None, b""
+
+    def _piece(self):
+        frame = self._frame
+        if frame is None or frame.eof:
+            self._rest = (self._rest or self._file.read(_PACKED)).lstrip(b"\0" if frame else b"")
+            if not self._rest:
+                return b"" if self._file.peek(1) else None
+            self._frame = frame = self._new_frame()
+        elif frame.needs_input:
+            self._rest = self._file.read(_PACKED)
+            if not self._rest:
+                raise EOFError("it ends within a frame")
+        piece = frame.decompress(self._rest, _UNPACKED)
+        self._rest = frame.unused_data if frame.eof else b""
+        return piece
+
+
+class _ZstandardFrame:
+    """One frame; the library has no bound of its own for what a piece becomes."""
+
+    _STEP = 1 << 10  # bytes, of which none becomes more than 32 kB
+
+    def __init__(self):
         try:
             import zstandard
         except ImportError:
             raise UserError(
-                f"{getattr(file, 'name', 'the file')} is a Zstandard file: pip install "
-                "'official-bert[zstd]', or unpack it"
+                "a Zstandard file: pip install 'official-bert[zstd]', or unpack it"
             ) from None
-        self._new_frame = lambda: zstandard.ZstdDecompressor().decompressobj()
         self._error = zstandard.ZstdError
-        self._file, self._frame, self._rest = file, None, b""
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._input = b""
 
-    def _piece(self):
-        data = self._rest or self._file.read(1 << 17)
-        if not data:
-            if self._frame is not None and not self._frame.eof:
-                raise EOFError("it ends within a frame")
-            return None
-        if self._frame is None or self._frame.eof:
-            self._frame = self._new_frame()
+    @property
+    def needs_input(self):
+        return not self._input
+
+    @property
+    def eof(self):
+        return self._frame.eof
+
+    @property
+    def unused_data(self):
+        return self._frame.unused_data + self._input
+
+    def decompress(self, data, most):
+        del most
+        data = self._input + data
+        step, self._input = data[: self._STEP], data[self._STEP :]
         try:
-            piece = self._frame.decompress(data)
+            return self._frame.decompress(step)
         except self._error as error:
             raise ValueError(error) from None
-        self._rest = self._frame.unused_data if self._frame.eof else b""
-        return piece
+
+
+def _new_xz():
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
 
 
 # How files begin, what they are called, and who reads them. UTF-32 begins as UTF-16 does.
 _KINDS = (
     (b"\x1f\x8b", "gzip", lambda file: gzip.GzipFile(fileobj=file)),
-    (b"BZh", "bzip2", bz2.BZ2File),  # reads all streams of a multistream file
-    (b"\xfd7zXZ\x00", "xz", lzma.LZMAFile),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", _Zstandard),
+    (b"BZh", "bzip2", lambda file: _Frames(file, bz2.BZ2Decompressor)),
+    (b"\xfd7zXZ\x00", "xz", lambda file: _Frames(file, _new_xz)),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda file: _Frames(file, _ZstandardFrame)),
     (codecs.BOM_UTF32_LE, "UTF-32", lambda file: _Utf8Of(file, "utf-32")),
     (codecs.BOM_UTF16_LE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
     (codecs.BOM_UTF16_BE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),

@@ -24,6 +24,7 @@ _STREAM = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # how a bzip2 stream 
 _BZ2_STRETCH, _PLAIN_STRETCH = 1 << 20, 1 << 22  # bytes: some hundred pages
 _SEARCHED = 1 << 23  # bytes from the start among which a second stream is looked for
 _PIECE = 1 << 17
+_LONGEST_PAGE = 1 << 26  # bytes of XML; MediaWiki takes 2 MB of text
 _BEGIN, _END = b"<page>", b"</page>"
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -99,20 +100,27 @@ class Stretch:
         Raises:
           UserError: the dump is damaged or truncated.
         """
-        buffer, own, behind = b"", 0, b""
+        buffer, own, behind = bytearray(), 0, b""
+        searched = 0  # of the buffer, where the page that is begun does not end
         try:
             for piece, mine in self._pieces():
                 buffer += piece
                 own += len(piece) if mine else 0
                 behind = (behind + piece)[-64:]
                 at, begin = 0, buffer.find(_BEGIN)
-                while 0 <= begin < own and (end := buffer.find(_END, begin)) >= 0:
+                while 0 <= begin < own and (end := buffer.find(_END, max(begin, searched))) >= 0:
                     at = end + len(_END)
-                    yield buffer[begin:at]
-                    self._last = buffer[begin:at]
-                    begin = buffer.find(_BEGIN, at)
+                    self._last = bytes(buffer[begin:at])
+                    yield self._last
+                    begin, searched = buffer.find(_BEGIN, at), 0
                 kept = begin if begin >= 0 else max(at, len(buffer) - _tag_begun(buffer))
-                buffer, own = buffer[kept:], own - kept
+                del buffer[:kept]
+                own -= kept
+                searched = max(0, len(buffer) - len(_END))
+                if len(buffer) > _LONGEST_PAGE:
+                    raise self._damaged(
+                        f"page {_title(buffer)!r} does not end within {_LONGEST_PAGE:,} bytes"
+                    )
                 if not mine and own <= 0:
                     return
         except DamagedFile as error:
@@ -190,10 +198,13 @@ class Stretch:
                 if not data:
                     raise DamagedFile("it ends within a bzip2 stream")
                 at += len(data)
-                try:
-                    yield stream.decompress(data), mine
-                except (OSError, ValueError) as error:
-                    raise DamagedFile(error) from None
+                while data or not (stream.needs_input or stream.eof):
+                    try:
+                        piece = stream.decompress(data, _PIECE)
+                    except (OSError, ValueError) as error:
+                        raise DamagedFile(error) from None
+                    yield piece, mine
+                    data = b""
             at -= len(stream.unused_data)
             if mine:
                 self.end = at

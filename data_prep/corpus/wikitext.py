@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from data_prep.corpus import lost_words, sentence_ends, variants
+from data_prep.corpus import lost_words, sentence_ends, unclosed_markup, variants
 from data_prep.corpus.lost_words import FORMULA, TEMPLATE
 
 # Sections without passages; what they hold beside lists is credits and links.
@@ -70,7 +70,7 @@ _MEDIA = re.compile(
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
 _REFERENCE = re.compile(r"<ref\b[^<>]*/>|<ref\b[^<>]*>.*?</ref\s*>", re.DOTALL | re.IGNORECASE)
 _DISAMBIGUATION = re.compile(
-    r"\{\{\s*([\w ]*\bdisambig(uation)?\b[\w ]*|disamb|dab|hndis|geodis|surname|given name|"
+    r"\{\{\s*+([\w ]*\bdisambig(uation)?\b[\w ]*|disamb|dab|hndis|geodis|surname|given name|"
     r"set index article|sia|begriffsklärung|homonymie)\s*[|}]",
     re.IGNORECASE,
 )
@@ -123,6 +123,9 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
       wikitext: the page's source.
       dropped: counts what was left out, by kind ("templates", "tables", "list items", ...), and
         under "characters found" those of all paragraphs.
+
+    Raises:
+      TooSlow: of `unclosed_markup`.
     """
     import mwparserfromhell
 
@@ -133,6 +136,7 @@ def passages(wikitext: str, dropped: Counter | None = None, site: Site = UNKNOWN
     wikitext = before + wikitext[closed + 200 :]
     dropped["references"] += references
     wikitext = variants.shown(wikitext, site.language)
+    unclosed_markup.check(wikitext)
     # Quotation marks for bold and italics are taken out by hand: unbalanced ones mislead a parser.
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
     paragraphs = []
