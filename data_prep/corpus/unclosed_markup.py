@@ -17,7 +17,7 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 # Which the parser takes for whole where nothing closes them.
-_SINGLE = frozenset("br hr wbr meta link img li dt dd th td tr".split())
+_SINGLE = frozenset(["br", "hr", "wbr", "meta", "link", "img", "li", "dt", "dd", "th", "td", "tr"])
 
 
 class TooSlow(ValueError):
