@@ -17,12 +17,13 @@ import time
 
 from absl import flags
 
-from experiments.tables import archives, assemble, cost, report
+from experiments.tables import archives, assemble, cost, origins, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
 from experiments.tables.status import FINISHED
+from experiments.training import provenance
 from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
 from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
@@ -34,7 +35,17 @@ from official_bert.json_files import read_json
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
-def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=False, command=""):
+def run(
+    ablation,
+    workdir,
+    *,
+    workers=0,
+    cells="",
+    retry_failed=True,
+    quiet=False,
+    command="",
+    strict=False,
+):
     """Runs an ablation and writes its report and the archives of its seeds.
 
     Args:
@@ -46,10 +57,12 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
       retry_failed: try cells again that failed in an earlier call.
       quiet: no progress on stderr.
       command: how to run it again, for the report.
+      strict: an error where finished cells are of other code, versions or machines than this.
 
     Returns: what results.json holds (`experiments.tables.assemble`).
     Raises:
-      UserError: data is missing, the folder holds another experiment, is in use or is remote.
+      UserError: data is missing, the folder holds another experiment, is in use or is remote; or
+        what `strict` says.
     """
     workdir = local_path(workdir)
     cells = local_path(cells or workdir / "cells")
@@ -60,6 +73,11 @@ def run(ablation, workdir, *, workers=0, cells="", retry_failed=True, quiet=Fals
     started = time.time()
     shown = _Progress(grid, say)
     shown.begin(ablation)
+    told = _differences(grid)
+    for line in told:
+        say(f"  the runs of this table differ: {line}")
+    if strict:
+        origins.check(told)
     try:
         grid.run(
             workers or ablation.workers or default_workers(),
@@ -114,7 +132,13 @@ def dry_run(ablation, workdir, *, cells="", measure=True, share=0.0, peak=PEAK_T
         source = "at the rate of a training step measured on this machine"
     todo += f", {cost.readable_bytes(total[2])} of disk"
     lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
+    lines += [f"The runs of this table differ: {line}." for line in _differences(grid)]
     return "\n".join(lines)
+
+
+def _differences(grid):
+    """What differs between the origins of the finished cells and of those to come."""
+    return origins.warnings(origins.origins(grid.statuses().values()), provenance.here())
 
 
 class _Progress:
@@ -214,6 +238,7 @@ def main(_):
         cells=values.cells,
         retry_failed=values.retry_failed,
         command=command,
+        strict=values.strict,
     )
     print(report.text(results, values.workdir))
     if results["cells"]["failed"]:
@@ -230,7 +255,8 @@ def _define_flags():
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
     flags.DEFINE_string("cells", "", "folder of the cells, to share runs between tables")
     flags.DEFINE_bool("retry_failed", True, "try failed cells again")
-    show_in_help("dry_run", "share", "peak_tflops", "workers", "cells", "retry_failed")
+    flags.DEFINE_bool("strict", False, "refuse finished cells of other code, versions or machines")
+    show_in_help("dry_run", "share", "peak_tflops", "workers", "cells", "retry_failed", "strict")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ claims side by side.
 """
 
 from data_prep.jobs import storage
-from experiments.tables import archives, evidence, overview, report
+from experiments.tables import archives, evidence, origins, overview, report
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.files import local_path
@@ -28,6 +28,9 @@ def main(_):
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
     results = storage.read_json(path, finite=False)
+    if flags.FLAGS.strict:
+        told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
+        origins.check(told)
     runs = archives.runs(results, path.parent / "archives")
     evidence.judge_results(results, evidence.claims_of(results), runs)
     print(report.text(results))
@@ -39,4 +42,5 @@ if __name__ == "__main__":
     from absl import flags as _flags
 
     _flags.DEFINE_string("workdir", None, "folder of an ablation, with its results.json")
+    _flags.DEFINE_bool("strict", False, "refuse runs of different code, versions or machines")
     commands.run(main)

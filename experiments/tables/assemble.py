@@ -3,15 +3,11 @@
 The results are plain JSON, all that `experiments.report` needs to draw the table again.
 """
 
-import contextlib
 import datetime
-import platform
-import re
 from pathlib import Path
 from typing import Any
 
-from data_prep.jobs.processes import available_cores
-from experiments.tables import archives, cost
+from experiments.tables import archives, cost, origins
 from experiments.tables.ablation import Ablation, Column, Row
 from experiments.tables.evidence import judge_results
 from experiments.tables.grid import Grid
@@ -22,7 +18,6 @@ from experiments.tables.status import FAILED, FINISHED, Status
 from experiments.training.config import resolve_bert
 from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
-from experiments.training.run_folder import versions
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
@@ -41,8 +36,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "section": paper.section if paper else "",
         "command": command,
         "date": datetime.date.today().isoformat(),
-        "machine": _machine(),
-        "versions": versions("tensorflow", "keras", "numpy", "jax"),
+        "origins": origins.origins(statuses.values()),
         "seconds": round(sum(_seconds(s) for s in statuses.values() if s.state == FINISHED), 1),
         "wall_seconds": _wall_seconds(statuses.values()),
         "cells": {
@@ -61,7 +55,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "curves": _curves(ablation, runs),
         "pretraining_curves": _pretraining_curves(plan, statuses),
         "exports": [
-            _exported(statuses[name].result)
+            _exported(statuses[name].result, grid.folder(name))
             for name in plan.exports
             if statuses[name].state == FINISHED
         ],
@@ -85,9 +79,9 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
     return found
 
 
-def _exported(result: dict) -> dict:
+def _exported(result: dict, folder: Path) -> dict:
     """The path as one would type it here, since reports are passed on."""
-    path, here = Path(result["saved_model"]), Path.cwd()
+    path, here = folder / result["saved_model"], Path.cwd()
     return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
 
 
@@ -306,16 +300,3 @@ def _wall_seconds(statuses) -> float:
 
 def _values(runs) -> list[float]:
     return [run.value for run in runs]
-
-
-def _machine() -> dict[str, Any]:
-    name = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        described = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        if found := re.search(r"^model name.*?:(.*)", described, re.MULTILINE):
-            name = found[1].strip()
-    return {
-        "processor": name,
-        "cores": available_cores(),
-        "python": platform.python_version(),
-    }

@@ -5,6 +5,7 @@ as JSON values. All of them continue what an interrupted call left in the folder
 """
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -148,7 +149,7 @@ def export_model(config: dict, folder: Path) -> dict:
         path = export(config["model"], folder / "saved_model")
     answers = answer(path, config["examples"])
     return {
-        "saved_model": str(path),
+        "saved_model": os.path.relpath(path, folder),  # the table may be moved
         "answers": [
             {"text": text, **_best_label(outputs)}
             for text, outputs in zip(config["examples"], answers, strict=True)

@@ -127,16 +127,16 @@ class _Planner:
             )
             bert = resolve_bert(config.bert)
             flops = pretrain_flops(config)
-            name, prints = f"pretrain/{variant.name}/{seed}", {}
+            name = f"pretrain/{variant.name}/{seed}"
             if config.teacher:
-                config, teacher, prints = self._with_teacher(config, seed)
+                config, teacher = self._with_teacher(config, seed)
                 self.teachers[name] = teacher
                 flops += pretrain_flops(config, teacher=teacher)
             self.pretrains[variant.name, seed] = self._add(
                 name,
                 "pretrain",
                 to_dict(config),
-                ignored=(*_ignored(config, keep="snapshots"), *prints),
+                ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
                 cost=cost.seconds(flops),
                 affinity=f"pretrain {bert} {config.objectives_of(bert)}",
@@ -144,17 +144,16 @@ class _Planner:
             )
 
     def _with_teacher(self, config, seed):
-        """(config with its teacher's place, the teacher's BertConfig, fingerprints); "@NAME" is the
-        table's own variant NAME with the same seed, whose cell's key is then in the student's."""
+        """(config with its teacher's place, the teacher's BertConfig); "@NAME" is the table's own
+        variant NAME with the same seed, whose cell's key is then in the student's."""
         if not config.teacher.startswith("@"):
-            prints = {"teacher": checkpoint_digest(config.teacher)}
-            return config, _checkpoint_config(config.teacher), prints
+            return config, _checkpoint_config(config.teacher)
         name = config.teacher.removeprefix("@")
         if (name, seed) not in self.pretrains:
             raise UserError(f"teacher @{name}: no variant {name} with seed {seed} stands before it")
         place = f"@{self.pretrains[name, seed]}//run/model"
         bert = resolve_bert(self.ablation.variant(name).pretrain.bert)
-        return dataclasses.replace(config, teacher=place), bert, {}
+        return dataclasses.replace(config, teacher=place), bert
 
     # Fine-tuning.
 
@@ -218,7 +217,6 @@ class _Planner:
         train = min(train, config.max_train_examples or train)
         dev = min(dev, config.max_dev_examples or dev)
         self.data[column.label] = train, dev
-        prints = {"data": digest}
         exported = any(
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
@@ -236,18 +234,12 @@ class _Planner:
             config = dataclasses.replace(config, **{field: model})
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
-            prints["model"] = checkpoint_digest(variant.checkpoint)
-        if config.word_vectors:
-            prints["word_vectors"] = files_digest((config.word_vectors,))
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or _checkpoint_config(variant.checkpoint)
         config = dataclasses.replace(config, save_model=exported)
-        ignored = [*_ignored(config, keep="save_model"), "data_dir"]
-        ignored += ["model"] if variant.checkpoint else []
-        ignored += ["word_vectors"] if config.word_vectors else []
-        if config.teacher:
-            prints["teacher"] = checkpoint_digest(config.teacher)
-            ignored.append("teacher")
+        prints = _prints(config)
+        ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
+        prints["data"] = digest
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
         kind = starts.of(config)
         flops = kind.planned_flops(config, bert, train, dev)
@@ -306,6 +298,20 @@ def _checkpoint_config(checkpoint: str):
     if path.is_file():
         return BertConfig.from_json_file(path)
     return named_config("large" if "large" in checkpoint.lower() else "base")
+
+
+def _prints(config: Any) -> dict[str, str]:
+    """Digests of the models and files that the fields of a configuration name; without the data,
+    and without files of other cells, whose keys count."""
+    fields = (f.name for f in dataclasses.fields(config) if f.metadata.get("place"))
+    places = {name: getattr(config, name) for name in fields if name != "data_dir"}
+    return {
+        name: files_digest((place,))
+        if name in ("vocab", "word_vectors")
+        else checkpoint_digest(place)
+        for name, place in places.items()
+        if place and not place.startswith("@")
+    }
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:

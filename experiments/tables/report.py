@@ -8,8 +8,8 @@ import string
 from pathlib import Path
 
 from data_prep.jobs import storage
+from experiments.tables import origins, wording
 from experiments.tables import score_tables as tables
-from experiments.tables import wording
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from official_bert.files import atomic_write
 
@@ -78,6 +78,7 @@ def html(text: str, drawings: dict[str, str]) -> str:
 def markdown(results: dict, figures: dict[str, str]) -> str:
     """The whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
+    lines += [line for said in _differences(results) for line in (f"**{said}**", "")]
     if results["verdicts"]:
         lines += ["\n\n".join(wording.lead(results)), ""]
     lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
@@ -117,6 +118,12 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
+def _differences(results) -> list[str]:
+    """Warnings of a table whose runs are of different code, versions or machines."""
+    told = origins.warnings(origins.of_results(results)) if "origins" in results else []
+    return [f"The runs behind this table differ: {line}." for line in told]
+
+
 def _claim(number: int, verdict: dict) -> list[str]:
     """A claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {verdict['text'].rstrip('.')}.", ""]
@@ -137,7 +144,7 @@ def text(results: dict, folder: str | Path = "") -> str:
     """The table, the verdicts and the paths, for a terminal."""
     rows = tables.scores(results, with_differences=True)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [wording.heading(results), ""]
+    lines = [wording.heading(results), "", *_differences(results)]
     for index, row in enumerate(rows):
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]

@@ -18,6 +18,7 @@ class Status:
       seconds: by the clock.
       started: in seconds since 1970.
       cpu_seconds: of all threads: what the cell costs on a machine that others use too.
+      provenance: of each session that worked on it (`training.provenance`).
     """
 
     state: str
@@ -26,6 +27,7 @@ class Status:
     result: dict[str, Any] | None = None
     started: float = 0.0
     cpu_seconds: float = 0.0
+    provenance: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 def write_status(folder: Path, status: Status) -> None:

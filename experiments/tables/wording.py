@@ -2,8 +2,10 @@
 
 import collections
 
+from experiments.tables import origins
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 
+_NAMED = ("tensorflow", "keras", "numpy", "jax")
 MINUS = "\N{MINUS SIGN}"
 SHORT = {verdict: verdict for verdict in (REPRODUCED, NOT_REPRODUCED, NOT_TESTED)}
 SHORT[NOT_DECIDED] = "open"
@@ -96,14 +98,28 @@ def _training(model: dict) -> str:
 
 
 def footer(results: dict) -> str:
-    machine = results["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
+    """When and by what the runs were made, and what they cost."""
+    found = origins.of_results(results)
+    made = "; ".join(_origin(one, len(found) > 1) for one in found)
     return (
-        f"Made on {results['date']} with Python {machine['python']}, {versions}, on "
-        f"{machine['processor']} with {machine['cores']} cores; {results['cells']['finished']} "
+        f"Made on {results['date']} {made}; {results['cells']['finished']} "
         f"cells of together {results['seconds'] / 60:.0f} minutes, at least one of them at work "
         f"for {results['wall_seconds'] / 60:.0f} minutes."
     )
+
+
+def _origin(one: dict, is_one_of_many: bool) -> str:
+    counted = f"{count(one['cells'], 'cell')} " if is_one_of_many else ""
+    if "python" not in one:
+        return f"{counted}of unknown code and machine"
+    versions = {name: v for name, v in one["packages"].items() if name in _NAMED}
+    parts = [f"{counted}with Python {one['python']}"]
+    parts += [f"{name} {version}" for name, version in versions.items()]
+    parts += [f"code {one['code']}"] if "code" in one else []
+    machine = f"on {one['processor']} with {count(one['cores'], 'core')}"
+    machine += f" and {join(one['gpus'])}" if one.get("gpus") else ""
+    dates = sorted({one["first"], one["last"]}) if "first" in one else []
+    return ", ".join([*parts, machine]) + (f", {' to '.join(dates)}" if dates else "")
 
 
 def holes(results: dict) -> list[str]:

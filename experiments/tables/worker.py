@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 
 from experiments.tables.status import FAILED, FINISHED, Status, write_status
+from experiments.training import provenance
 from official_bert.errors import UserError
 
 
@@ -44,6 +45,8 @@ def run_cell(function, kind: str, config: dict, folder: Path) -> Status:
     """Calls the function and turns its result or its exception into the cell's status."""
     started, cpu_started = time.time(), time.process_time()
     result, state, reason = None, FAILED, ""
+    if changed := provenance.note(folder):
+        print(f"goes on with other code or versions: {changed}")
     try:
         result = function(kind, config, folder)
         json.dumps(result)
@@ -62,6 +65,7 @@ def run_cell(function, kind: str, config: dict, folder: Path) -> Status:
         result=result if state == FINISHED else None,
         started=round(started, 2),
         cpu_seconds=round(time.process_time() - cpu_started, 2),
+        provenance=provenance.sessions(folder),
     )
 
 

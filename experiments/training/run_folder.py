@@ -4,17 +4,15 @@ config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/
 """
 
-import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import os
-import platform
 import shutil
-import subprocess
+import sys
 from pathlib import Path
 
 from data_prep.jobs import storage
+from experiments.training import provenance
 from experiments.training.config_json import differences, from_dict, result_dict, to_dict
 from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import integrity
@@ -26,7 +24,6 @@ from official_bert.json_files import read_json
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
-_PACKAGES = ("tensorflow", "jax", "keras", "numpy", "keras-hub", "tensorflow-text")
 
 
 class RunFolder:
@@ -128,18 +125,19 @@ class RunFolder:
             storage.write_json(self.path / name, value)
 
     def write_versions(self, seed, devices):
-        """Writes versions.json: packages, revision of the code, seed, devices."""
-        self.write_json(
-            "versions.json",
-            {
-                "python": platform.python_version(),
-                "packages": versions(*_PACKAGES),
-                "git_revision": _git_revision(),
-                "machine": platform.machine(),
-                "seed": seed,
-                "devices": devices,
-            },
-        )
+        """Writes versions.json (`provenance`), with seed and devices; says what has changed since
+        an earlier session."""
+        if self.write:
+            if self._lock:
+                self._lock.check()
+            changed = provenance.note(self.path, seed=seed, devices=devices)
+            if changed:
+                print(
+                    f"{self.path} goes on with other code or versions: {changed} (versions.json "
+                    "keeps both)",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def forget_metrics_after(self, step):
         """Drops the metrics of steps that a continued run will take again."""
@@ -213,24 +211,3 @@ def _with_paths(results, change):
     if "files" in results:
         found["files"] = {name: change(path) for name, path in results["files"].items()}
     return found
-
-
-def versions(*packages):
-    """{package: version} of those that are installed."""
-    found = {}
-    for name in packages:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
-
-
-def _git_revision():
-    """The commit of the code, with "+" where files differ from it; "" outside a checkout."""
-    folder = Path(__file__).parent
-    try:
-        command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=12", "--dirty=+"]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""

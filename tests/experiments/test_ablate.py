@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from experiments import ablate
 from experiments.tables import archives, assemble, plan
 from experiments.tables.grid import Grid
+from experiments.training import provenance
 from experiments.training.config_files import load_config
+from official_bert.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -67,7 +70,7 @@ def tables(tmp_path_factory):
 
     def command(workdir):
         config = folder / f"{workdir}.py"
-        config.write_text(CONFIG.replace("EXPORTS", EXPORTS if workdir == "cut" else ""))
+        config.write_text(CONFIG.replace("EXPORTS", "" if workdir == "whole" else EXPORTS))
         arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=1"]
         return [sys.executable, "-m", "experiments.ablate", *arguments]
 
@@ -85,18 +88,25 @@ def tables(tmp_path_factory):
     os.kill(cut.pid, signal.SIGKILL)
     cut.wait()
     assert not (folder / "cut" / "results.json").exists()
-    again = subprocess.run(command("cut"), **where, capture_output=True, text=True)
+    (folder / "cut").rename(folder / "moved")
+    again = subprocess.run(command("moved"), **where, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert whole.wait() == 0
-    read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "cut")]
-    return *read, folder / "cut", again.stdout
+    read = [json.loads((folder / name / "results.json").read_text()) for name in ("whole", "moved")]
+    return *read, folder / "moved", again.stdout
 
 
-def test_a_killed_run_ends_with_the_same_table(tables):
-    whole, cut, *_ = copy.deepcopy(tables)
+def test_a_killed_run_that_was_moved_ends_with_the_same_table(tables):
+    whole, cut, folder, _ = copy.deepcopy(tables)
     for row in whole["rows"] + cut["rows"]:
         for cell in row["cells"].values():
             cell.pop("folders", None)  # one of them keeps the model that is exported
+    (log,) = (folder / "cells").glob("pretrain-*/log.txt")
+    assert "goes on" not in log.read_text()  # neither with other code nor with other data
+    starts = [line for line in log.read_text().splitlines() if "first step after" in line]
+    assert len(starts) == 2
+    steps = [json.loads(line)["step"] for line in (log.parent / "run" / "metrics.jsonl").open()]
+    assert steps == sorted(steps)
     assert whole["rows"] == cut["rows"]
     assert whole["baselines"] == cut["baselines"]
     assert whole["verdicts"] == cut["verdicts"]
@@ -127,6 +137,25 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
     assert again["rows"] == whole["rows"] and again["verdicts"] == whole["verdicts"]
     first, second = (archives.write(grid, tmp_path / name) for name in ("first", "second"))
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second] != []
+
+
+def test_runs_of_other_code_are_said_and_refused_on_request(tables, monkeypatch, capfd):
+    whole, _, folder, _ = tables
+    [origin] = whole["origins"]
+    assert origin["code"] == provenance.code_stamp() and origin["cells"] == 6
+    assert "The runs behind this table differ" not in (folder / "report.md").read_text()
+    ablation = load_config(str(folder.parent / "whole.py"))
+    ablate.run(ablation, folder.parent / "whole", strict=True)
+    monkeypatch.setattr(provenance, "code_stamp", lambda: "feed")
+    told = f"code: {origin['code']} (6 cells); now feed"
+    capfd.readouterr()
+    ablate.run(ablation, folder.parent / "whole")
+    assert (
+        f"6 cells, 6 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
+    )
+    assert told in ablate.dry_run(ablation, folder.parent / "whole", share=0.5)
+    with pytest.raises(UserError, match=r"--strict: .*now feed"):
+        ablate.run(ablation, folder.parent / "whole", strict=True)
 
 
 def test_the_exported_classifier_answers(tables):

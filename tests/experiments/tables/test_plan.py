@@ -150,6 +150,20 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
     assert not any("random" in name for name in different)
 
 
+def test_keys_follow_the_content_of_a_given_vocabulary_not_its_place(tmp_path):
+    ablation, keys = load_config("table5:smoke"), {}
+    for name, words in (("here", "a b"), ("there", "a b"), ("other", "a c")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vocab.txt").write_text("\n".join(["[UNK]", *words.split()]))
+        corpus = dataclasses.replace(ablation.corpus, vocab=str(tmp_path / name / "vocab.txt"))
+        made = plan.plan(dataclasses.replace(ablation, corpus=corpus))
+        grid = Grid(made.cells, tmp_path)
+        keys[name] = {cell: grid.key(cell) for cell in grid.cells}
+    assert keys["here"] == keys["there"]
+    differ = {cell for cell, key in keys["here"].items() if key != keys["other"][cell]}
+    assert {"pretrain/BERT/1", "finetune/SNLI/random initialisation/1-1"} <= differ
+
+
 def test_missing_data_folder_is_a_clear_error():
     ablation = dataclasses.replace(load_config("table5:cpu"), data_dir="")
     with pytest.raises(UserError, match="set BERT_DATA_DIR or --config.data_dir"):
