@@ -142,16 +142,16 @@ def test_the_table_is_made_again_from_its_archives(tables, tmp_path):
 def test_runs_of_other_code_are_said_and_refused_on_request(tables, monkeypatch, capfd):
     whole, _, folder, _ = tables
     [origin] = whole["origins"]
-    assert origin["code"] == provenance.code_stamp() and origin["cells"] == 6
+    assert origin["code"] == provenance.code_stamp() and origin["cells"] == 5
     assert "The runs behind this table differ" not in (folder / "report.md").read_text()
     ablation = load_config(str(folder.parent / "whole.py"))
     ablate.run(ablation, folder.parent / "whole", strict=True)
     monkeypatch.setattr(provenance, "code_stamp", lambda: "feed")
-    told = f"code: {origin['code']} (6 cells); now feed"
+    told = f"code: {origin['code']} (5 cells); now feed"
     capfd.readouterr()
     ablate.run(ablation, folder.parent / "whole")
     assert (
-        f"6 cells, 6 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
+        f"5 cells, 5 finished\n  the runs of this table differ: {told}\n" in capfd.readouterr().err
     )
     assert told in ablate.dry_run(ablation, folder.parent / "whole", share=0.5)
     with pytest.raises(UserError, match=r"--strict: .*now feed"):
