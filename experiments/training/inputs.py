@@ -97,7 +97,7 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
             places = (one.place if one else "none" for one in (old, new))
             lines.append(f"{name}: {' -> '.join(places)}")
         elif old.digest != new.digest and old.place == new.place:
-            lines.append(f"{name}: {new.place} has changed")
+            lines.append(f"{name} ({new.place}) has changed")
         elif old.digest != new.digest:
             lines.append(f"{name}: {old.place} -> {new.place}, which holds something else")
     return lines
