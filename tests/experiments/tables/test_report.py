@@ -192,6 +192,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
 
     class Values:
         workdir = str(tmp_path)
+        strict = False
 
     monkeypatch.setattr(flags, "FLAGS", Values)
     with pytest.raises(UserError, match="results.json is missing"):
@@ -205,6 +206,19 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     command.main([])
     assert (tmp_path / "report.md").read_text() == first
     assert "41.0 ± 1.4 (5)" in capsys.readouterr().out
+    Values.strict = True  # its runs are of the time before they kept their code
+    with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
+        command.main([])
+
+
+def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
+    one = {"cells": 3, "code": "aaaa", "python": "3.12.1", "packages": {"keras": "3.15"}}
+    one |= {"processor": "CPU", "cores": 2, "gpus": []}
+    told = "The runs behind this table differ: code: aaaa (3 cells), bbbb (2 cells)."
+    for others, expected in (([], False), ([one | {"code": "bbbb", "cells": 2}], True)):
+        text = report.markdown(squad | {"origins": [one, *others]}, {})
+        assert (f"**{told}**" in text.splitlines()[2]) == expected
+        assert (told in report.text(squad | {"origins": [one, *others]})) == expected
 
 
 def test_numbers_use_real_minus_signs_and_no_negative_zero():
