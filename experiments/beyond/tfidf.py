@@ -88,49 +88,7 @@ class Tfidf(starts.Start):
         return 0.0
 
 
-<<<<<<< HEAD:experiments/beyond/tfidf.py
 starts.register(Tfidf())
-=======
-def run(config, folder, task, examples):
-    """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
-    `start_checks.finetuning` returned."""
-    started = time.perf_counter()
-    folder.write_versions(config.seed, {})
-    train, dev = (
-        examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
-    )
-    answer = learn(task, train)
-    train_seconds = time.perf_counter() - started
-    predictions = answer(dev)
-    results = {
-        "task": task.name,
-        "dev": task.score(dev, predictions),
-        "main_metric": task.metrics[0],
-        "baseline": task.baseline(train, dev),
-        "head": NAME,
-        "steps": 0,
-        "train_examples": len(train),
-        "dev_examples": len(dev),
-        "train_notes": task.notes.get("train", {}),
-        "dev_notes": task.notes.get("dev", {}),
-        "train_seconds": round(train_seconds, 2),
-        "files": {},
-    }
-    analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
-    for split in splits_to_predict(task, config):
-        try:
-            others = examples.get(split) or read_examples(task, split, config)
-        except MissingFile as error:
-            results.setdefault("splits_without_predictions", {})[split] = str(error)
-            continue
-        predictions = answer(others)
-        if split.startswith("dev"):
-            results[split] = task.score(others, predictions)
-        finetune_files.write_predictions(folder, task, split, predictions, results)
-    finetune_files.write_report(folder, results, analysis)
-    results["seconds"] = round(time.perf_counter() - started, 2)
-    return folder.finish(results)
->>>>>>> ef651e18 (A table says which code, versions and machines made its runs: cells keep a stamp of the code, reports print the set and warn, --strict refuses; a table moved while unfinished goes on):experiments/training/tfidf.py
 
 
 def learn(task, examples):

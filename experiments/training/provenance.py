@@ -8,12 +8,10 @@ import datetime
 import functools
 import hashlib
 import importlib.metadata
-import io
 import platform
 import re
 import shutil
 import subprocess
-import tokenize
 from pathlib import Path
 
 from data_prep.jobs import storage
@@ -27,12 +25,18 @@ _PACKAGES = ("tensorflow", "keras", "numpy", "jax", "keras-hub", "tensorflow-tex
 _ROOT = Path(__file__).parents[2]
 # The source that can change a number of a run: all of these but what only shows or hands out what
 # was computed. Configurations are not among it: they are in a run's own config.json.
-_COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/tables/cells.py",
-             "experiments/tables/nli_mixture.py")  # fmt: skip
+_COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
+             "experiments/tables/cells.py", "experiments/tables/nli_mixture.py")  # fmt: skip
 _ONLY_SHOWS = ("official_bert/export", "official_bert/serving", "data_prep/show_records.py",
                "experiments/training/config_help.py", "experiments/training/config_flags.py",
                "experiments/training/events.py", "experiments/training/progress.py",
                "experiments/training/provenance.py")  # fmt: skip
+
+_TRIPLE = r'(?:"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\')'
+_STRING = rf"(?P<string>{_TRIPLE}|" + r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+_COMMENT = re.compile(rf"{_STRING}|#[^\n]*", re.DOTALL)
+# Python's tokeniser would take a second for all files, and read f-strings differently by version.
+_DOCSTRING = re.compile(rf"(?P<before>\A|:[ \t]*\n)\s*[rR]?{_TRIPLE}[ \t]*\n|{_STRING}", re.DOTALL)
 
 
 def here() -> dict:
@@ -119,21 +123,9 @@ def _sources(root):
 
 def _code_of(source: str) -> str:
     """The lines of a module without comments, docstrings and blank lines."""
-    lines = source.splitlines()
-    before = tokenize.NEWLINE
-    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    tokens = [token for token in tokens if token.type not in (tokenize.NL, tokenize.INDENT)]
-    for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
-        (first, start), (last, end) = token.start, token.end
-        starts = before in (tokenize.NEWLINE, tokenize.DEDENT, tokenize.COMMENT)
-        stands_alone = starts and following.type == tokenize.NEWLINE
-        if token.type == tokenize.COMMENT:
-            lines[first - 1] = lines[first - 1][:start]
-        elif token.type == tokenize.STRING and stands_alone:
-            lines[first - 1 : last] = ["" for _ in range(first, last + 1)]
-            lines[last - 1] += token.line.splitlines()[-1][end:]
-        before = token.type
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+    source = _COMMENT.sub(lambda found: found["string"] or "", source)
+    source = _DOCSTRING.sub(lambda found: found["string"] or found["before"], source)
+    return "\n".join(line.rstrip() for line in source.splitlines() if line.strip())
 
 
 @functools.cache

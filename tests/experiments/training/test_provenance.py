@@ -1,10 +1,15 @@
 """The stamp of the code, and what a run notes of the code and machine that trained it."""
 
+import io
+import itertools
 import shutil
+import tokenize
 
 import pytest
 
 from experiments.training import provenance
+
+LAYOUT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
 @pytest.fixture
@@ -65,6 +70,26 @@ def f():
     assert provenance._code_of(text) == (
         'x = "# no comment"\ndef f():\n    return """kept\n    as it is"""'
     )
+
+
+def test_no_code_is_left_out_with_them():
+    for path in provenance._sources(provenance._ROOT):
+        text = path.read_text(encoding="utf-8")
+        found = [t for t in tokens(provenance._code_of(text)) if t.type != tokenize.NL]
+        kept, at = [t.string for t in found], 0
+        for token, following in itertools.pairwise(tokens(text)):
+            if token.type in (tokenize.NL, tokenize.COMMENT):
+                continue
+            if at < len(kept) and token.string == kept[at]:
+                at += 1
+            elif token.type == tokenize.STRING:
+                assert following.type == tokenize.NEWLINE and token.string.strip("rR")[:3] == '"""'
+            else:
+                assert token.type in LAYOUT, (path, token)
+
+
+def tokens(text):
+    return list(tokenize.generate_tokens(io.StringIO(text).readline))
 
 
 def test_sessions_of_other_code_are_kept(tmp_path, monkeypatch):
