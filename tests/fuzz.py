@@ -193,7 +193,7 @@ def records(data):
 
 
 def task_files(data):
-    from data_prep.tasks import get_task
+    from data_prep.tasks import get_task, look
     from official_bert.tokenization import BertTokenizer
 
     name = data.draw(st.sampled_from(sorted(tiny_inputs.TASK_FILES)))
@@ -205,6 +205,10 @@ def task_files(data):
         task = get_task(task, str(path.parent))
         for example in task.examples("train"):
             task.features(example, BertTokenizer(tiny_inputs.VOCAB), 16)
+    format = data.draw(st.sampled_from(["", *look.FORMATS]))
+    with _refusing():
+        for rows, _ in task.inputs(str(path), format).rows:
+            assert all(isinstance(row, dict) for row in rows)
 
 
 def corpora(data):

@@ -94,6 +94,13 @@ TASK_FILES = {
     "train.json": ("text_classification",
                    '[{"text": "a b", "label": "x"}, {"text": "c", "label": "y"}]'),
     "train.txt": ("conll2003", "-DOCSTART- O\n\na NNP I-NP B-PER\nb VB O O\n\nc NN I-NP B-LOC\n"),
+    "numbered/train.conllu": ("conll2003", "# newdoc\n1-2\ta\t_\n1\ta\tB-PER\n2\tb\tO\n\n"
+                                           "1\tc\tS-LOC\n"),
+    "words/train.jsonl": ("conll2003", '{"tokens": ["a", "b"], "tags": ["B-X", "O"]}\n'
+                                       '{"tokens": ["c"], "tags": ["O"], "document": 1}\n'),
+    "columns/train.json": ("text_classification", '{"text": ["a", "b"], "label": ["x", "y"]}'),
+    "rows/train.jsonl": ("squad", '{"context": "a b", "question": "c", "answers": '
+                                  '{"text": ["b"], "answer_start": [2]}}\n' * 2),
     "swag/train.csv": ("swag", "sent1,sent2,ending0,ending1,ending2,ending3,label\n"
                                "a b,c,d,e,a b,c,2\n"),
 }  # fmt: skip

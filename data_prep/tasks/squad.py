@@ -22,8 +22,10 @@ from data_prep.tasks import squad_answers, squad_examples, squad_metrics, tfds_r
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
 from data_prep.tasks.squad_windows import (
+    LastContext,
     max_context_window,
     sentence_starts,
+    token_span,
     window_at_answer,
     window_starts,
 )
@@ -95,7 +97,7 @@ class Squad(Task):
             least = 0 if name == "max_query_length" else 1
             if getattr(self, name) < least:
                 raise UserError(f"{name}={getattr(self, name)}; it is at least {least}")
-        self._last_context: tuple = ("", None, [], None)  # paragraph, tokenizer, ids, places
+        self._last_context = LastContext()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -113,12 +115,7 @@ class Squad(Task):
 
     @property
     def scoring(self) -> str:
-        told = {
-            "words": "words between blanks, as SQuAD's script",
-            "characters": "characters where a script has no blanks, as DRCD and MLQA",
-            "cmrc2018": "the longest common run of characters and words, as CMRC 2018",
-        }
-        return f"F1 by {told[self.f1_by]}"
+        return f"F1 by {squad_metrics.BY[self.f1_by]}"
 
     def settings(self) -> dict:
         names = ("context", "doc_stride", "max_query_length", "n_best_size", "max_answer_length")
@@ -139,10 +136,9 @@ class Squad(Task):
         notes = {"questions": len(examples)}
         if repeated:
             notes["repeated_ids_numbered"] = repeated
-            print(
-                f"{self.name}: {repeated} of {len(examples)} questions have an id that is there "
-                f"before in {source}; they are numbered (ID#2)",
-                file=sys.stderr,
+            self._say(
+                f"{repeated} of {len(examples)} questions have an id that is there before in "
+                f"{source}; they are numbered (ID#2)"
             )
         if split == "train":
             if self.version == "1.1":
@@ -153,10 +149,9 @@ class Squad(Task):
             notes["answers_not_found"] = len(examples) - len(kept)
             examples = kept
             if notes["answers_not_found"]:
-                print(
-                    f"{self.name}: {notes['answers_not_found']} training questions left out, whose "
-                    "answer is not in the paragraph",
-                    file=sys.stderr,
+                self._say(
+                    f"{notes['answers_not_found']} training questions left out, whose answer is "
+                    "not in the paragraph"
                 )
         elif self.context == "answer_sentence":
             # They keep the sentence of the place that the file states.
@@ -166,7 +161,8 @@ class Squad(Task):
             notes["answers_moved_to_the_nearest_place"] = moved
         self.notes[split] = notes
         if split != "train" and self.f1_by == "words":
-            self._say_where_words_are_none(examples)
+            answers = [answer for e in examples for answer in (e.answers or ())[:1]]
+            self._say(squad_metrics.warning(answers))
         # Version 2.0 scores questions without an answer as well.
         if not examples or (
             self.version == "1.1" and split != "test" and not any(e.answers for e in examples)
@@ -211,8 +207,8 @@ class Squad(Task):
                 f"max_seq_length={max_seq_length} leaves no room for the paragraph beside a "
                 f"question of {len(cut)} tokens; raise it or lower max_query_length"
             )
-        ids, starts, ends = self._encode_context(example.context, tokenizer)
-        span = _token_span(example, starts, ends) if example.answers else None
+        ids, starts, ends = self._last_context.encode(example.context, tokenizer)
+        span = token_span(find_answer(example), starts, ends) if example.answers else None
         at_answer = self.context == "answer_sentence" and bool(example.answers)
         if at_answer:
             stated = int(np.searchsorted(ends, example.answer_start, side="right"))
@@ -287,10 +283,9 @@ class Squad(Task):
             return squad_metrics.evaluate_v1(texts, golds, self.f1_by)
         missing = [id for id in golds if id not in texts]
         if missing:
-            print(
-                f"{self.name}: {len(missing)} questions have no prediction and are left out "
-                f"({', '.join(missing[:3])}, ...)",
-                file=sys.stderr,
+            self._say(
+                f"{len(missing)} questions have no prediction and are left out "
+                f"({', '.join(missing[:3])}, ...)"
             )
         scores = squad_metrics.evaluate_v2(texts, golds, self.f1_by)
         if all("null_odds" in prediction for prediction in predictions):
@@ -323,35 +318,22 @@ class Squad(Task):
         """The first words of the paragraph (or of the answer's sentence, where paragraphs are cut
         to it), as many as are best here; in 2.0, or no answer at all.
         """
-        lengths = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
-        beginnings = [self._beginning(example) for example in examples]
-        candidates = [
-            [" ".join(text.split()[:length]) for text in beginnings] for length in lengths
-        ]
-        if self.version == "2.0":
-            candidates.append([""] * len(examples))
         results = []
-        for texts in candidates:
+        beginnings = [self._beginning(example) for example in examples]
+        for texts in squad_answers.first_words(beginnings, or_nothing=self.version == "2.0"):
             scores = self.score(
                 examples, [{"id": e.id, "text": t} for e, t in zip(examples, texts, strict=True)]
             )
             # One answer for all questions leaves a threshold nothing to choose.
-            names = {name: scores[name.removeprefix("best_")] for name in self.metrics}
-            results.append(names)
+            results.append({name: scores[name.removeprefix("best_")] for name in self.metrics})
         return max(results, key=lambda scores: scores[self.metrics[0]])
 
     def write(self, path, predictions) -> list[str]:
         """The original's three files: predictions, n-best and (2.0) null odds, by question id."""
         path = self._output_path(path)
         folder, name = os.path.split(path)
-        contents = {
-            name: {p["id"]: self._official_text(p) for p in predictions},
-            f"nbest_{name}": {p["id"]: p["nbest"] for p in predictions},
-        }
-        if self.version == "2.0":
-            odds = "null_odds.json" if name == self.prediction_file else f"null_odds_{name}"
-            contents[odds] = {p["id"]: p["null_odds"] for p in predictions}
         paths = []
+        contents = squad_answers.official(predictions, name, may_be_null=self.version == "2.0")
         for file_name, content in contents.items():
             paths.append(os.path.join(folder, file_name))
             with atomic_write(paths[-1]) as file:
@@ -383,19 +365,13 @@ class Squad(Task):
             ]
         }
 
+    def _say(self, message: str) -> None:
+        if message:
+            print(f"{self.name}: {message}", file=sys.stderr)
+
     def _answers(self, examples) -> dict[str, list[str]]:
         golds = self._golds(examples, "answers", "questions have no answers")
         return {example.id: list(gold) for example, gold in zip(examples, golds, strict=True)}
-
-    def _say_where_words_are_none(self, examples) -> None:
-        answers = [answer for example in examples for answer in (example.answers or ())[:1]]
-        count = sum(squad_metrics.has_no_blanks(answer) for answer in answers)
-        if 2 * count > len(answers):
-            print(
-                f"{self.name}: most answers are of a script without blanks, where F1 by words is "
-                "exact match; --task_options.f1_by=characters counts as DRCD, =cmrc2018 as CMRC",
-                file=sys.stderr,
-            )
 
     def _beginning(self, example: SquadExample) -> str:
         if self.context == "paragraph":
@@ -403,9 +379,6 @@ class Squad(Task):
         begin = (find_answer(example) or (example.answer_start, 0))[0]
         starts = sentence_starts(example.context)
         return example.context[max((s for s in starts if s <= begin), default=0) :]
-
-    def _official_text(self, prediction: dict) -> str:
-        return prediction["text"] or ("" if self.version == "2.0" else squad_answers.NOTHING)
 
     def _read(self, split: str) -> tuple[list[SquadExample], str]:
         """All questions of a split, and where they come from."""
@@ -428,23 +401,3 @@ class Squad(Task):
         usual = [f"{split}-v{self.version}.json"]
         usual += [f"{split}.{ending}" for ending in ("json", "jsonl", "parquet")]
         return [split_file(self.data_dir, name.strip(), usual, split) for name in names or [""]]
-
-    def _encode_context(self, context: str, tokenizer):
-        # The questions of a paragraph follow each other: one paragraph remembered is enough.
-        known, known_by, ids, places = self._last_context
-        if known_by is not tokenizer or known != context:
-            ids, offsets = tokenizer.encode_with_offsets(context)
-            places = np.array(offsets, np.int64).reshape(-1, 2)
-            self._last_context = (context, tokenizer, ids, places)
-        return ids, places[:, 0], places[:, 1]
-
-    def __getstate__(self):
-        # A worker process has a tokenizer of its own.
-        return self.__dict__ | {"_last_context": ("", None, [], None)}
-
-
-def _token_span(example: SquadExample, starts, ends) -> tuple[int, int] | None:
-    """First and last token of the answer: those that share a character with it."""
-    begin, stop = find_answer(example) or (0, 0)
-    touched = np.flatnonzero((ends > begin) & (starts < stop))
-    return (int(touched[0]), int(touched[-1])) if len(touched) else None

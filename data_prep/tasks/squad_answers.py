@@ -113,6 +113,26 @@ def answer(
     }
 
 
+def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str, dict]:
+    """{file name: what the original writes there, by question id}; `name` is that of the answers."""
+    nothing = "" if may_be_null else NOTHING
+    contents = {
+        name: {p["id"]: p["text"] or nothing for p in predictions},
+        f"nbest_{name}": {p["id"]: p["nbest"] for p in predictions},
+    }
+    if may_be_null:
+        odds = "null_odds.json" if name == "predictions.json" else f"null_odds_{name}"
+        contents[odds] = {p["id"]: p["null_odds"] for p in predictions}
+    return contents
+
+
+def first_words(texts: list[str], or_nothing: bool) -> list[list[str]]:
+    """Answers that need no model: the first word of every text, the first two, ...; or none."""
+    lengths = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
+    candidates = [[" ".join(text.split()[:length]) for text in texts] for length in lengths]
+    return candidates + [[""] * len(texts)] * or_nothing
+
+
 def decide(prediction: dict, threshold: float) -> dict:
     """A version 2.0 prediction decided anew by another threshold."""
     is_null = prediction["null_odds"] > threshold

@@ -19,7 +19,11 @@ import re
 import string
 import unicodedata
 
-BY = ("words", "characters", "cmrc2018")
+BY = {
+    "words": "words between blanks, as SQuAD's script",
+    "characters": "characters where a script has no blanks, as DRCD and MLQA",
+    "cmrc2018": "the longest common run of characters and words, as CMRC 2018",
+}
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 # Ideographs, kana, and Thai, Lao, Tibetan, Burmese and Khmer.
@@ -63,9 +67,15 @@ def f1(predicted: str, gold: str, by: str = "words") -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def has_no_blanks(text: str) -> bool:
-    """Whether it has a character of a script that is written without blanks."""
-    return re.search(f"[{_NO_BLANKS}]", text) is not None
+def warning(answers: list[str]) -> str:
+    """What is to be said of answers whose words are counted; "" of those that have words."""
+    count = sum(re.search(f"[{_NO_BLANKS}]", answer) is not None for answer in answers)
+    if 2 * count <= len(answers):
+        return ""
+    return (
+        "most answers are of a script without blanks, where F1 by words is exact match; "
+        "--task_options.f1_by=characters counts as DRCD, =cmrc2018 as CMRC"
+    )
 
 
 def _units(text: str, by: str) -> list[str]:

@@ -74,3 +74,30 @@ def sentence_starts(text: str) -> tuple[int, ...]:
         starts.append(places[seen])
         seen += sum(map(len, sentence.split()))
     return tuple(starts)
+
+
+def token_span(answer: tuple[int, int] | None, starts, ends) -> tuple[int, int] | None:
+    """First and last token of an answer's characters: those that share one with it."""
+    begin, stop = answer or (0, 0)
+    touched = np.flatnonzero((ends > begin) & (starts < stop))
+    return (int(touched[0]), int(touched[-1])) if len(touched) else None
+
+
+class LastContext:
+    """The pieces of one paragraph, remembered for the questions that follow it."""
+
+    def __init__(self):
+        self.context, self.tokenizer, self._pieces = "", None, ([], None, None)
+
+    def encode(self, context: str, tokenizer) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """(ids, characters where they start, where they end)."""
+        if self.tokenizer is not tokenizer or self.context != context:
+            ids, offsets = tokenizer.encode_with_offsets(context)
+            places = np.array(offsets, np.int64).reshape(-1, 2)
+            self.context, self.tokenizer = context, tokenizer
+            self._pieces = ids, places[:, 0], places[:, 1]
+        return self._pieces
+
+    def __reduce__(self):
+        # A worker process has a tokenizer of its own.
+        return LastContext, ()
