@@ -74,6 +74,11 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
         which column holds the tags.
     """
     layout = layout or Layout()
+    if look.ending(path) == "csv":
+        raise UserError(
+            f"{path}: words and tags are read from a token a line (blanks or tabs between columns, "
+            "a blank line between sentences), from JSON and from Parquet, not from CSV"
+        )
     if parquet_files.is_parquet(path) or look.json_format(reading.Lines(path), path):
         documents = _rows_of_file(path, kinds, layout)
     else:

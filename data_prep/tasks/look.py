@@ -261,7 +261,8 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
     def table(delimiter, columns, header, found=None):
         repeated = sorted({name for name in columns if columns.count(name) > 1})
         if repeated:
-            raise UserError(f"{lines.name} line 1: the column {', '.join(repeated)} is there twice")
+            told = ", ".join(name or "without a name" for name in repeated)
+            raise UserError(f"{lines.name} line 1: the column {told} is there twice")
         found = found or _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
         return Table(
             path,

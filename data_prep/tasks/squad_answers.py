@@ -114,7 +114,7 @@ def answer(
 
 
 def official(predictions: list[dict], name: str, may_be_null: bool) -> dict[str, dict]:
-    """{file name: what the original writes there, by question id}; `name` is that of the answers."""
+    """{file name: what the original writes there, by question id}; `name`: of the answers' file."""
     nothing = "" if may_be_null else NOTHING
     contents = {
         name: {p["id"]: p["text"] or nothing for p in predictions},

@@ -183,7 +183,12 @@ class TextClassification(SequenceClassification):
 
     def _look(self, path: str, labelled: bool = False) -> look.Table:
         label = (self.label_column,) * labelled
-        return look.look(path, self.wanted, also=label, names=self.header, hint=self.hint)
+        table = look.look(path, self.wanted, also=label, names=self.header, hint=self.hint)
+        there = [each for each in self.wanted if set(each) <= set(table.columns)]
+        if others := [each for each in there if not set(each) <= set(table.found)]:
+            told = " or ".join(" and ".join(each) for each in (table.found, *others))
+            raise UserError(f"{path}: which column is the text, {told}?{self.hint[1:]}")
+        return table
 
     def _find_labels(self) -> list[str]:
         path, part = self.files.source("train")

@@ -4,9 +4,10 @@
         --config.data_dir=mine.tsv --config.model=bert_base_en_uncased
 
 Columns named text and label are found by themselves; others are named with, for example,
---config.task_options.text_column=message --config.task_options.label_column=kind. Several labels a
-row: --config.task_options.problem=multi_label; a number instead of a class: problem=regression. The
-order of the classes: --config.task_options.labels=ham,spam. In a folder, train.tsv, dev.tsv and
+--task_options.text_column=message --task_options.label_column=kind, those of files without a
+header with --task_options.columns=label,text. Several labels a row:
+--task_options.problem=multi_label; a number instead of a class: problem=regression. The order of
+the classes: --task_options.labels=ham,spam. In a folder, train.tsv, dev.tsv and
 test.tsv (or .csv, .jsonl) are used; where there is no dev file, a tenth of the training rows is
 held out. Long texts can keep their end, or both ends (--config.task_options.truncation=head+tail).
 

@@ -253,6 +253,7 @@ def test_a_test_file_may_lack_labels(write, tmp_path):
     [
         ("words\tlabel\nx\ta\n", {}, r"which column is the text\?.*words, label"),
         ("text\tclass\nx\ta\n", {}, "no column label"),
+        ("sentence\ttext\tlabel\nx\ty\ta\n", {}, "the text, text or sentence. --task_options.te"),
         ("text\tlabel\nx\ta\ny\ta\n", {}, "holds 1 different labels"),
         ("text\tlabel\nx\t\n", {}, "line 2: label is empty"),
         ("text\tlabel\nx\ta\n \tb\n", {}, r"train.tsv line 3: text is empty; fill it or leave"),
