@@ -81,7 +81,9 @@ _MNLI_TFDS_SPLITS = {
 
 
 _COLA_COLUMNS = ("source", "label", "mark", "sentence")  # its train and dev files have no header
-_OTHER_COLUMNS = "; files with columns of other names are for the task text_classification"
+_OTHER_COLUMNS = (
+    "; files with columns of other names are for --config.task=text_classification (fine-tuning)"
+)
 
 
 class Glue(SequenceClassification):

@@ -56,7 +56,7 @@ FINETUNING = {
     "pairs, a column": (
         "mrpc",
         {"task_options.train_file": "pairs.tsv"},
-        "pairs.tsv line 2: no column #1 String, #2 String, Quality; .*--config.task=text_cl",
+        "pairs.tsv line 1: no column #1 String, #2 String, Quality; .*--config.task=text_cl",
     ),
     "regression": (
         "stsb",
@@ -71,7 +71,7 @@ FINETUNING = {
     "own labels": (
         "text_classification",
         {"task_options.train_file": "pairs.tsv", "task_options.dev_file": "pairs.tsv"},
-        "pairs.tsv line 2: no column label.*--config.task_options.label_column=",
+        "pairs.tsv line 1: no column label.*--task_options.text_column=",
     ),
     "several labels": (
         "text_classification",
@@ -91,12 +91,12 @@ FINETUNING = {
     "entities, columns": (
         "ner",
         {"task_options.train_file": "two.txt", "task_options.column": "chunks"},
-        "two.txt line 1: 2 columns, expected 3 .word first, chunks number 3.*task_options.column=",
+        "two.txt line 1: 2 columns, expected 3 .word first, chunks number 3.*options.tag_column=",
     ),
     "entities, tags": (
         "ner",
         {"task_options.train_file": "speech.txt"},
-        "speech.txt line 1: 'NN' is not an IOB tag .--config.task_options.column=",
+        "speech.txt line 1: 'NN' is not an IOB tag .--task_options.tag_column=",
     ),
     "entities, other kinds": (
         "ner",
@@ -107,12 +107,12 @@ FINETUNING = {
     "questions, the format": (
         "squad",
         {"task_options.train_file": "one.jsonl"},
-        "one.jsonl: not in SQuAD's format",
+        "one.jsonl line 1: which columns hold question and context",
     ),
     "choices, a column": (
         "swag",
         {"task_options.train_file": "choices.csv"},
-        "choices.csv line 2: no column ending2, ending3.*--config.task_options.num_choices=",
+        "choices.csv line 1: no column ending2, ending3.*--task_options.num_choices=",
     ),
     "choices, a label": (
         "swag",
