@@ -16,10 +16,11 @@ The work goes through a token store (data_prep.pretraining.token_store), then ro
 import contextlib
 import dataclasses
 import os
+import sys
 
 from absl import flags
 
-from data_prep.corpus import input_look
+from data_prep.corpus import input_look, shares, stripped_marks
 from data_prep.corpus.documents import expand_inputs
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
@@ -30,6 +31,7 @@ from data_prep.pretraining.record_options import LATER, LATER_ROWS, RecordOption
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.tokenization import byte_pair_files
+from official_bert.tokenization.reference import Rules
 
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting
 
@@ -44,6 +46,7 @@ def create(
     token_store: str = "",
     keep_work: bool = False,
     accept_input: bool = False,
+    accept_loss: bool = False,
     progress: bool = True,
     workers=None,
     **options,
@@ -60,17 +63,19 @@ def create(
         in `output` while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
       accept_input: goes on where the input looks like no corpus (`corpus.input_look`).
+      accept_loss: goes on where more than 5% of the tokens are [UNK].
       progress: bars on stderr.
       workers: what runs the tasks in place of local processes (see data_prep.jobs.beam).
       **options: fields of `RecordOptions`.
 
     Returns:
       The manifest of the training records: "options", "max_seq_length", "max_predictions_per_seq",
-      "vocab_size", "vocab_sha256", "dynamic_masking", "compression", "seed", "counts" and "shards".
+      "vocab_size", "vocab_sha256", "dynamic_masking", "compression", "seed", "counts", "shards"
+      and, of masked rows, "masked_lm_share", {"asked_for", "reached"}.
 
     Raises:
-      UserError: wrong options or input, an input that is no corpus of sentences and documents, or
-        an `output` made with other options (the message lists them).
+      UserError: wrong options or input, an input that is no corpus of sentences and documents, too
+        many [UNK], or an `output` made with other options (the message lists them).
     """
     chosen = _record_options(options)
     inputs = expand_inputs(inputs)
@@ -106,6 +111,7 @@ def create(
         else:
             if not accept_input:
                 input_look.check(inputs, chosen.max_seq_length, chosen.packing != "single")
+            _warn_of_stripped_marks(inputs, chosen, tokenizer)
             storage.make_folder(work)
             store = token_store or os.path.join(work, "token_store")
             vocabulary = os.path.join(work, tokenizer.file_name)
@@ -115,6 +121,7 @@ def create(
                 store = token_stores.build(
                     store_options, inputs, vocabulary, store, workers, overwrite
                 )
+                _check_unknown(store, accept_loss)
                 if chosen.packing != "single":
                     _check_documents(store, accept_input)
                 manifest = _write_splits(store, options, vocabulary, workers)
@@ -142,6 +149,22 @@ def _check_suits(tokenizer, path, chosen):
         raise UserError(f"segmented: only WordPiece makes every ideograph a token, {path} does not")
     if (chosen.do_whole_word_mask or chosen.spans) and tokenizer.kind == "word_end_byte_pair":
         raise UserError(f"{path}: its pieces say where words end only; whole words are not masked")
+
+
+def _warn_of_stripped_marks(inputs, chosen, tokenizer):
+    rules = Rules(chosen.do_lower_case, chosen.strip_accents)
+    if tokenizer.kind == "word_piece" and rules.accents_go:
+        words = [word for line in input_look.look(inputs).lines for word in line.split()]
+        lost = sum(map(stripped_marks.loses, words))
+        if warning := stripped_marks.warning(lost, len(words)):
+            print(warning, file=sys.stderr)
+
+
+def _check_unknown(store, accept_loss):
+    advice = (
+        "the vocabulary is of other text, or of another casing (--do_lower_case, --strip_accents)"
+    )
+    shares.check_unknown(store.unknown, max(1, store.tokens), advice, accept_loss)
 
 
 def _check_documents(store, accept_input):
@@ -196,9 +219,16 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
             f"corpus_{name}": sum(block[name] for block in store.blocks(split))
             for name in ("documents", "sentences", "tokens")
         }
-        | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {}),
+        | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {})
+        | {"corpus_unknown_share": round(store.unknown / max(1, store.tokens), 6)},
         "shards": [shard for task in written for shard in task["shards"]],
     }
+    if not options["dynamic_masking"]:
+        numbers = manifest["counts"]
+        manifest["masked_lm_share"] = {
+            "asked_for": options["masked_lm_prob"],
+            "reached": round(numbers["predictions"] / max(1, numbers["tokens"]), 6),
+        }
     storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
     storage.write_json(os.path.join(folder, "manifest.json"), manifest)
     return manifest
@@ -264,6 +294,7 @@ def _define_flags():
         "token_store", "", "Keep the tokenised corpus in this folder, for other lengths or options."
     )
     flags.DEFINE_bool("accept_input", False, "Go on where the input looks like no corpus.")
+    flags.DEFINE_bool("accept_loss", False, "Go on where more than 5% of the tokens are [UNK].")
     flags.DEFINE_string(
         "runner", "", "Run on Apache Beam with this runner: DirectRunner, DataflowRunner, ..."
     )
@@ -286,6 +317,7 @@ def main(_):
         overwrite=values.overwrite,
         token_store=values.token_store,
         accept_input=values.accept_input,
+        accept_loss=values.accept_loss,
         workers=workers,
         **{field.name: values[field.name].value for field in dataclasses.fields(RecordOptions)},
     )
@@ -295,7 +327,8 @@ def main(_):
     print(
         f"read: {counts['corpus_documents']:,} documents of "
         f"{counts['corpus_sentences'] / max(1, counts['corpus_documents']):.1f} sentences of "
-        f"{counts['corpus_tokens'] / max(1, counts['corpus_sentences']):.1f} tokens"
+        f"{counts['corpus_tokens'] / max(1, counts['corpus_sentences']):.1f} tokens, "
+        f"{counts.get('corpus_unknown_share', 0):.2%} of them [UNK]"
         + (f"; {counts['invalid_utf8']:,} lines not UTF-8" if "invalid_utf8" in counts else "")
     )
     print(
@@ -304,6 +337,10 @@ def main(_):
         f"sentence in {counts['random_next'] / examples:.1%}, "
         f"{cut / max(1, cut + counts['tokens']):.1%} of the tokens cut off: {values.output}"
     )
+    if share := manifest.get("masked_lm_share"):
+        print(
+            f"masked: {share['reached']:.2%} of the tokens, {share['asked_for']:.2%} were asked for"
+        )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 
 from absl import flags
 
-from data_prep.corpus import input_look, languages
+from data_prep.corpus import input_look, languages, shares, stripped_marks
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
@@ -38,7 +38,7 @@ from data_prep.jobs.progress import progress_bar
 from official_bert import commands
 from official_bert.errors import UserError
 from official_bert.tokenization import SPECIAL_TOKENS
-from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, basic_tokenize
+from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 
 _LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
 _UNUSED_OF_BERT = 994
@@ -61,6 +61,8 @@ def learn_vocab(
     progress: bool = False,
     invalid_utf8: str = "error",
     language_exponent: float = 1.0,
+    strip_accents: bool | None = None,
+    accept_loss: bool = False,
 ) -> list[str]:
     """Learns a vocabulary from text files.
 
@@ -76,18 +78,32 @@ def learn_vocab(
       invalid_utf8: see `text_files.decode_lines`.
       language_exponent: below 1, small languages count for more (`corpus.languages`); 0.7 in
         multilingual BERT.
+      strip_accents: None strips them from an uncased vocabulary (`tokenization.reference.Rules`).
+      accept_loss: goes on where more than 5% of the words are [UNK].
 
     Returns:
       The pieces; the position is the id.
 
     Raises:
       UserError: inputs as in `expand_inputs`, a vocab_size that is too small for the special tokens
-        and characters, or too large for the text.
+        and characters, or too large for the text; too many [UNK] (unless `accept_loss`).
     """
-    counts = count_words(
-        inputs, do_lower_case, num_workers, progress, invalid_utf8, language_exponent
-    )
-    return vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
+    rules = Rules(do_lower_case, strip_accents)
+    counts, facts = _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent)
+    vocab = vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
+    _check_unknown(_unknown(counts, vocab) + facts["too long"], counts, accept_loss)
+    return vocab
+
+
+def _unknown(counts: Mapping[str, int], vocab: list[str]) -> int:
+    """How many of the words have a character that is no entry."""
+    known = {entry for entry in vocab if len(entry) == 1}
+    return sum(count for word, count in counts.items() if not known.issuperset(word))
+
+
+def _check_unknown(unknown, counts, accept_loss):
+    advice = "raise --character_coverage or --vocab_size, or look at what the input holds"
+    shares.check_unknown(unknown, sum(counts.values()), advice, accept_loss)
 
 
 def count_words(
@@ -97,6 +113,7 @@ def count_words(
     progress: bool = False,
     invalid_utf8: str = "error",
     language_exponent: float = 1.0,
+    strip_accents: bool | None = None,
 ) -> dict[str, int]:
     """How often each word of the basic tokeniser occurs in the files.
 
@@ -105,28 +122,37 @@ def count_words(
     Raises:
       UserError: as `expand_inputs`, the files are no plain text, or hold no word.
     """
+    rules = Rules(do_lower_case, strip_accents)
+    return _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent)[0]
+
+
+def _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent):
+    """The words of `count_words`, and a Counter of "invalid_utf8" (lines), "too long" (words)."""
     paths = expand_inputs(inputs)
     input_look.check(paths)
     languages.check(language_exponent)
-    by_language, invalid = {}, 0
-    count = functools.partial(_count_file, do_lower_case=do_lower_case, invalid_utf8=invalid_utf8)
+    by_language, facts = {}, Counter()
+    count = functools.partial(_count_file, rules=rules, invalid_utf8=invalid_utf8)
     with (
         Processes(min(num_workers, len(paths))) as processes,
         progress_bar(progress, total=len(paths), unit="file", leave=False) as bar,
     ):
         # In the files' order, so that sums never depend on timing.
-        for path, (counts, file_invalid) in zip(paths, processes.map(count, paths), strict=True):
+        for path, (counts, file_facts) in zip(paths, processes.map(count, paths), strict=True):
             language = languages.language_of(path) if language_exponent < 1 else ""
             total = by_language.setdefault(language, Counter())
             total.update(counts)
             _forget_rare(total)
-            invalid += file_invalid
+            facts.update(file_facts)
             bar.update()
-    if invalid:
-        print(f"{invalid:,} lines held bytes that are not UTF-8", file=sys.stderr)
+    if facts["invalid_utf8"]:
+        print(f"{facts['invalid_utf8']:,} lines held bytes that are not UTF-8", file=sys.stderr)
+    if lost := stripped_marks.warning(facts["stripped"], facts["chunks"]):
+        print(lost, file=sys.stderr)
     if not any(by_language.values()):
         raise UserError(f"no word in the input ({len(paths)} files)")
-    return _weighted(by_language, language_exponent) if len(by_language) > 1 else dict(total)
+    several = len(by_language) > 1
+    return _weighted(by_language, language_exponent) if several else dict(total), facts
 
 
 def _weighted(by_language: dict[str, Counter], exponent: float) -> dict[str, int]:
@@ -176,31 +202,36 @@ def _reserved(num_unused: int) -> list[str]:
     return [pad, *unused[:before], *others, *unused[before:]]
 
 
-def _count_file(path: str, do_lower_case: bool, invalid_utf8: str) -> tuple[dict[str, int], int]:
+def _count_file(path: str, rules: Rules, invalid_utf8: str) -> tuple[dict[str, int], Counter]:
     # Text repeats its blank-separated chunks, so each is taken apart once for all its occurrences.
-    chunks, words, lines = Counter(), Counter(), Counter()
-    for line in text_lines(path, invalid_utf8, lines):
+    chunks, words, facts = Counter(), Counter(), Counter()
+    for line in text_lines(path, invalid_utf8, facts):
         chunks.update(line.split(" "))
         if len(chunks) > _MAX_CHUNKS:
-            _count_chunks(chunks, words, do_lower_case)
+            _count_chunks(chunks, words, rules, facts)
             _forget_rare(words)
-    _count_chunks(chunks, words, do_lower_case)
-    return dict(words), lines["invalid_utf8"]
+    _count_chunks(chunks, words, rules, facts)
+    return dict(words), facts
 
 
-def _count_chunks(chunks: Counter, words: Counter, do_lower_case: bool) -> None:
+def _count_chunks(chunks: Counter, words: Counter, rules: Rules, facts: Counter) -> None:
+    facts["chunks"] += chunks.total()
     for chunk, count in chunks.items():
-        for word in _words(chunk, do_lower_case):
+        if rules.accents_go and stripped_marks.loses(chunk):
+            facts["stripped"] += count
+        for word in _words(chunk, rules):
             if len(word) <= MAX_WORD_CHARACTERS:
                 words[word] += count
+            else:
+                facts["too long"] += count
     chunks.clear()
 
 
-def _words(chunk: str, do_lower_case: bool) -> Iterable[str]:
+def _words(chunk: str, rules: Rules) -> Iterable[str]:
     """`basic_tokenize` of a text without blanks, faster for the usual one."""
     if chunk.isascii() and chunk.isprintable():
-        return _PLAIN_WORDS.findall(chunk.lower() if do_lower_case else chunk)
-    return basic_tokenize(chunk, do_lower_case)
+        return _PLAIN_WORDS.findall(chunk.lower() if rules.do_lower_case else chunk)
+    return basic_tokenize(chunk, *rules)
 
 
 def _forget_rare(words: Counter) -> None:
@@ -224,7 +255,7 @@ def main(argv) -> None:
         "character_coverage": FLAGS.character_coverage,
     }
     # Options that came later are left out at their defaults: older vocabularies are found again.
-    for name in ("invalid_utf8", "language_exponent", "kind"):
+    for name in ("invalid_utf8", "language_exponent", "kind", "strip_accents"):
         if FLAGS[name].value != FLAGS[name].default:
             options[name] = FLAGS[name].value
     record = f"{FLAGS.output}.json"
@@ -245,7 +276,7 @@ def main(argv) -> None:
 
 
 def _learn_byte_pairs(paths):
-    for name in ("num_unused", "character_coverage", "language_exponent"):
+    for name in ("num_unused", "character_coverage", "language_exponent", "strip_accents"):
         if FLAGS[name].value != FLAGS[name].default:
             raise UserError(f"--{name} is of WordPieces, not of --kind=byte_pair")
     if not FLAGS.output.endswith(".json"):
@@ -258,19 +289,21 @@ def _learn_byte_pairs(paths):
 
 
 def _learn_word_pieces(paths):
-    counts = count_words(
+    counts, facts = _count(
         paths,
-        FLAGS.do_lower_case,
+        Rules(FLAGS.do_lower_case, FLAGS.strip_accents),
         FLAGS.num_workers,
         True,
         FLAGS.invalid_utf8,
         FLAGS.language_exponent,
     )
     vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
+    unknown, total = _unknown(counts, vocab) + facts["too long"], sum(counts.values())
+    _check_unknown(unknown, counts, FLAGS.accept_loss)
     storage.write_vocab(FLAGS.output, vocab)
     print(
-        f"{FLAGS.output}: {len(vocab):,} entries from {sum(counts.values()):,} words "
-        f"({len(counts):,} different)"
+        f"{FLAGS.output}: {len(vocab):,} entries from {total:,} words ({len(counts):,} different), "
+        f"of which {unknown / total:.2%} will be [UNK]"
     )
 
 
@@ -285,6 +318,12 @@ def define_flags() -> None:
     flags.DEFINE_bool(
         "do_lower_case", True, "Lower case and no accents (an uncased vocabulary of WordPieces)."
     )
+    flags.DEFINE_bool(
+        "strip_accents",
+        None,
+        "Strip accents; by default as --do_lower_case. Records and models must do the same.",
+    )
+    flags.DEFINE_bool("accept_loss", False, "Go on where more than 5% of the words are [UNK].")
     flags.DEFINE_integer(
         "num_unused", None, "Free slots; by default 994 from 20,000 entries on, else 0.", 0
     )

@@ -28,8 +28,8 @@ class RecordOptions:
 
     Attributes:
       max_seq_length: tokens of a row with [CLS], two [SEP] and padding; 5 to 4096.
-      max_predictions_per_seq: slots for masked tokens. About max_seq_length * masked_lm_prob: 20 at
-        128, 77 at 512.
+      max_predictions_per_seq: slots for masked tokens, max_seq_length * masked_lm_prob or more: 20
+        at 128, 77 at 512 (19 would do at 128; the paper's code has 20).
       masked_lm_prob: share of a row's tokens to predict.
       short_seq_prob: share of documents cut into shorter rows, against a mismatch between
         pre-training and fine-tuning.
@@ -94,6 +94,7 @@ class RecordOptions:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise UserError(f"{name}={value}: must be from {low} to {high}")
+        check_predictions(self.max_seq_length, self.max_predictions_per_seq, self.masked_lm_prob)
         if self.compression not in ("", "GZIP"):
             raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
         if self.invalid_utf8 not in INVALID_UTF8:
@@ -117,3 +118,16 @@ class RecordOptions:
         defaults = RecordOptions()
         values = {name: getattr(self, name) for name in names}
         return {name: v for name, v in values.items() if v != getattr(defaults, name)}
+
+
+def check_predictions(length: int, slots: int, prob: float) -> None:
+    """
+    Raises:
+      UserError: full rows have no room for the share of predicted tokens that is asked for.
+    """
+    needed = round(length * prob)
+    if needed > slots:
+        raise UserError(
+            f"max_predictions_per_seq={slots} cuts masked_lm_prob={prob} to {slots / length:.1%}: "
+            f"rows of {length} tokens need max_predictions_per_seq={needed}"
+        )

@@ -35,7 +35,7 @@ def tokenise(task: dict) -> dict:
     segmented = task["segmented"]
     encode = (SegmentedEncoder(tokenizer) if segmented else tokenizer).encode_lines
     writer = _ChunkWriter(task["output"], token_dtype(tokenizer.vocab_size, segmented))
-    counts = Counter()
+    counts, unknown = Counter(), tokenizer.unk_id
     for path, start, stop, weight in task["stretches"]:
         writer.set_weight(weight)
         for lines in line_blocks(path, start, stop):
@@ -49,13 +49,15 @@ def tokenise(task: dict) -> dict:
                 lines = _repaired(lines, task["invalid_utf8"], counts)
                 ids, offsets = encode(lines)
             lengths = np.diff(offsets)
+            counts["tokens"] += len(ids)
+            counts["unknown"] += int(np.count_nonzero(ids % tokenizer.vocab_size == unknown))
             writer.add(ids, lengths, _blank(lines, lengths))
         writer.end_document()
     writer.flush()
     return {
         "vocab_size": tokenizer.vocab_size,
         "parts": writer.parts,
-        "invalid_utf8": counts["invalid_utf8"],
+        **{name: counts[name] for name in ("tokens", "unknown", "invalid_utf8")},
     }
 
 

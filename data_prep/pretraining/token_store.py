@@ -54,6 +54,7 @@ class TokenStore:
     Attributes:
       manifest: {"options", "vocab_size", "splits": {"train": [blocks], "heldout": [blocks]}}; a
         block has its name, counts and checksums. With repaired text "invalid_utf8", its lines.
+      tokens, unknown: how many tokens the text has, and how many of them are [UNK].
     """
 
     def __init__(self, folder: str):
@@ -61,6 +62,8 @@ class TokenStore:
         self.manifest = storage.read_json(_manifest_path(folder))
         segmented = self.manifest["options"].get("segmented", False)
         self.dtype = token_dtype(self.manifest["vocab_size"], segmented)
+        self.tokens = self.manifest.get("tokens", 0)
+        self.unknown = self.manifest.get("unknown", 0)
 
     def blocks(self, split: str) -> list[dict]:
         return self.manifest["splits"][split]
@@ -151,6 +154,8 @@ def build(
             for split in ("train", "heldout")
         },
     }
+    for name in ("tokens", "unknown"):
+        manifest[name] = sum(chunk.get(name, 0) for chunk in chunks)
     if "invalid_utf8" in options:
         manifest["invalid_utf8"] = sum(chunk["invalid_utf8"] for chunk in chunks)
     storage.write_json(_manifest_path(folder), manifest)
@@ -229,10 +234,10 @@ def _block_tasks(options, inputs, dtype, parts, folder):
     order = np.argsort(keys, kind="stable")
     keys, tokens = keys[order], tokens[order]
 
-    held_out = _held_out_documents(options["held_out"], len(keys))
+    held_out = _held_out_documents(options["held_out"], keys)
     cuts = {
-        "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0),
-        "train": _cuts(tokens[held_out:], options["block_tokens"], held_out),
+        "heldout": _cuts(tokens[:held_out], options["block_tokens"], 0, keys[:held_out]),
+        "train": _cuts(tokens[held_out:], options["block_tokens"], held_out, keys[held_out:]),
     }
     edges = np.array([*cuts["heldout"][:-1], *cuts["train"]])
     slices = _write_slices(parts, slices_of(documents, keys[edges[1:-1]]), folder)
@@ -262,25 +267,38 @@ def _write_slices(parts, table, folder):
     return [path, crc32]
 
 
-def _held_out_documents(fraction, documents):
+def _held_out_documents(fraction, keys):
+    """How many documents, in the order of keys, are held out. Copies of one stay together."""
     if not fraction:
         return 0
-    held_out = max(2, round(fraction * documents))
-    if documents < held_out + 2:
+    documents, wanted = len(keys), max(2, round(fraction * len(keys)))
+    if documents < wanted + 2:
         raise UserError(
             f"held_out={fraction} of {documents} documents cannot be held out: each side needs two "
             f"documents or more, for a random next sentence comes from another document"
         )
-    return held_out
+    edges = [int(np.searchsorted(keys, keys[wanted], side)) for side in ("left", "right")]
+    if edges[0] == wanted:
+        return wanted
+    fits = [edge for edge in edges if 2 <= edge <= min(2 * wanted, documents - 2)]
+    if not fits:
+        raise UserError(
+            f"held_out={fraction} of {documents} documents cannot be held out: "
+            f"{edges[1] - edges[0]} of them are copies of one, which stay on one side; leave "
+            f"copies out of the input"
+        )
+    return min(fits, key=lambda edge: abs(edge - wanted))
 
 
-def _cuts(tokens, block_tokens, first):
-    """Places of the block edges among documents in key order; every block has two documents."""
+def _cuts(tokens, block_tokens, first, keys=None):
+    """Places of the block edges among documents in key order; every block has two documents, and
+    copies of one are in one block."""
     if not len(tokens):
         return [first]
     ends = np.cumsum(tokens)
     blocks = max(1, round(int(ends[-1]) / block_tokens))
     wanted = np.searchsorted(ends, ends[-1] * np.arange(1, blocks) / blocks)
+    wanted = wanted if keys is None else np.searchsorted(keys, keys[wanted])
     edges = [0]
     for edge in wanted.tolist():
         if edge - edges[-1] >= 2 and len(tokens) - edge >= 2:

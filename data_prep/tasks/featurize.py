@@ -1,8 +1,8 @@
 """Examples to features, on all cores where that pays, and kept on disk.
 
 The key is a hash of the examples themselves (so of the files' content, wherever they came from),
-the task's options, the vocabulary, the length, and the source code of this package and the
-tokeniser: a cache that could be stale is never read.
+the task's options, the vocabulary, the length, the source code of this package, the tokeniser and
+what splits text, and the versions of the splitters: a cache that could be stale is never read.
 """
 
 import functools
@@ -13,6 +13,8 @@ import pathlib
 import sys
 import time
 
+from data_prep import corpus, tasks
+from data_prep.corpus.sentence_splitter import splitter_version
 from data_prep.jobs.processes import Processes, WorkerDied, available_cores
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.task import Task
@@ -65,7 +67,8 @@ def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str
     """The hash of everything that decides the features."""
     digest = hashlib.sha256()
     options = [task.name, task.settings(), max_seq_length]
-    for part in (json.dumps(options, sort_keys=True), tokenizer.digest(), _own_code()):
+    code = f"{_own_code()} {splitter_version('en')}"
+    for part in (json.dumps(options, sort_keys=True), tokenizer.digest(), code):
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     for example in examples:
         digest.update(repr(example).encode("utf-8", "surrogatepass") + b"\0")
@@ -156,7 +159,7 @@ def _work(chunk) -> FeatureSet:
 
 
 def _own_code() -> str:
-    folders = (pathlib.Path(__file__).parent, pathlib.Path(tokenization.__file__).parent)
+    folders = [pathlib.Path(room.__file__).parent for room in (tasks, corpus, tokenization)]
     return code_hash(*sorted(path for folder in folders for path in folder.glob("*.py")))
 
 

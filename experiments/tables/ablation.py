@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import ClassVar
 
+from data_prep.pretraining.record_options import check_predictions
 from experiments.tables.claims import Claim
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from official_bert.errors import UserError
@@ -75,6 +76,9 @@ class Records:
     spans: str = ""
     packing: str = "segments"
     dynamic_masking: bool = False
+
+    def __post_init__(self):
+        check_predictions(self.max_seq_length, self.max_predictions_per_seq, self.masked_lm_prob)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,8 +19,14 @@ CASES = {
     "default": {},
     "whole words": {"do_whole_word_mask": True, "compression": "GZIP"},
     "rates": {"mask_rate": 0.6, "same_rate": 0.3, "random_rate": 0.1, "masked_lm_prob": 0.1},
-    "short": {"short_seq_prob": 0.9, "max_seq_length": 256, "held_out": 0.2, "num_shards": 3},
-    "few predictions": {"max_predictions_per_seq": 4, "dupe_factor": 5, "examples_per_shard": 900},
+    "short": {"short_seq_prob": 0.9, "max_seq_length": 256, "held_out": 0.2, "num_shards": 3}
+    | {"max_predictions_per_seq": 38},
+    "few predictions": {
+        "max_predictions_per_seq": 4,
+        "masked_lm_prob": 0.06,
+        "dupe_factor": 5,
+        "examples_per_shard": 900,
+    },
     "whole words, rates": {
         "do_whole_word_mask": True,
         "mask_rate": 0.0,
@@ -31,7 +37,7 @@ CASES = {
     },
     "spans": {"spans": "ngrams"},
     "dynamic": {"dynamic_masking": True, "random_seed": 7, "held_out": 0.1, "compression": "GZIP"},
-    "cased": {"do_lower_case": False, "max_seq_length": 128},
+    "cased": {"do_lower_case": False, "max_seq_length": 128, "max_predictions_per_seq": 20},
     "other rules": {
         "strip_accents": False,
         "tokenize_chinese_chars": False,

@@ -16,7 +16,7 @@ from data_prep.sentences import split_sentences
 from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer, load_vocab
-from official_bert.tokenization.reference import basic_tokenize, wordpiece_tokenize
+from official_bert.tokenization.reference import Rules, basic_tokenize, wordpiece_tokenize
 
 
 def slow_pieces(counts, num_pieces, iterations):
@@ -102,7 +102,8 @@ def test_the_learner_equals_the_slow_reference(counts, num_pieces, iterations):
     do_lower_case=st.booleans(),
 )
 def test_words_are_the_basic_tokenisers(chunk, do_lower_case):
-    assert list(vocab._words(chunk, do_lower_case)) == basic_tokenize(chunk, do_lower_case)
+    for rules in (Rules(do_lower_case), Rules(do_lower_case, not do_lower_case)):
+        assert list(vocab._words(chunk, rules)) == basic_tokenize(chunk, *rules)
 
 
 def test_counts_do_not_depend_on_workers_or_flushing(tmp_path, monkeypatch):
@@ -213,6 +214,38 @@ def test_errors(tmp_path):
         learn_vocab(str(path), 500)
 
 
+def test_accents_of_an_uncased_vocabulary_can_stay(tmp_path):
+    """Issue: records with --strip_accents=false had no vocabulary to go with."""
+    path = tmp_path / "de.txt"
+    path.write_text("Die schöne Straße führt über die Brücke. Ähnlich schön.\n" * 20, "utf-8")
+    kept = learn_vocab(str(path), 50, character_coverage=1.0, strip_accents=False)
+    assert {"ö", "ü", "ä"} <= {piece.removeprefix("##") for piece in kept}
+    assert not any(piece != piece.lower() for piece in kept[5:])
+    tokenizer = BertTokenizer(kept, do_lower_case=True, strip_accents=False)
+    assert tokenizer.unk_id not in tokenizer.encode("Die schöne Brücke.")
+    assert not {"ö", "ü"} & {piece.removeprefix("##") for piece in learn_vocab(str(path), 45)}
+
+
+def test_words_that_lose_their_vowels_are_said(tmp_path, capsys):
+    path = tmp_path / "hi.txt"
+    path.write_text("कुल और कल, बच्चे यहाँ हैं। " * 50, "utf-8")
+    count_words(str(path))
+    assert "66% of the words lose marks" in capsys.readouterr().err
+    count_words(str(path), strip_accents=False)
+    count_words(str(path), do_lower_case=False)
+    (tmp_path / "de.txt").write_text("schöne Brücke, Ã ", "utf-8")
+    count_words(str(tmp_path / "de.txt"))
+    assert capsys.readouterr().err == ""
+
+
+def test_too_many_unknown_words_stop(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"the cat {chr(0x0E01 + i % 40)} " for i in range(300)) + "x" * 300)
+    with pytest.raises(UserError, match=r"3\d\.\d% of the text is \[UNK\].*--accept_loss"):
+        learn_vocab(str(path), 14, character_coverage=0.85)
+    assert len(learn_vocab(str(path), 14, character_coverage=0.85, accept_loss=True)) == 14
+
+
 def test_the_command(tmp_path):
     output = tmp_path / "vocab.txt"
     command = [
@@ -230,7 +263,7 @@ def test_the_command(tmp_path):
 
     first = run("--vocab_size=1000")
     assert first.returncode == 0, first.stderr
-    assert "1,000 entries from" in first.stdout
+    assert "1,000 entries from" in first.stdout and "will be [UNK]" in first.stdout
     assert load_vocab(output) == learn_vocab(sample.corpus_files()[0], 1000)
     assert "finished already" in run("--vocab_size=1000").stdout
     other = run("--vocab_size=1200")

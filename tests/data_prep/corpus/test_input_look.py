@@ -39,7 +39,7 @@ def make(tmp_path):
 def test_what_cannot_be_a_corpus_is_refused_unless_told_otherwise(make, text, message):
     with pytest.raises(UserError, match=f"(?s){message}.*--accept_input"):
         make(text)
-    assert make(text, accept_input=True)["counts"]["examples"] > 0
+    assert make(text, accept_input=True, accept_loss=True)["counts"]["examples"] > 0
 
 
 def test_one_document_too_long_for_the_sample_is_found_all_the_same(make):

@@ -76,6 +76,43 @@ def test_held_out_documents_are_apart_and_copies_stay_together(tmp_path, vocab):
     assert 15 <= len(held_out) <= 25 and len(train) + len(held_out) == 200
 
 
+@pytest.mark.parametrize(
+    "copies, before, expected",
+    [(1, 4, 5), (6, 4, 4), (5, 1, 6), (6, 3, 3), (60, 0, None), (60, 1, None), (60, 4, 4)],
+)
+def test_copies_of_a_document_never_leave_a_side_empty(copies, before, expected):
+    """Issue: they moved to the other side, and the held-out split was empty without a word.
+
+    Args:
+      before: documents of lower keys than the copies' one.
+    """
+    keys = np.array([*range(before), *[50] * copies, *range(100, 150 - before - copies)], np.uint64)
+    keys = np.concatenate([keys, np.arange(1000, 1000 + max(0, 50 - len(keys)), dtype=np.uint64)])
+    fraction = 5 / len(keys)
+    if expected is None:
+        with pytest.raises(UserError, match=f"{copies} of them are copies of one"):
+            token_store._held_out_documents(fraction, keys)
+    else:
+        assert token_store._held_out_documents(fraction, keys) == expected
+
+
+def test_a_corpus_of_copies_is_refused(tmp_path, vocab):
+    (tmp_path / "a.txt").write_text("worda wordb.\nwordc.\n\n" * 50)
+    with pytest.raises(UserError, match="50 of them are copies of one, which stay on one side"):
+        build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab, held_out=0.1)
+
+
+def test_cuts_keep_copies_together():
+    keys = np.array([1, 2, 3, 3, 3, 3, 3, 8, 9, 10])
+    assert token_store._cuts(np.full(10, 100), 200, 0, keys) == [0, 2, 7, 10]
+
+
+def test_unknown_tokens_are_counted(tmp_path, vocab):
+    (tmp_path / "a.txt").write_text("worda wordb.\nqqq worda.\n\nwordc ÿ.\n")
+    store = build(tmp_path / "store", [str(tmp_path / "a.txt")], vocab)
+    assert (store.unknown, store.tokens) == (1, sum(b["tokens"] for b in store.blocks("train")))
+
+
 def test_empty_sentences_and_documents_are_left_out(tmp_path, vocab):
     # Control characters tokenise to nothing.
     (tmp_path / "a.txt").write_text("worda\n\x01\nwordb\n\n\x01\n\nwordc\n")

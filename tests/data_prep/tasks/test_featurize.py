@@ -93,9 +93,23 @@ def test_everything_that_matters_is_in_the_key(tokenizer, monkeypatch):
     ]
     monkeypatch.setattr(module, "_own_code", lambda: "other code")
     keys.append(key())
+    monkeypatch.setattr(module, "splitter_version", lambda language: "other splitter")
+    keys.append(key())
     assert len(set(keys)) == len(keys)
     monkeypatch.undo()
     assert key() == keys[0]
+
+
+def test_the_code_that_splits_text_is_in_the_key(monkeypatch):
+    hashed = []
+    monkeypatch.setattr(module, "code_hash", lambda *files: hashed.extend(files))
+    module._own_code()
+    names = {"/".join(path.parts[-3:]) for path in hashed}
+    assert {
+        "data_prep/corpus/sentence_splitter.py",
+        "data_prep/tasks/squad.py",
+        "official_bert/tokenization/base.py",
+    } <= names
 
 
 def test_notes_count_what_was_cut(tokenizer):
