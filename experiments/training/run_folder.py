@@ -23,6 +23,7 @@ from official_bert.json_files import read_json
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
+_LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides what a run leaves
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
 
 
@@ -53,10 +54,12 @@ class RunFolder:
         if overwrite and write:
             self._clear()
         self._config, self._inputs = config, None
+        self._results = self.path / "results.json"
         self._before = self._check_config(config)
         if write:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._write_config((self._before or {}).get("inputs"))
+            if self._before is None:
+                self._write_config(None)
 
     def begin(self, inputs):
         """Notes the `inputs.Inputs` of this run, or compares them with those it began with.
@@ -74,7 +77,8 @@ class RunFolder:
                     f"{self.path} holds a run on other data: {'; '.join(lines)}. Put back what it "
                     "read, choose another --workdir or pass --overwrite"
                 )
-        self._write_config(inputs.stored())
+        if not self._results.exists():
+            self._write_config(inputs.stored())
 
     @property
     def checkpoints(self):
@@ -92,12 +96,19 @@ class RunFolder:
         """The results of a finished run, or None; paths as from here.
 
         Raises:
-          UserError: a file that they name is gone, or the model is damaged.
+          UserError: a file that they name is gone, the model is damaged, or the configuration asks
+            for files that the run did not leave.
         """
-        path = self.path / "results.json"
-        if not path.exists():
+        if not self._results.exists():
             return None
-        stored = storage.read_json(path, finite=False)
+        asked = {name: value for name, value in to_dict(self._config).items() if name in _LEAVES}
+        missing = [n for n, value in asked.items() if value and value != self._before.get(n)]
+        if missing:
+            raise UserError(
+                f"{self.path} is finished, but ran without --config.{missing[0]}="
+                f"{asked[missing[0]]}; leave it out, choose another --workdir or pass --overwrite"
+            )
+        stored = storage.read_json(self._results, finite=False)
         results = _with_paths(stored, lambda inside: str(self.path / inside))
         _with_paths(results, self._check_there)
         return results

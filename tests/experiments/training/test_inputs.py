@@ -23,9 +23,9 @@ def tuned(tmp_path):
     tiny_runs.write_labelled_texts(folder)
     config = FinetuneConfig("text_classification", str(folder), model=tfidf.NAME)
 
-    def run(data_dir=folder, workdir=tmp_path / "run", **options):
-        changed = dataclasses.replace(config, data_dir=str(data_dir))
-        return runs.finetune(changed, workdir, progress=False, **options)
+    def run(data_dir=folder, workdir=tmp_path / "run", overwrite=False, **fields):
+        changed = dataclasses.replace(config, data_dir=str(data_dir), **fields)
+        return runs.finetune(changed, workdir, progress=False, overwrite=overwrite)
 
     return run, folder
 
@@ -57,7 +57,7 @@ def test_moved_data_and_a_moved_run_are_the_same(tuned, tmp_path):
     assert after["dev"] == before["dev"]
     assert after["predictions_file"].startswith(str(tmp_path / "moved run"))
     (moved / "dev.tsv").write_text((moved / "dev.tsv").read_text() + "one more\tother\n")
-    with pytest.raises(UserError, match=rf"dev: {moved} -> {tmp_path / 'copy'}, which holds"):
+    with pytest.raises(UserError, match=rf"dev: {data} -> {tmp_path / 'copy'}, which holds"):
         run(shutil.copytree(moved, tmp_path / "copy"), tmp_path / "moved run")
 
 
@@ -67,6 +67,20 @@ def test_what_a_finished_run_left_has_to_be_there(tuned, tmp_path):
     (tmp_path / "run" / "predictions" / "dev" / "predictions.tsv").unlink()
     with pytest.raises(UserError, match=r"run is finished, but .*predictions.tsv: missing; put it"):
         run()
+
+
+def test_a_finished_run_is_not_taken_for_one_that_left_more(tuned):
+    run, data = tuned
+    shutil.copy(data / "dev.tsv", data / "test.tsv")
+    run()
+    for _ in range(2):  # the refused call leaves no trace
+        with pytest.raises(UserError, match=r"finished, but ran without --config.predict_test=T"):
+            run(predict_test=True)
+    before = run(overwrite=True, predict_test=True)
+    assert "test predictions" in before["files"] and run() == before
+    (data / "test.tsv").write_text((data / "train.tsv").read_text())
+    with pytest.raises(UserError, match=OTHER_DATA + r"test \(.*\) has changed"):
+        run(predict_test=True)
 
 
 @pytest.fixture(scope="module")
