@@ -119,7 +119,7 @@ class _Bench:
         return _print("tokenisation, one core", runs)
 
     def read(self):
-        """Sequences a second through the tf.data pipeline on two threads."""
+        """Sequences a second through the reader of records."""
         contestants = {}
         for dynamic in (False, True):
             kind = "dynamic" if dynamic else "static"

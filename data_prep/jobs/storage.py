@@ -327,14 +327,6 @@ def read_slice(path: str, dtype, start: int, stop: int) -> np.ndarray:
     return np.frombuffer(content, dtype)
 
 
-def read_by_tensorflow(path: str) -> bool:
-    """Whether TensorFlow itself can open a path; s3:// and others are known to fsspec alone."""
-    import tensorflow as tf
-
-    scheme = str(path).partition("://")[0]
-    return not is_remote(path) or scheme in tf.io.gfile.get_registered_schemes()
-
-
 def _remote(path: str, method: str, *arguments, **options):
     """Calls a method of the path's file system."""
     files, inner = _file_system(path)

@@ -5,13 +5,13 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from data_prep.pretraining import numpy_masking
+from data_prep.pretraining import dynamic_masking
 from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
 
 
 def mask(batch: dict, state, rules: MaskingRules) -> dict:
-    """Masks a batch as `numpy_masking.mask` does; inside a compiled function.
+    """Masks a batch as `dynamic_masking.mask` does; inside a compiled function.
 
     Args:
       batch: input_ids, input_mask, segment_ids, next_sentence_labels, int32 [rows, ...].
@@ -19,7 +19,7 @@ def mask(batch: dict, state, rules: MaskingRules) -> dict:
       rules: without whole-word masking.
     """
     numbers = uniform((len(batch["input_ids"]), rules.numbers), state)
-    return numpy_masking.mask_with(numbers, batch, rules, jnp)
+    return dynamic_masking.mask_with(numbers, batch, rules, jnp)
 
 
 def uniform(shape, state):

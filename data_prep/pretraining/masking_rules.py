@@ -1,4 +1,4 @@
-"""What decides the dynamic masks of a set of records, for both pipelines that make them."""
+"""The options that decide the dynamic masks of a set of records, as numbers."""
 
 import os
 from dataclasses import dataclass

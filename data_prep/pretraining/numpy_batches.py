@@ -1,4 +1,4 @@
-"""`data_prep.records` in numpy: the same batches in the same order, without TensorFlow."""
+"""Batches of pre-training records, in numpy: the one way in which training reads them."""
 
 import itertools
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from data_prep.pretraining import philox, record_sets
+from data_prep.pretraining.dynamic_masking import mask
 from data_prep.pretraining.masking_rules import MaskingRules
-from data_prep.pretraining.numpy_masking import mask
-from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits, within
-from data_prep.pretraining.record_files import feature_lists, read_records, unpack_varints
+from data_prep.pretraining.record_checks import find_fault
+from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.record_parsing import columns
 from data_prep.pretraining.record_sets import Position, Records
-from data_prep.pretraining.tf_example import varint
 from official_bert.errors import UserError
 
 
@@ -26,12 +26,19 @@ def numpy_batches(
     drop_remainder: bool = True,
     masked: bool = True,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The batches of `pretraining_dataset`, one after another, as numpy arrays.
+    """Batches in reading order, one after another.
 
     Args:
       records: of `open_records`.
+      batch_size: rows of a batch.
+      seed: of the order, and of the masks of records with dynamic masking.
+      shuffle: False reads the files as they are.
+      epochs: the number of passes over the records, counted from epoch 0; None never ends. Batches
+        run across the ends of epochs, so no example is left out.
+      start: a `Position`, or the number of examples read before: where to go on. The batches are
+        those that an uninterrupted run would have seen.
+      drop_remainder: leaves out a last batch that is not full.
       masked: False leaves the rows of records with dynamic masking unmasked.
-      others: of `pretraining_dataset`.
 
     Yields:
       dictionaries with the names of SCHEMA: int32 [batch, ...], the weights float32.
@@ -41,11 +48,9 @@ def numpy_batches(
     """
     start, first = records.beginning(start, seed, shuffle, epochs)
     rules = MaskingRules.of(records) if masked and records.dynamic_masking else None
-    serialized = _serialized(records, seed, shuffle, epochs, start)
-    while rows := list(itertools.islice(serialized, batch_size)):
-        if drop_remainder and len(rows) < batch_size:
+    for batch in _rebatched(_windows(records, seed, shuffle, epochs, start), batch_size):
+        if drop_remainder and len(batch["input_ids"]) < batch_size:
             return
-        batch = _parse(rows, records)
         if rules is not None:
             batch = mask(batch, first, rules, batch_size, seed)
         yield batch
@@ -77,8 +82,8 @@ def reading_order(
                 skipped = 0
 
 
-def _serialized(records, *where):
-    """Serialised examples in reading order; arguments as for `reading_order`."""
+def _windows(records, *where):
+    """The rows of each window in reading order; arguments as for `reading_order`."""
     windows = reading_order(records, *where)
     for (_, shard), of_shard in itertools.groupby(windows, lambda window: window[:2]):
         records.check_file(records.files[shard])
@@ -92,51 +97,37 @@ def _serialized(records, *where):
                     f"{records.files[shard]} holds fewer than the {records.counts[shard]} records "
                     "that its manifest counts; make the records again with --overwrite"
                 )
-            yield from (window[i] for i in order)
+            if len(order):
+                yield {name: rows[order] for name, rows in _parse(window, records).items()}
 
 
-def _parse(rows: list[bytes], records) -> dict[str, np.ndarray]:
+def _parse(window: list[bytes], records) -> dict[str, np.ndarray]:
     try:
-        return _columns(rows, records)
+        return columns(window, records)
     except (UserError, KeyError, ValueError) as error:
         raise UserError(find_fault(records) or f"records in {records.folder}: {error}") from None
 
 
-def _columns(rows, records):
-    lists = [feature_lists(row) for row in rows]
-    bounds, batch = limits(records), {}
-    for name, kind in SCHEMA.items():
-        if records.dynamic_masking and name.startswith("masked_lm_"):
+def _rebatched(windows, size: int):
+    """Batches of `size` rows from windows of any number of them; the last may have fewer."""
+    kept: list[dict] = []
+    count = 0
+    for window in windows:
+        kept.append(window)
+        count += len(window["input_ids"])
+        if count < size:
             continue
-        contents = [_content(*found[name], kind) for found in lists]
-        length = records.feature_length(name)
-        if kind == "float32":
-            values = _floats(contents, length)
-        else:
-            values = _integers(contents, length)
-        if not within(values, bounds.get(name)):
-            raise ValueError(f"a number of {name} is out of bounds")
-        batch[name] = values.astype(kind.replace("64", "32"))
-    return batch
+        rows = _joined(kept)
+        for begin in range(0, count - size + 1, size):
+            yield {name: x[begin : begin + size] for name, x in rows.items()}
+        rest = count % size
+        kept = [{name: x[count - rest :] for name, x in rows.items()}]
+        count = rest
+    if count:
+        yield _joined(kept)
 
 
-def _content(kind: str, parts: list, wanted: str) -> bytes:
-    """The bytes of a feature's list; integers that came one by one are put together."""
-    if kind != wanted:
-        raise ValueError(f"a feature has type {kind}, not {wanted}")
-    return b"".join(varint(part) if isinstance(part, int) else part for part in parts)
-
-
-def _floats(contents, length):
-    """float32 [rows, length]."""
-    return np.stack([np.frombuffer(content, "<f4", length) for content in contents])
-
-
-def _integers(contents, length):
-    """uint64 [rows, length] from varints."""
-    values, ends = unpack_varints(b"".join(contents))
-    row_ends = np.cumsum([len(content) for content in contents])
-    last = np.searchsorted(ends, row_ends, side="right")
-    if (np.diff(last, prepend=0) != length).any() or (ends[last - 1] != row_ends).any():
-        raise ValueError(f"a feature has not {length} values")
-    return values.reshape(len(contents), length)
+def _joined(parts: list[dict]) -> dict[str, np.ndarray]:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

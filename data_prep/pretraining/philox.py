@@ -31,7 +31,8 @@ def integers(size: int, seed) -> np.ndarray:
 
 
 def fold(seed: int, *numbers: int) -> tuple[int, int]:
-    """A seed for a place in the data: `record_sets.fold` without TensorFlow."""
+    """A seed for a place in the data, from the run's seed and the place's numbers:
+    `tf.random.experimental.stateless_fold_in`, one number after another."""
     folded = seed % 2**62, 0
     for number in numbers:
         folded = int(integers(1, folded)[0]), int(number)
@@ -39,7 +40,7 @@ def fold(seed: int, *numbers: int) -> tuple[int, int]:
 
 
 def permutation(size: int, seed) -> np.ndarray:
-    """int64 [size]: `record_sets.permutation` without TensorFlow."""
+    """int64 [size]: a permutation that depends on the seed alone, also between versions."""
     return np.argsort(integers(size, seed), kind="stable")
 
 

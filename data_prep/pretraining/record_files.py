@@ -1,10 +1,6 @@
-"""Reads TFRecord files without TensorFlow: counting, checking and looking at a few records.
-
-For a training run use `data_prep.records.pretraining_dataset`.
-"""
+"""TFRecord files, read without TensorFlow: their records, checked, and the features of one."""
 
 import gzip
-import mmap
 import struct
 import zlib
 from collections.abc import Iterator
@@ -42,26 +38,6 @@ def count_records(path: str, compression: str = "") -> int:
     if at != size:
         raise _truncated(path, count - 1)
     return count
-
-
-def check_lengths(path: str) -> None:
-    """Whether the records of a local uncompressed file end where it ends, by their lengths alone.
-
-    For readers that take as much memory as a record claims to need: TensorFlow's. Takes a few
-    tenths of a microsecond a record.
-
-    Raises:
-      UserError: they do not.
-    """
-    size, at, number, length_at = storage.size(path), 0, 0, struct.Struct("<Q").unpack_from
-    if not size:
-        return
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        while at <= size - _FRAME:
-            at += length_at(content, at)[0] + _FRAME
-            number += 1
-    if at != size:
-        raise _truncated(path, max(0, number - (at > size)))
 
 
 def read_records(path: str, compression: str = "") -> Iterator[bytes]:
@@ -155,7 +131,7 @@ def _fields(message):
         yield tag >> 3, content
 
 
-def unpack_varints(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+def unpack_varints(content: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Base-128 varints, seven bits a byte, the eighth if more follow.
 
     Returns:

@@ -167,33 +167,6 @@ def open_records(
     return records
 
 
-def shard_order(shards: int, seed: int, epoch):
-    """int32 [shards]: the order in which an epoch reads the shards; works inside a graph."""
-    return permutation(shards, fold(seed, epoch))
-
-
-def permutation(size, seed):
-    """int32 [size]: a permutation that depends on the seed alone, also between versions."""
-    import tensorflow as tf
-
-    keys = tf.random.stateless_uniform(
-        [size], seed, minval=None, maxval=None, dtype=tf.int64, alg="philox"
-    )
-    return tf.argsort(keys, stable=True)
-
-
-def fold(seed: int, *numbers):
-    """int64 [2]: a seed for a place in the data, from the run's seed and the place's numbers."""
-    import tensorflow as tf
-
-    folded = tf.constant([seed % 2**62, 0], tf.int64)
-    for number in numbers:
-        folded = tf.random.experimental.stateless_fold_in(
-            folded, tf.cast(number, tf.int64), alg="philox"
-        )
-    return folded
-
-
 def _hold(source) -> locks.SharedLock | None:
     """Holds the folder that create_pretraining_data made, and would write to."""
     if isinstance(source, list):

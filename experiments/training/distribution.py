@@ -90,7 +90,7 @@ def training_batches(records, batch_size, seed, start, strategy, on_device=False
       batch_size: examples of a batch over all replicas.
       seed: of their order and of dynamic masks.
       strategy: where the batches go.
-      on_device: for JAX; tf.data reads the same batches.
+      on_device: for JAX; here the batches are the same.
     """
     dataset = pretraining_dataset(records, batch_size, seed=seed, epochs=None, start=start)
     return distribute_dataset(dataset, strategy)
@@ -99,8 +99,8 @@ def training_batches(records, batch_size, seed, start, strategy, on_device=False
 def distribute_dataset(dataset, strategy):
     """An iterator over a dataset of global batches that gives each replica its rows.
 
-    Every process reads all batches and keeps its own rows: parsing runs at 200,000 sequences a
-    second, far above what a cluster trains, and the order stays that of one device.
+    Every process reads all batches and keeps its own rows: parsing runs at tens of thousands of
+    sequences a second of one core, and the order stays that of one device.
 
     Args:
       dataset: batch dicts of tensors [global batch, ...], the same in all processes.

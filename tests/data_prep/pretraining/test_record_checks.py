@@ -8,10 +8,9 @@ import google_crc32c
 import numpy as np
 import pytest
 
-from data_prep import records as records_module
 from data_prep.jobs import storage
 from data_prep.pretraining.record_checks import find_fault
-from data_prep.pretraining.record_files import check_lengths, read_records
+from data_prep.pretraining.record_files import read_records
 from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
 from official_bert.errors import UserError
 
@@ -95,10 +94,6 @@ def test_numbers_without_a_place_are_named(tmp_path, name, place, value, allowed
     assert find_fault(records) == f"{tmp_path}/b.tfrecord record 1: {fault}"
     with pytest.raises(UserError, match=re.escape(f"b.tfrecord record 1: {fault}")):
         list(numpy_batches(records, 3))
-    parse = tf.function(records_module._parser(records))
-    parse(tf.constant([example()] * 2))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="a number out of bounds"):
-        parse(tf.constant([example(), example(**changed(name, place, value))]))
 
 
 def test_ids_beyond_32_bits_are_refused_where_the_vocabulary_is_not_known(tmp_path):
@@ -154,19 +149,6 @@ def test_nor_by_tensorflow_which_would_end_the_process(folder, number):
     path.write_bytes(content[:start] + header_of_all_memory() + content[start + 12 :])
     with pytest.raises(UserError, match=f"^{path} is truncated: it ends within record {number}$"):
         read(folder)
-
-
-def test_lengths_are_checked_to_the_end_of_the_file(tmp_path):
-    path = tmp_path / "a.tfrecord"
-    write(path, [example()] * 3)
-    check_lengths(str(path))
-    whole = path.read_bytes()
-    for content, number in ((whole[:-1], 2), (whole + b"x", 3), (whole + bytes(20), 4)):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=f"it ends within record {number}"):
-            check_lengths(str(path))
-    path.write_bytes(b"")
-    check_lengths(str(path))
 
 
 @pytest.fixture
