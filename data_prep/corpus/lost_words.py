@@ -13,7 +13,7 @@ FORMULA, TEMPLATE = "\x02", "\x03"  # marks in extracted text
 
 HOLE = regex.compile(f"[{FORMULA}{TEMPLATE}]")
 
-_BOX_BEFORE_TEXT = regex.compile(rf"^\s*(?:{TEMPLATE}\s*)+(?=''|\p{{Lu}})|^[\s{TEMPLATE}]+$")
+_BOX_BEFORE_TEXT = regex.compile(rf"^\s*+(?:{TEMPLATE}\s*+)++(?=''|\p{{Lu}})|^[\s{TEMPLATE}]+$")
 _SEVERAL = regex.compile(rf"{TEMPLATE}(?: ?{TEMPLATE})++")
 _OPEN, _COMMA, _CLOSE = r"(?<=[(（\[])", r"[,;:，；、]", r"(?=\s?[)）\]])"
 _ITEM = regex.compile(

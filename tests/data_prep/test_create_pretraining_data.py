@@ -121,6 +121,22 @@ def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path, vocab):
         assert not (killed / "work").exists()
 
 
+def test_shares_are_in_the_manifest_and_too_much_unknown_stops(tmp_path, vocab):
+    made = make(write_corpus(tmp_path / "a.txt"), vocab, tmp_path / "records")
+    counts, share = made["counts"], made["masked_lm_share"]
+    assert counts["corpus_unknown_share"] == 0 and share["asked_for"] == 0.15
+    assert share["reached"] == pytest.approx(counts["predictions"] / counts["tokens"], abs=1e-6)
+    assert 0.14 < share["reached"] < 0.16
+    dynamic = make(str(tmp_path / "a.txt"), vocab, tmp_path / "dynamic", dynamic_masking=True)
+    assert "masked_lm_share" not in dynamic
+    text = "worda wordb qqq.\nworda wordb wordc.\n\n"
+    (tmp_path / "b.txt").write_text("".join(f"{text}wordd {n}.\n\n" for n in "abcdef"))
+    with pytest.raises(UserError, match=r"\d% of the text is \[UNK\].*--accept_loss"):
+        make(str(tmp_path / "b.txt"), vocab, tmp_path / "lost")
+    lost = make(str(tmp_path / "b.txt"), vocab, tmp_path / "lost", accept_loss=True)
+    assert 0.05 < lost["counts"]["corpus_unknown_share"] < 0.5
+
+
 def test_a_finished_output_is_left_alone_and_other_options_are_an_error(tmp_path, vocab):
     path = write_corpus(tmp_path / "a.txt")
     first = make(path, vocab, tmp_path / "records")
