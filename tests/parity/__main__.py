@@ -21,7 +21,8 @@ Figures of `BERT_DATA_DIR=... BERT_SLOW=1 python -m tests.parity`, which wrote t
 over all elements, in float32, unless the line says otherwise; dropout is off. A lower bound is
 written "at least".
 
-*Sentences of one page*: a page with the same content in 25 scripts (`tests/data_prep/scripts.txt`), as a dump of its wiki.
+*Sentences of one page*: a page with the same content in 25 scripts, as its wiki's dump has it
+(`tests/data_prep/scripts.txt`).
 
 Two lines need a word. *Hidden states at all places*: what stands at places of padding is computed
 though nothing reads it, and there MiniLM amplifies rounding, so that PyTorch's own float32 is as
