@@ -21,7 +21,7 @@ import sys
 from absl import flags
 
 from data_prep.corpus import input_look, shares, stripped_marks
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
@@ -29,6 +29,7 @@ from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
 from data_prep.pretraining.record_options import LATER, LATER_ROWS, RecordOptions
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.reference import Rules
@@ -78,7 +79,8 @@ def create(
         many [UNK], or an `output` made with other options (the message lists them).
     """
     chosen = _record_options(options)
-    inputs = expand_inputs(inputs)
+    named, inputs = inputs, expand_inputs(inputs)
+    claim([*folders_of(named), *inputs, vocab_path], work=[output, token_store])
     # Says what is wrong with it, or does not suit it, before any work.
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)

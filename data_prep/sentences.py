@@ -23,16 +23,17 @@ from collections import Counter
 from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.text_layout import Titles
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import earlier, locked
+from data_prep.jobs.output_folder import adopt, earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
@@ -124,6 +125,8 @@ def split_files(
     layout = sources.find_layout(paths, layout, text_field)
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
+    named = [*folders_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
+    claim(named, work=[output])
     options = {
         "documents": layout,
         "language": language,
@@ -142,6 +145,9 @@ def split_files(
     with locked(output):
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
+        if before or storage.is_written_here(record):
+            adopt(output, [*storage.read_json(record)["files"], *targets], record)
+        claim(files=[record, *(os.path.join(output, name) for name in targets)])
         # Entries of files that are no input of this call stay, like the files themselves.
         entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}
         for name, source in targets.items():

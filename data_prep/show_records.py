@@ -17,6 +17,7 @@ from data_prep.jobs import storage
 from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.pretraining.record_sets import open_records
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 
 
@@ -212,6 +213,7 @@ def _define_flags():
 def main(argv):
     options = flags.FLAGS
     source = named([*argv[1:], *filter(None, [options.records])])
+    claim([source] if isinstance(source, str) else source, files=[options.plot])
     if options.examples:
         print(show(source, options.vocab, options.examples) + "\n")
     values = statistics(source, options.limit)

@@ -19,6 +19,7 @@ learns RoBERTa's kind by the library `tokenizers` (pip install tokenizers).
 """
 
 import functools
+import os
 import re
 import sys
 import time
@@ -29,13 +30,14 @@ from absl import flags
 
 from data_prep.corpus import input_look, languages, shares, stripped_marks
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import earlier
+from data_prep.jobs.output_folder import adopt, earlier
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 from official_bert.tokenization import SPECIAL_TOKENS
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
@@ -259,6 +261,10 @@ def main(argv) -> None:
         if FLAGS[name].value != FLAGS[name].default:
             options[name] = FLAGS[name].value
     record = f"{FLAGS.output}.json"
+    if storage.exists(FLAGS.output) and storage.is_written_here(record):
+        folder, name = os.path.split(FLAGS.output)
+        adopt(folder or ".", [name], record)
+    claim([*folders_of(FLAGS.input), *paths], files=[FLAGS.output, record])
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
         if earlier(record, options, FLAGS.output) is None:
             raise UserError(

@@ -36,10 +36,11 @@ from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.unclosed_markup import TooSlow
 from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import earlier, locked
+from data_prep.jobs.output_folder import adopt, earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 
 _OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
@@ -121,6 +122,7 @@ def extract(
         half of the text was kept (unless `accept_loss`).
     """
     output = str(output)
+    claim([dump], work=[output])
     with locked(output):
         site = wikipedia_dump.read_site(dump)
         site = site._replace(language=language or site.language or "en")
@@ -278,12 +280,16 @@ def _write_text(path: str, text: str) -> None:
 
 def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
     """The report of an earlier run with the same options, or an empty one in an emptied folder."""
-    report = None if overwrite else earlier(_report_path(output), options, output, "options")
+    record = _report_path(output)
+    report = None if overwrite else earlier(record, options, output, "options")
+    patterns = [os.path.join(output, name) for name in ("wiki-*.txt.gz", "articles-*.jsonl.gz")]
+    written = [path for pattern in patterns for path in storage.matches(pattern)]
+    if report is not None or storage.is_written_here(record):
+        adopt(output, list(map(os.path.basename, written)), record)
+    claim(files=[record, *written])
     if report is not None and (report["finished"] or "next" in report):
         return report
-    for pattern in ("wiki-*.txt.gz", "articles-*.jsonl.gz"):
-        for old in storage.matches(os.path.join(output, pattern)):
-            storage.remove(old)
+    storage.remove_all(written)
     numbers = dict.fromkeys(_NUMBERS, 0)
     start = {"byte": 0, "pages": 0}  # of the stretch at that byte so many pages are done
     return {"options": options, "finished": False, **numbers, "dropped": {}, "next": start}

@@ -27,9 +27,10 @@ from experiments.training import provenance
 from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
 from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
-from official_bert import commands
+from official_bert import commands, manifests
+from official_bert.claims import claim
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, local_path
+from official_bert.files import local_path, write_text
 from official_bert.json_files import read_json
 
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
@@ -66,9 +67,10 @@ def run(
     """
     workdir = local_path(workdir)
     cells = local_path(cells or workdir / "cells")
-    _check_config(workdir, ablation)
     say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
     plan = planning.plan(ablation)
+    claim(planning.files_read(plan), work=[workdir, cells])
+    _check_config(workdir, ablation)
     grid = Grid(plan.cells, cells)
     started = time.time()
     shown = _Progress(grid, say)
@@ -212,9 +214,8 @@ def _check_config(workdir, ablation):
                 f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
                 "choose another --workdir"
             )
-    with atomic_write(path) as file:
-        json.dump(to_dict(ablation), file, indent=2)
-        file.write("\n")
+        manifests.adopt(workdir, report.FILES + ("archives", path.name))
+    write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n")
 
 
 def main(_):

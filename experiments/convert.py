@@ -10,6 +10,7 @@ what was loaded, what was left out and what keeps its initial values.
 from absl import flags
 
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 
 _FORMATS = ["google", "huggingface", "keras_hub"]
@@ -46,6 +47,7 @@ def main(argv) -> None:
         if not options[name].value:
             raise UserError(f"--{name} is missing; see --help")
 
+    claim([options.input, options.vocab], folders=[options.output], overwrite=options.overwrite)
     commands.import_tensorflow()
     from official_bert.checkpoints import model_folder
     from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, kind_of

@@ -29,8 +29,9 @@ from experiments.training.config_flags import (
 )
 from experiments.training.predictor import Predictor, task_on
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import make_folder, write_text
 
 
 def run(model, records, batch_size=32, max_examples=0, precision="float32"):
@@ -91,6 +92,8 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
     Raises:
       UserError: the model is not fine-tuned, or the data have no answers or other labels.
     """
+    names = ("scores.json", "analysis.json", "report.md")
+    claim([model, data], files=[os.path.join(output, name) for name in names if output])
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
     predictor = Predictor(model, batch_size, task_options)
@@ -106,12 +109,10 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
         lines.append(f"{truncated} texts were longer than the model's window and cut.")
     report = "\n\n".join(lines + finetune_report.of_analysis(analysis)) + "\n"
     if output:
-        os.makedirs(output, exist_ok=True)
-        for name, content in (("scores.json", scores), ("analysis.json", analysis)):
-            with atomic_write(os.path.join(output, name)) as file:
-                json.dump(content, file, indent=2, ensure_ascii=False)
-        with atomic_write(os.path.join(output, "report.md")) as file:
-            file.write(report)
+        make_folder(output)
+        texts = [json.dumps(x, indent=2, ensure_ascii=False) for x in (scores, analysis)]
+        for name, text in zip(names, [*texts, report], strict=True):
+            write_text(os.path.join(output, name), text)
         task.write(output, predictions)
     return scores, report
 
@@ -129,13 +130,13 @@ def main(_):
         )  # fmt: skip
         print(report)
         return
+    claim([values.model, values.records], files=[values.output])
     metrics = run(
         values.model, values.records, values.batch_size, values.max_examples, values.precision
     )
     print(json.dumps(metrics, indent=2))
     if values.output:
-        with atomic_write(values.output) as file:
-            json.dump(metrics, file, indent=2)
+        write_text(values.output, json.dumps(metrics, indent=2))
 
 
 def _define_flags():

@@ -32,6 +32,7 @@ from experiments.training.config_flags import (
 )
 from experiments.training.predictor import Predictor, read_task, task_on
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 
 FORMATS = (*look.FORMATS, "official")
@@ -53,6 +54,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="",
     Raises:
       UserError: the model is not fine-tuned, or a row has other fields than the task needs.
     """
+    claim([model, input_path], files=[output_path])
     predictor = Predictor(model, batch_size, task_options)
     if format == "official":
         return _whole_file(model, predictor, input_path, output_path, task_options)
@@ -78,7 +80,7 @@ def main(_):
         if not values[name].value:
             raise UserError(f"--{name} is missing")
     read_task(values.model)
-    if values.input != "-" and not os.path.isfile(values.input):
+    if values.input != "-" and not os.path.exists(values.input):
         raise UserError(f"--input={values.input}: no such file")
     counts = run(
         values.model, values.input, values.output, values.batch_size, format=values.format,

@@ -9,8 +9,10 @@ claims side by side.
 """
 
 from data_prep.jobs import storage
+from data_prep.jobs.output_folder import adopt
 from experiments.tables import archives, evidence, origins, overview, report
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 from official_bert.files import local_path
 
@@ -31,6 +33,9 @@ def main(_):
     if flags.FLAGS.strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
+    if storage.is_written_here(path):
+        adopt(str(folder), list(report.FILES), str(path))
+    claim(files=[local_path(folder) / name for name in report.FILES if "." in name])
     runs = archives.runs(results, path.parent / "archives")
     evidence.judge_results(results, evidence.claims_of(results), runs)
     print(report.text(results))

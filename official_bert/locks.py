@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from official_bert.errors import UserError
-from official_bert.files import local_path
+from official_bert.files import local_path, make_folder
+from official_bert.manifests import remove_held
 
-LOCK_FILE = ".lock"
+LOCK_FILE = ".official_bert.lock"
+_OURS = b"process "  # how what `exclusive` writes begins
 _HELD = (errno.EACCES, errno.EAGAIN)
 
 
@@ -39,11 +41,14 @@ class FolderLock:
 
 
 @contextlib.contextmanager
-def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
+def exclusive(folder: str | os.PathLike, wait: bool = False) -> Iterator[FolderLock]:
     """Makes `folder` where it is missing and holds its lock, until the process ends at the latest.
 
     The file in it says who holds it. Processes forked meanwhile hold it, too, so that a killed
     command's workers are gone before the next one begins.
+
+    Args:
+      wait: until another process that holds it has ended.
 
     Raises:
       UserError: another process holds it (the message says which), or the folder cannot be written
@@ -54,17 +59,15 @@ def exclusive(folder: str | os.PathLike) -> Iterator[FolderLock]:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; give a folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = _open(path, os.O_RDWR | os.O_CREAT)
+        make_folder(folder)
+        handle = _open(path, os.O_RDWR | os.O_CREAT, wait=wait)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
         yield FolderLock(folder, handle)
     finally:
         # Removed while it is held: nobody can have locked this very file in between.
-        if _is_at(handle, path):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        remove_held(path, handle)
         os.close(handle)
 
 
@@ -93,6 +96,23 @@ def shared(folder: str | os.PathLike) -> SharedLock | None:
     return None
 
 
+def is_locked(folder: str | os.PathLike) -> bool:
+    """Whether a process holds the lock of a folder."""
+    import fcntl
+
+    try:
+        handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def _release(handle: int, path: Path, owner: int) -> None:
     """Ends a shared lock; the last holder removes the file."""
     import fcntl
@@ -100,19 +120,19 @@ def _release(handle: int, path: Path, owner: int) -> None:
     with contextlib.suppress(OSError):
         if os.getpid() == owner:  # a forked process has the same lock: it only lets go
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(handle, path):
-                path.unlink()
+            remove_held(path, handle)
     os.close(handle)
 
 
-def _open(path: Path, flags: int, is_shared: bool = False) -> int:
+def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -> int:
     import fcntl
 
     kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
     while True:
-        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        # Never that which a link leads to.
+        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         try:
-            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
         except OSError as error:
             holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
             os.close(handle)
@@ -122,6 +142,9 @@ def _open(path: Path, flags: int, is_shared: bool = False) -> int:
                     "end, or choose another folder"
                 ) from None
             raise
+        if os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
+            os.close(handle)
+            raise UserError(f"{path} was not written by this project; choose another folder")
         if _is_at(handle, path):  # and not a file that its last holder just removed
             if flags & os.O_RDWR:  # of many readers the last one stands there
                 os.ftruncate(handle, 0)
@@ -138,6 +161,6 @@ def _myself() -> str:
 
 def _is_at(handle: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
         return False

@@ -48,8 +48,7 @@ class Recorder:
         with monkeypatch.context() as patch:
             for name in _CALLS:
                 patch.setattr(os, name, self._recorded(name, getattr(os, name)))
-            exchange = files._exchange
-            patch.setattr(files, "_exchange", self._recorded("exchange", exchange))
+            patch.setattr(files, "_rename", self._recorded("renameat2", files._rename))
             yield self
         self._cut("the end")
         self.on_disk = dict(self._on_disk(self._number(self.root), ""))
@@ -92,17 +91,21 @@ class Recorder:
         names = {str(path.relative_to(self.root)): path for path in paths}
         now = {n: None if p.is_dir() else p.read_bytes() for n, p in names.items()}
         written = {name: self._number(path) for name, path in names.items()}
-        torn = {
-            name: content[: len(content) // 2]
-            if content is not None and content != self._last.get(written[name])
-            else content
-            for name, content in now.items()
-        }
+        torn = {name: self._torn(written[name], content) for name, content in now.items()}
         unsynced = {n: None if p.is_dir() else self._contents.get(self._number(p), b"")
                     for n, p in names.items()}  # fmt: skip
         for state in (now, torn, dict(self._on_disk(self._number(self.root), "")), unsynced):
             self.states.setdefault(frozenset(state.items()), where)
         self._last = {written[name]: content for name, content in now.items()}
+
+    def _torn(self, number: int, content: bytes | None) -> bytes | None:
+        """Half of what was written since the last call; what was there before an end was added
+        stays."""
+        last = self._last.get(number)
+        if content is None or content == last:
+            return content
+        kept = len(last) if last and content.startswith(last) else 0
+        return content[: kept + (len(content) - kept) // 2]
 
     def _on_disk(self, folder: int, above: str):
         for name, number in self._names.get(folder, {}).items():

@@ -83,6 +83,39 @@ def test_no_module_imports_itself_in_a_circle():
             del graph[module]
 
 
+# What replaces, removes or writes files, by its full name or as a method of a path.
+DESTROYERS = {
+    *(f"os.{name}" for name in ("remove", "unlink", "rmdir", "removedirs", "replace", "rename")),
+    *(f"os.{name}" for name in ("renames", "truncate", "link", "symlink", "mkfifo")),
+    *(f"shutil.{name}" for name in ("rmtree", "move", "copy", "copy2", "copyfile", "copytree")),
+}
+OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
+OWNERS = {"official_bert.files", "official_bert.manifests"}
+
+
+def destructive_calls(path):
+    """(line, text) of the calls of a file that replace, remove or write files."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            modes = node.args[1:2] + [k.value for k in node.keywords if k.arg == "mode"]
+            writes = any(set(ast.unparse(mode)) & set("wax+") for mode in modes)
+            opened = name in ("open", "io.open", "os.fdopen") and writes
+            if opened or name in DESTROYERS or name.rpartition(".")[2] in OF_PATHS:
+                yield node.lineno, ast.unparse(node)
+
+
+def test_one_module_owns_all_destruction():
+    found = [
+        f"{FILES[module]}:{line}: {text}"
+        for module in set(FILES) - OWNERS
+        for line, text in destructive_calls(FILES[module])
+        if not text.startswith(("write_text(", "files.write_text("))
+    ]
+    assert not found, "use official_bert.files:\n" + "\n".join(found)
+    assert all(list(destructive_calls(FILES[module])) for module in OWNERS)
+
+
 def modules_after(statement):
     code = f"import sys; {statement}; print(*sys.modules)"
     run = subprocess.run(

@@ -17,8 +17,9 @@ from experiments.training import runs, search
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from experiments.training.run_folder import RunFolder
-from official_bert import commands
+from official_bert import commands, manifests
 from official_bert.errors import UserError
+from official_bert.files import make_folder, write_text
 from official_bert.locks import exclusive
 
 
@@ -60,21 +61,21 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
     whole = make()
     records = tmp_path / "records"
     names = sorted(path.name for path in records.iterdir())
-    (records / ".examples-00000-of-00001.tfrecord.abcd.tmp").write_bytes(b"half")
-    (records / "work").mkdir()
-    (records / "work" / "rows-train-00000.rows").write_bytes(b"killed before it was removed")
+    number = manifests._numbers((records / manifests.FILE).read_bytes())[0]
+    (records / f".{number}.01234567.tmp").write_bytes(b"half")
+    write_text(records / "work" / "rows-train-00000.rows", "killed before it was removed")
     assert make() == whole
     assert sorted(path.name for path in records.iterdir()) == names
     run = tmp_path / "run"
     RunFolder(run, PretrainConfig())
-    (run / "checkpoints" / ".step-00000001.abcd.tmp").mkdir(parents=True)
-    (run / ".config.json.abcd.tmp").touch()
+    make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp")
+    manifests.begin(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp", "0123456789abcdef")
+    number = manifests._numbers((run / manifests.FILE).read_bytes())[0]
+    (run / f".{number}.01234567.tmp").touch()
     RunFolder(run, PretrainConfig())
     Checkpoints(run / "checkpoints").load_newest()
-    assert sorted(str(path.relative_to(run)) for path in run.rglob("*")) == [
-        "checkpoints",
-        "config.json",
-    ]
+    found = [str(path.relative_to(run)) for path in run.rglob("*") if path.name != manifests.FILE]
+    assert sorted(found) == ["checkpoints", "config.json"]
 
 
 def test_records_whose_folder_is_removed_meanwhile(tmp_path, make, monkeypatch):

@@ -77,9 +77,14 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
     return list(paths)
 
 
+def folders_of(globs: str | Iterable[str]) -> list[str]:
+    """The folders among what `expand_inputs` was given: outputs must not lie in them."""
+    return [name for name in ([globs] if isinstance(globs, str) else globs) if os.path.isdir(name)]
+
+
 def _matches(pattern: str) -> list[str]:
     if storage.is_directory(pattern):
-        below = storage.matches(os.path.join(pattern.rstrip("/"), "**", "*"))
+        below = storage.files_below(pattern.rstrip("/") or pattern)
         return [path for path in below if not _NO_TEXT.fullmatch(os.path.basename(path))]
     return [pattern] if storage.exists(pattern) else storage.matches(pattern)
 

@@ -2,11 +2,19 @@
 
 import contextlib
 import os
+import re
 
 from data_prep.jobs import storage
-from official_bert import locks
+from official_bert import locks, manifests
 from official_bert.errors import UserError
-from official_bert.files import remove_leftovers
+from official_bert.files import real_path
+
+# What is written into folders of records and token stores.
+_WRITTEN = re.compile(
+    r"(options|manifest|tasks)\.json|heldout|work|vocab\.txt|tokenizer\.json|spiece\.model|"
+    r"(examples-\d+-of-\d+|(chunk|joined|block|train|heldout)-\d+)\.\w+"
+)
+_HIDDEN = (locks.LOCK_FILE, manifests.FILE)
 
 OPTIONS = "options.json"  # marks a folder of `claim_folder`
 
@@ -27,7 +35,7 @@ def locked(folder: str, *inner: str):
         return
     with locks.exclusive(folder) as lock:
         for name in ("", *inner):
-            remove_leftovers(os.path.join(folder, name))
+            manifests.clean(os.path.join(folder, name))
         yield
         lock.check()
 
@@ -51,6 +59,8 @@ def earlier(
     path = str(path)
     if not storage.exists(path):
         return None
+    if not storage.is_remote(path) and not os.path.isfile(path):
+        raise UserError(f"{path} is in the way: it is no file; choose another output")
     try:
         content = storage.read_json(path)
         differences = list(_differences(content[field] if field else content, options))
@@ -75,19 +85,38 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
       UserError: it was begun with other options (listed), or holds other things.
     """
     path = os.path.join(folder, OPTIONS)
-    if earlier(path, options, f"the {what} in {folder}", overwrite=overwrite) is not None:
+    before = earlier(path, options, f"the {what} in {folder}", overwrite=overwrite)
+    if before is not None or storage.is_written_here(path):
+        adopt(folder, list(filter(_WRITTEN.fullmatch, storage.list_folder(folder))), path)
+    if before is not None:
         return
     if storage.exists(path):
-        for name in _contents(folder):
-            storage.remove(os.path.join(folder, name))
-    elif _contents(folder):
-        raise UserError(f"{folder} exists and is no {what}; choose another folder")
+        names = storage.list_folder(folder)
+        if storage.is_remote(folder):  # where no list is kept
+            names = filter(_WRITTEN.fullmatch, names)
+        storage.remove_all(os.path.join(folder, name) for name in names)
+        for name in filter(_WRITTEN.fullmatch, storage.list_folder(folder)):
+            raise UserError(
+                f"{os.path.join(folder, name)} is in the way: this project did not write it; move "
+                "it away, or choose another folder"
+            )
+    elif foreign := [n for n in storage.list_folder(folder) if n not in _HIDDEN]:
+        raise UserError(
+            f"{folder} exists and is no {what} (it holds {foreign[0]}); choose another folder"
+        )
     storage.make_folder(folder)
     storage.write_json(path, options)
 
 
-def _contents(folder):
-    return [name for name in storage.list_folder(folder) if name != locks.LOCK_FILE]
+def adopt(folder: str, names: list[str], record: str) -> None:
+    """Makes what an earlier version wrote into a local folder ours: it kept no list of its files.
+
+    Args:
+      record: a file of the folder that the caller has found to be this project's; once it is
+        listed, nothing more is.
+    """
+    if not storage.is_remote(folder) and not manifests.is_listed(real_path(record)):
+        manifests.adopt(folder, [*names, os.path.basename(record)])
 
 
 def _differences(before, now, name=""):

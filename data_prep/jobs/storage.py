@@ -8,22 +8,23 @@ at all: under a temporary name first, locally renamed, remotely uploaded in one 
 
 import concurrent.futures
 import contextlib
-import glob
 import gzip
 import hashlib
 import io
 import json
 import os
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterable
 
 import google_crc32c
 import numpy as np
 
+from data_prep.jobs import walk
+from official_bert import files as local_files
+from official_bert.checksums import sha256_file
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, sha256_file
+from official_bert.files import atomic_write
 from official_bert.json_files import parse_json
 
 _MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below
@@ -74,7 +75,17 @@ def matches(pattern: str) -> list[str]:
         prefix = pattern.removesuffix(inner)
         found = files.glob(inner, detail=True).items()
         return sorted(prefix + path for path, info in found if info["type"] == "file")
-    return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
+    return walk.matches(pattern)
+
+
+def files_below(folder: str) -> list[str]:
+    """The files in a folder, at any depth, sorted, without hidden ones; see `walk`."""
+    if is_remote(folder):
+        files, inner = _file_system(folder)
+        prefix = folder.removesuffix(inner)
+        below = ((path, path.removeprefix(inner).split("/")) for path in files.find(inner))
+        return sorted(prefix + p for p, parts in below if not any(x[:1] == "." for x in parts))
+    return walk.files_below(folder)
 
 
 def list_folder(path: str) -> list[str]:
@@ -89,25 +100,23 @@ def make_folder(path: str) -> None:
     if is_remote(path):
         _remote(path, "makedirs", exist_ok=True)
     else:
-        os.makedirs(path, exist_ok=True)
+        local_files.make_folder(path)
 
 
 def remove(path: str) -> None:
-    """Removes a file or a whole folder, if it is there."""
-    if is_remote(path):
-        if exists(path):
-            _remote(path, "rm", recursive=True)
-    elif os.path.isdir(path):
-        shutil.rmtree(path)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(path)
+    """Removes a file or a whole folder; a local one as far as this project wrote it."""
+    if not is_remote(path):
+        local_files.remove(path)
+    elif exists(path):
+        _remote(path, "rm", recursive=True)
 
 
 def remove_all(paths: Iterable[str]) -> None:
     """Removes files, several at a time, for remote ones answer slowly."""
+    paths = list(paths)
+    local_files.remove(*(path for path in paths if not is_remote(path)))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        list(pool.map(remove, paths))
+        list(pool.map(remove, filter(is_remote, paths)))
 
 
 @contextlib.contextmanager
@@ -117,9 +126,9 @@ def writing(path: str):
         with atomic_write(path, "wb") as file:
             yield file
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with local_files.scratch() as folder:
         copy = os.path.join(folder, "upload")
-        with open(copy, "wb") as file:
+        with atomic_write(copy, "wb") as file:
             yield file
         files, inner = _file_system(path)
         files.makedirs(inner.rpartition("/")[0], exist_ok=True)
@@ -172,9 +181,9 @@ def local_copy(path: str):
     if not is_remote(path):
         yield path
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with local_files.scratch() as folder:
         copy = os.path.join(folder, path.rsplit("/", 1)[1])
-        with open(copy, "wb") as file, reading(path) as source:
+        with atomic_write(copy, "wb") as file, reading(path) as source:
             shutil.copyfileobj(source, file, 1 << 20)
         yield copy
 
@@ -229,7 +238,7 @@ def write_vocab(path: str, vocab: list[str]) -> None:
     """
     from official_bert import tokenization
 
-    with tempfile.TemporaryDirectory() as folder:
+    with local_files.scratch() as folder:
         copy = os.path.join(folder, "vocab.txt")
         tokenization.write_vocab(copy, vocab)
         copy_file(copy, path)
@@ -237,7 +246,7 @@ def write_vocab(path: str, vocab: list[str]) -> None:
 
 def write_tokenizer(path: str, tokenizer) -> None:
     """Writes the vocabulary of any tokeniser under another name."""
-    with tempfile.TemporaryDirectory() as folder:
+    with local_files.scratch() as folder:
         tokenizer.write(folder)
         copy_file(os.path.join(folder, tokenizer.file_name), path)
 
@@ -276,6 +285,18 @@ def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
             f"was, or make its folder anew"
         )
     return content
+
+
+def is_written_here(path: str | os.PathLike) -> bool:
+    """Whether a file is a whole one of `write_json`: nobody else writes its checksum."""
+    path = str(path)
+    try:
+        if not is_remote(path) and not os.path.isfile(path):
+            return False
+        read_json(path, finite=False)
+        return "checksum" in parse_json(read_bytes(path), path, finite=False)
+    except (UserError, OSError, TypeError, AttributeError):
+        return False
 
 
 def _checksum(content: dict) -> str:

@@ -59,7 +59,10 @@ def featurize(
         max_seq_length,
     )
     if path is not None:
-        features.save(path)
+        try:
+            features.save(path)
+        except UserError as error:
+            print(f"features are not kept: {error}", file=sys.stderr)
     return features
 
 

@@ -8,12 +8,12 @@ only complete submissions; --allow_missing makes the zip of what there is. The a
 where all their tasks are there.
 """
 
-import glob
 import os
 import zipfile
 
-from data_prep.jobs import storage
+from data_prep.jobs import storage, walk
 from official_bert import commands
+from official_bert.claims import claim
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 
@@ -101,7 +101,7 @@ def find_predictions(runs: list[str]) -> list[str]:
     found = []
     for run in runs:
         _results(run)
-        paths = glob.glob(os.path.join(glob.escape(run), "predictions", "*", "*.tsv"))
+        paths = walk.matches(os.path.join(run, "predictions", "*", "*.tsv"))
         paths = [path for path in paths if _split(path).startswith("test") or _split(path) == "ax"]
         if not paths:
             raise UserError(
@@ -168,12 +168,13 @@ def main(_) -> None:
     from absl import flags
 
     values = flags.FLAGS
-    runs = sorted(path for pattern in values.runs for path in glob.glob(pattern))
+    runs = sorted(path for pattern in values.runs for path in walk.matches(pattern, folders=True))
     if not runs:
         raise UserError(f"--runs: nothing matches {', '.join(values.runs)}")
     runs = [path for path in runs if os.path.isdir(path)]
     scores = dev_scores(runs)
     paths = find_predictions(runs)
+    claim(paths, files=[values.output])
     missing = write_zip(paths, values.output, values.allow_missing)
     print(f"{values.output}: {len(paths)} files")
     if missing:

@@ -104,7 +104,6 @@ def cloze(config: dict, folder: Path) -> dict:
     from experiments.training import cloze, example_scores
 
     found = cloze.score(config["model"], f"{config['records']}/heldout", config["max_examples"])
-    (folder / "run").mkdir(exist_ok=True)
     example_scores.write(folder / "run" / "example_scores.npz", cloze.statistics(found))
     size = config["vocab_size"]
     known = np.ones(size) + _piece_counts(config["records"], size, every_token=False)
@@ -126,7 +125,6 @@ def pairs(config: dict, folder: Path) -> dict:
 
     question, heldout = config["question"], f"{config['records']}/heldout"
     found = pair_questions.score(config["model"], heldout, question, config["max_examples"])
-    (folder / "run").mkdir(exist_ok=True)
     sums = pair_questions.statistics(found, question)
     example_scores.write(folder / "run" / "example_scores.npz", sums)
     correct, label = (

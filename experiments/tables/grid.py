@@ -10,7 +10,6 @@ asked.
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -23,12 +22,14 @@ from typing import Any
 
 from experiments.tables.pool import Pool
 from experiments.tables.status import FAILED, PENDING, RUNNING, Status, read_status
+from official_bert import manifests
 from official_bert.errors import UserError
-from official_bert.files import remove_leftovers
-from official_bert.locks import exclusive
+from official_bert.files import remove
+from official_bert.locks import exclusive, is_locked
 
 RUNNER = "experiments.tables.cells:run_cell"
 KEY_LENGTH = 16
+_WRITTEN = ("cell.json", "log.txt", "vocab.txt", "data")  # into a cell, beside work folders
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Grid:
                     else (f"needs {need}, which failed: {other.reason}")
                 )
                 return Status(FAILED, reason)
-        return Status(RUNNING if _is_locked(folder) else PENDING)
+        return Status(RUNNING if is_locked(folder) else PENDING)
 
     def statuses(self) -> dict[str, Status]:
         return {name: self.status(name) for name in self.cells}
@@ -160,12 +161,13 @@ class Grid:
           UserError: another process is running cells in this folder.
         """
         with exclusive(self.root), _ended_in_order():
-            remove_leftovers(self.root)
-            if retry_failed:
-                for name in self.cells:
-                    ended = read_status(self.folder(name))
-                    if ended and ended.state == FAILED:
-                        (self.folder(name) / "cell.json").unlink()
+            for name in self.cells:
+                folder = self.folder(name)
+                ended = read_status(folder)
+                if folder.is_dir() and not manifests.has_manifest(folder):  # of before there were
+                    manifests.adopt(folder, _WRITTEN)
+                if ended and ended.state == FAILED and retry_failed:
+                    remove(folder / "cell.json")
             Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
 
@@ -216,14 +218,3 @@ def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
     if isinstance(value, (list, tuple)):
         return [_replace_references(inner, replace) for inner in value]
     return value
-
-
-def _is_locked(folder: Path) -> bool:
-    try:
-        with open(folder / ".lock") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False

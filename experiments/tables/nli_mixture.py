@@ -10,7 +10,7 @@ from pathlib import Path
 from data_prep.tasks.look import look
 from data_prep.tasks.reading import is_held_out
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import write_text
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -35,9 +35,8 @@ def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
         for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
             train.append((row["premise"], row["hypothesis"], _label(row["label"], path, line)))
     for name, pairs in (("train", train), ("dev", dev)):
-        with atomic_write(Path(output) / f"{name}.tsv") as file:
-            file.write("premise\thypothesis\tlabel\n")
-            file.writelines("\t".join(pair) + "\n" for pair in pairs)
+        rows = "".join("\t".join(pair) + "\n" for pair in pairs)
+        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
     return {"train": len(train), "dev": len(dev)}
 
 

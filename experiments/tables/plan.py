@@ -21,6 +21,7 @@ from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_json import to_dict
 from experiments.training.digests import checkpoint_digest, files_digest, task_digest
 from experiments.training.flops import pretrain_flops
+from official_bert.claims import members
 from official_bert.config import BertConfig, named_config
 from official_bert.errors import UserError
 from official_bert.objectives import parts
@@ -57,6 +58,16 @@ class Plan:
     data: dict[str, tuple[int, int]]
     shapes: dict[str, Any]
     teachers: dict[str, BertConfig] = dataclasses.field(default_factory=dict)
+
+
+def files_read(plan) -> list[str]:
+    """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
+    names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir")
+    found = []
+    for cell in plan.cells:
+        for value in (cell.config.get(name) or () for name in names):
+            found += [value] if isinstance(value, str) else value
+    return [file for path in dict.fromkeys(found) if path[:1] != "@" for file in members(path)]
 
 
 def plan(ablation: Ablation) -> Plan:

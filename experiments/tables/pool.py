@@ -22,6 +22,7 @@ from experiments.tables.status import (
     read_status,
     write_status,
 )
+from official_bert.files import make_folder
 
 
 class Pool:
@@ -126,7 +127,7 @@ class _Worker:
         cell = grid.cells[name]
         self.cell, self.affinity, self.started = name, cell.affinity, time.time()
         self.folder = grid.folder(name)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         message = {
             "name": name,
             "kind": cell.kind,

@@ -11,8 +11,9 @@ from data_prep.jobs import storage
 from experiments.tables import origins, wording
 from experiments.tables import score_tables as tables
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from official_bert.files import atomic_write
+from official_bert.files import write_text
 
+FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")
 CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
 OURS = (
@@ -46,8 +47,7 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
     for path, content in files.items():
-        with atomic_write(path) as file:
-            file.write(content)
+        write_text(path, content)
     return {name: str(path) for name, path in paths.items()}
 
 

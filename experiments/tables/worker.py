@@ -6,7 +6,6 @@ was killed) it exits at once, in the middle of a cell if need be: the cell's che
 """
 
 import contextlib
-import fcntl
 import importlib
 import json
 import os
@@ -20,6 +19,8 @@ from pathlib import Path
 from experiments.tables.status import FAILED, FINISHED, Status, write_status
 from experiments.training import provenance
 from official_bert.errors import UserError
+from official_bert.files import appending
+from official_bert.locks import exclusive
 
 
 def main(runner: str) -> None:
@@ -31,8 +32,7 @@ def main(runner: str) -> None:
         command = json.loads(commands.get())
         folder = Path(command["folder"])
         # A worker whose parent was killed may still be on its way out of this very folder.
-        with open(folder / ".lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with exclusive(folder, wait=True):
             with _output_to(folder / "log.txt"):
                 if function is None:
                     module, _, name = runner.partition(":")
@@ -90,7 +90,7 @@ def _output_to(path: Path):
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)
-    with open(path, "ab", buffering=0) as file:
+    with appending(path, "ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     try:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from official_bert import manifests
 from official_bert.checkpoints import integrity
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder, remove, remove_leftovers
+from official_bert.files import atomic_folder, atomic_write, make_folder, remove, write_text
 from official_bert.json_files import read_json
 
 _STATE = "state.json"
@@ -53,17 +54,18 @@ class Checkpoints:
         Raises:
           UserError: the disk is full; the earlier checkpoints are still there.
         """
+        make_folder(self.folder)
+        manifests.keep(self.folder.resolve())
         # A state of the same step (an interrupted run that was continued) is the same: replace it.
         with atomic_folder(self._path(step), overwrite=True) as folder:
-            with open(folder / "arrays.npz", "wb") as file:
+            with atomic_write(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
             fields = json.loads(json.dumps({**state, "step": step}))
             fields = integrity.with_checksums(folder, _STATE, fields)
-            (folder / _STATE).write_text(json.dumps(fields, indent=1), encoding="utf-8")
+            write_text(folder / _STATE, json.dumps(fields, indent=1))
         for old in self.steps()[: -self.keep]:
             if old not in (best_step, step):
                 remove(self._path(old))
-        remove_leftovers(self.folder)  # of a process that was killed while it wrote
 
     def load(self, step):
         """(arrays, state) of one checkpoint; raises UserError, or anything, if it is damaged."""
@@ -81,7 +83,7 @@ class Checkpoints:
         Raises:
           UserError: there are checkpoints, and all are damaged.
         """
-        remove_leftovers(self.folder)
+        manifests.clean(self.folder)
         steps = self.steps()
         for step in reversed(steps):
             try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data_prep.tasks import get_task
 from official_bert.checkpoints import embedded, google
-from official_bert.files import sha256_file
+from official_bert.checksums import sha256_file
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
@@ -27,7 +27,9 @@ def checkpoint_digest(checkpoint: str) -> str:
         folder = folder.parent
     if not folder.is_dir():
         return checkpoint
-    return files_digest(tuple(sorted(str(p) for p in folder.iterdir() if p.is_file())))
+    return files_digest(
+        tuple(sorted(str(p) for p in folder.iterdir() if p.is_file() and p.name[0] != "."))
+    )
 
 
 def examples_digest(*splits: list) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.pretraining.tf_example import framed, varint
+from official_bert.files import appending
 
 _PLUGIN = b"\x0a\x07scalars"
 _METADATA = b"\x0a" + varint(len(_PLUGIN)) + _PLUGIN + b"\x20\x01"
@@ -26,10 +27,8 @@ class EventWriter:
     """Appends scalars to a new events file in a folder, which is created."""
 
     def __init__(self, folder):
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}.v2"
-        self._file = open(folder / name, "ab")  # noqa: SIM115
+        self._file = appending(Path(folder, name), "ab")
         self._write(_field(b"\x1a", b"brain.Event:2"))
 
     def scalars(self, step, values):

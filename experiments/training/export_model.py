@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from experiments.training.predictor import described_task
+from official_bert.claims import claim
 from official_bert.errors import UserError
-from official_bert.files import check_free
 
 FORMATS = ("saved_model", "onnx", "litert")
 
@@ -22,6 +22,8 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     from official_bert.checkpoints.model_folder import is_model_folder
     from official_bert.serving import exports, id_export, saved_model
 
+    target = Path(output, str(version)) if format == "saved_model" else output
+    claim([model_folder], folders=[target], overwrite=overwrite)
     exports.check_precision(format, settings.get("precision", "float32"))
     if format != "saved_model":
         id_export.check_packages(format)
@@ -30,10 +32,9 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
         return  # of another kind, whose import will say what is wrong inside
     loaded, source = exports.peek(model_folder)
     if format == "saved_model":
-        *_, output = saved_model.plan(loaded, source, output, head, version, **settings)
+        saved_model.plan(loaded, source, output, head, version, **settings)
     else:
         id_export.plan(loaded, source, format, head, **settings)
-    check_free(output, overwrite)
 
 
 def export(model_folder, output, **options) -> Path:

@@ -1,7 +1,7 @@
 """What fine-tuning leaves in its folder: predictions, scores of examples, analysis, report."""
 
 from experiments.training import example_scores, finetune_report
-from official_bert.files import atomic_write
+from official_bert.files import make_folder, write_text
 
 
 def write_dev(folder, task, examples, predictions, results):
@@ -26,7 +26,7 @@ def write_dev(folder, task, examples, predictions, results):
 def write_predictions(folder, task, split, predictions, results):
     """Writes the predictions of a split in the task's own format; returns the first file's path."""
     place = folder.predictions / split
-    place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
     path = str(task.write(place, predictions)[0])
     results["files"][f"{split} predictions"] = path
     return path
@@ -34,6 +34,5 @@ def write_predictions(folder, task, split, predictions, results):
 
 def write_report(folder, results, analysis):
     """Writes report.md; `results` has all its scores by now."""
-    with atomic_write(folder.path / "report.md") as file:
-        file.write(finetune_report.markdown(results, analysis))
+    write_text(folder.path / "report.md", finetune_report.markdown(results, analysis))
     results["files"]["report"] = str(folder.path / "report.md")

@@ -22,9 +22,10 @@ from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
+from official_bert.checksums import crc32c_file
 from official_bert.errors import UserError
 from official_bert.features import select_layers
-from official_bert.files import atomic_folder, crc32c_file
+from official_bert.files import allocate, atomic_folder
 
 _CODE = (
     Path(__file__),
@@ -44,15 +45,14 @@ class FrozenFeatures:
         are the words' rows in the files of vectors.
     """
 
-    def __init__(self, folder, sentences: FeatureSet, layers: list[int]):
+    def __init__(self, layers: list[np.ndarray], sentences: FeatureSet):
         """
         Args:
-          folder: where `compute` stored the vectors.
+          layers: float16 [words, H] of each hidden state that is read.
           sentences: of `sentence_features`.
-          layers: which hidden states to read, 0 for the embedding output.
         """
         self.sentences = sentences
-        self._layers = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
+        self._layers = layers
 
     def complete(self, batch: dict) -> dict:
         """The batch with `features`, float16 [B, L, layers, H]."""
@@ -77,34 +77,59 @@ def open_or_compute(
     """
     if not _is_whole(folder, layers):
         # Another process may be computing the same: both write the same files, the last one stays.
-        with atomic_folder(folder, overwrite=True) as temporary:
-            compute(temporary, build_encoder(), examples, windows, batch_size, progress)
-    return FrozenFeatures(folder, sentence_features(examples, windows), layers)
+        try:
+            with atomic_folder(folder, overwrite=True) as temporary:
+                compute(temporary, build_encoder(), examples, windows, batch_size, progress)
+        except UserError as error:
+            print(f"the vectors are not kept: {error}", file=sys.stderr)
+            arrays = hidden_states(build_encoder(), examples, windows, batch_size, progress, layers)
+            return FrozenFeatures(arrays, sentence_features(examples, windows))
+    arrays = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
+    return FrozenFeatures(arrays, sentence_features(examples, windows))
 
 
 def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
     """Writes one file a hidden state, float16 [words, H], and the checksums of all."""
+
+    def mapped(layer, shape):
+        path = folder / _file_name(layer)
+        file = np.lib.format.open_memmap(path, "w+", np.float16, shape)
+        allocate(path)
+        return file
+
+    layers = range(encoder.config.num_hidden_layers + 1)
+    files = hidden_states(encoder, examples, windows, batch_size, progress, layers, mapped)
+    for file in files:
+        file.flush()
+    names = list(map(_file_name, layers))
+    storage.write_json(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
+
+
+def hidden_states(encoder, examples, windows, batch_size, progress, layers, make=None):
+    """The hidden states of some layers, a float16 [words, H] each.
+
+    Args:
+      make: function of (layer, shape) that gives the array to fill; None: one in memory.
+    """
     from keras import ops
 
     from experiments.training.compiled import compiled
 
     first_word = _first_words(examples)
     shape = (int(first_word[-1]), encoder.config.hidden_size)
-    files = [
-        np.lib.format.open_memmap(folder / _file_name(layer), "w+", np.float16, shape)
-        for layer in range(encoder.config.num_hidden_layers + 1)
-    ]
+    make = make or (lambda layer, shape: np.zeros(shape, np.float16))
+    files = [make(layer, shape) for layer in layers]
 
     def states_of(batch):
         states = encoder(batch, training=False)["hidden_states"]
-        return [ops.cast(state, "float16") for state in states]
+        return [ops.cast(states[layer], "float16") for layer in layers]
 
-    hidden_states = compiled(encoder, states_of)
+    compute_states = compiled(encoder, states_of)
     word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
     with progress_bar(progress, total=len(windows), unit="window", desc="hidden states") as bar:
         for rows, batch in eval_batches(windows, batch_size, buckets=8):
             inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
-            states = hidden_states(inputs)
+            states = compute_states(inputs)
             for index, row in enumerate(rows):
                 words = word_ids[row].astype(np.int64)
                 places = np.flatnonzero(words >= 0)
@@ -112,10 +137,7 @@ def compute(folder, encoder, examples, windows, batch_size, progress=True) -> No
                 for file, state in zip(files, states, strict=True):
                     file[targets] = state[index, places]
             bar.update(len(rows))
-    for file in files:
-        file.flush()
-    names = [_file_name(layer) for layer in range(len(files))]
-    storage.write_json(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
+    return files
 
 
 def _is_whole(folder, layers) -> bool:

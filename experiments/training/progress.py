@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from data_prep.jobs import progress
 from experiments.training.events import EventWriter
+from official_bert.files import appending
 
 
 class Progress:
@@ -68,7 +69,7 @@ class Progress:
         metrics, self._unlogged = {**metrics, **self._unlogged}, {}
         values = {"step": step, "time": round(time.time(), 2), **metrics, **rates}
         if self._file is None:
-            self._file = open(self._run.path / "metrics.jsonl", "a", encoding="utf-8")  # noqa: SIM115
+            self._file = appending(self._run.path / "metrics.jsonl")
         self._file.write(json.dumps(values) + "\n")
         self._file.flush()
         self._write_events(step, {**metrics, **rates})

@@ -7,18 +7,18 @@ results.json     predictions/     model/
 import dataclasses
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments.training import provenance
 from experiments.training.config_json import differences, from_dict, result_dict, to_dict
+from official_bert import manifests
 from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, local_path, remove_leftovers
+from official_bert.files import local_path, make_folder, real_path, remove, write_text
 from official_bert.json_files import read_json
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
@@ -50,14 +50,18 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"workdir {self.path} is a file; give a folder")
         if write:
-            remove_leftovers(self.path)
+            manifests.clean(self.path)
+            self._adopt()
         if overwrite and write:
-            self._clear()
+            for name in _FILES + _FOLDERS:
+                remove(self.path / name)
+        if write:
+            self._check_names()
         self._config, self._inputs = config, None
         self._results = self.path / "results.json"
         self._before = self._check_config(config)
         if write:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             if self._before is None:
                 self._write_config(None)
 
@@ -162,8 +166,7 @@ class RunFolder:
                     kept.append(line)
             except (ValueError, KeyError):
                 continue  # the last line of a killed process
-        with atomic_write(path) as file:
-            file.writelines(line + "\n" for line in kept)
+        write_text(path, "".join(line + "\n" for line in kept))
 
     def _write_config(self, inputs):
         kind = {"kind": type(self._config).__name__, **to_dict(self._config)}
@@ -208,11 +211,22 @@ class RunFolder:
             )
         return stored
 
-    def _clear(self):
-        for name in _FILES:
-            (self.path / name).unlink(missing_ok=True)
-        for name in _FOLDERS:
-            shutil.rmtree(self.path / name, ignore_errors=True)
+    def _adopt(self):
+        """Makes the run of a version that kept no list of its files ours."""
+        path = self.path / "config.json"
+        if path.is_file() and not manifests.has_manifest(self.path.resolve()):
+            kind = read_json(path, finite=False).get("kind")
+            if kind in ("PretrainConfig", "FinetuneConfig"):
+                manifests.adopt(self.path, (*_FILES[1:], *_FOLDERS, path.name))
+
+    def _check_names(self):
+        for path in (self.path / name for name in _FILES + _FOLDERS):
+            linked = path.is_symlink() and path.is_dir()  # what is in it is looked at by itself
+            if path.exists() and not linked and not manifests.is_ours(real_path(path)):
+                raise UserError(
+                    f"{path} is in the way: this project did not write it; move it away, or choose "
+                    "another --workdir"
+                )
 
 
 def _with_paths(results, change):

@@ -11,6 +11,7 @@ from data_prep.tasks import TASKS
 from experiments.training import start_checks, starts
 from experiments.training.run_folder import RunFolder
 from official_bert import commands
+from official_bert.claims import claim, members
 from official_bert.errors import UserError
 from official_bert.locks import exclusive
 
@@ -65,6 +66,7 @@ def finetune(config, workdir, progress=True, overwrite=False):
 
 
 def _continue(config, workdir, progress, overwrite, check, start):
+    claim(_inputs(config), work=[workdir])
     # What an earlier run left is not removed for one that cannot begin.
     checked = check(config) if overwrite else None
     chief = True
@@ -82,6 +84,16 @@ def _continue(config, workdir, progress, overwrite, check, start):
                 print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
             return finished
         return start(folder, found)
+
+
+def _inputs(config):
+    """The files and folders that a configuration names."""
+    names = ("model", "vocab", "init_from", "teacher", "word_vectors", "elmo")
+    paths = [getattr(config, name, "") for name in names]
+    for phase in getattr(config, "phases", ()):
+        paths += [phase.records, phase.heldout_records]
+    paths.append(getattr(config, "data_dir", ""))
+    return [inner for path in filter(None, paths) for inner in members(path)]
 
 
 def _check_finetune(config):

@@ -6,8 +6,9 @@ import re
 import statistics
 
 from experiments.training.overrides import override
+from official_bert.claims import claim
 from official_bert.errors import UserError
-from official_bert.files import atomic_write, local_path
+from official_bert.files import local_path, write_text
 
 
 def parse(text, config):
@@ -38,6 +39,8 @@ def _field(config, name):
 def run(run_one, config, workdir, grid, progress=True, overwrite=False):
     """See `experiments.finetune.search`; `run_one` is `finetune.run`."""
     workdir = local_path(workdir)
+    path = workdir / "search.json"
+    claim(files=[path])
     rows = {}
     names = [name for name in grid if name != "seed"]
     for values in itertools.product(*grid.values()):
@@ -51,8 +54,7 @@ def run(run_one, config, workdir, grid, progress=True, overwrite=False):
         key=lambda row: -row["mean"],
     )
     summary = {"task": config.task, "metric": table[0]["metric"], "rows": table, "best": table[0]}
-    with atomic_write(workdir / "search.json") as file:
-        json.dump(summary, file, indent=2)
+    write_text(path, json.dumps(summary, indent=2))
     return summary
 
 

@@ -25,7 +25,7 @@ from official_bert.baselines.elmo_config import (
     weights_file,
 )
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, write_text
 
 
 class CharacterCNN(keras.layers.Layer):
@@ -216,7 +216,7 @@ def save_elmo(folder, model: ELMo) -> None:
 
     with atomic_folder(folder, overwrite=True) as temporary:
         options = json.dumps(model.config.to_options(), indent=2)
-        (temporary / "options.json").write_text(options + "\n", encoding="utf-8")
+        write_text(temporary / "options.json", options + "\n")
         with h5py.File(temporary / "weights.hdf5", "w") as file:
             for variable, name in _names(model):
                 array = ops.convert_to_numpy(variable)

@@ -122,7 +122,7 @@ def export_google(
     if config.attention_direction != "bidirectional":
         raise UserError("the original has no left-to-right models; it would read both directions")
     tensors = transfer.extract(model, head, "google")
-    with atomic_folder(folder, overwrite=overwrite) as temporary:
+    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
         # The original's scripts read the fields they know and ignore the others.
         config.to_json_file(temporary / CONFIG)
         tf.raw_ops.SaveV2(

@@ -29,7 +29,7 @@ from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tens
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, write_text
 from official_bert.json_files import is_json_object
 from official_bert.tokenization import BertTokenizer
 
@@ -146,9 +146,9 @@ def export_huggingface(
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if kind == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
-    with atomic_folder(folder, overwrite=overwrite) as temporary:
+    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
         text = json.dumps(fields, indent=2)
-        (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
+        write_text(temporary / "config.json", text + "\n")
         # transformers refuses files that do not say which framework wrote them.
         safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
         length = settings.get("max_seq_length") or config.max_position_embeddings

@@ -7,6 +7,7 @@ from pathlib import Path
 from official_bert.checkpoints import huggingface_unigram
 from official_bert.checkpoints.google import find_tokenizer, is_lower_case
 from official_bert.errors import UserError
+from official_bert.files import write_text
 from official_bert.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
@@ -189,4 +190,4 @@ def _pieces(contents, path: Path) -> list[str]:
 
 def _write_json(path: Path, contents) -> None:
     text = json.dumps(contents, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_text(path, text + "\n")

@@ -16,9 +16,10 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from official_bert import manifests
+from official_bert.checksums import crc32c_file
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.files import crc32c_file
 
 CHECKSUMS = "checksums"
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file
@@ -32,7 +33,8 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
       name: the name of that file.
       fields: what it holds.
     """
-    checksums = {path.name: crc32c_file(path) for path in sorted(Path(folder).iterdir())}
+    paths = sorted(path for path in Path(folder).iterdir() if path.name != manifests.FILE)
+    checksums = {path.name: crc32c_file(path) for path in paths}
     return {**fields, CHECKSUMS: {**checksums, name: _checksum_of(fields)}}
 
 

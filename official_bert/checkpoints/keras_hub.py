@@ -147,7 +147,7 @@ def export_keras_hub(
     name = type(backbone).__name__
     tokenizer_class = keras_hub_family.KINDS[name].tokenizer
     fits = tokenizer is not None and tokenizer.kind == keras_hub_tokenizer.kind_of(tokenizer_class)
-    with atomic_folder(folder, overwrite=overwrite) as temporary:
+    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
         backbone.save_to_preset(str(temporary))
         if fits:
             theirs = keras_hub_tokenizer.to_keras_hub(tokenizer, tokenizer_class)

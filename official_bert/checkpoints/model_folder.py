@@ -23,8 +23,9 @@ from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.checkpoints.names import named_variables
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder, recover_folder
+from official_bert.files import atomic_folder, write_text
 from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.manifests import recover
 from official_bert.sentence_vectors import SentenceVectors
 from official_bert.window_pooling import POOLINGS
 
@@ -100,7 +101,7 @@ def save(
         if tokenizer.kind != _FIRST_KIND:
             description["tokenizer"] = tokenizer.kind
         check_vocabulary(config, len(tokenizer.vocab), f"the vocabulary to save in {folder}")
-    with atomic_folder(folder, overwrite=overwrite) as temporary:
+    with atomic_folder(folder, overwrite, size_of(model)) as temporary:
         config.to_json_file(temporary / CONFIG_FILE)
         tensors = {name: _array(v) for name, v in named_variables(model).items()}
         safetensors_files.write(temporary / WEIGHTS_FILE, tensors)
@@ -108,7 +109,12 @@ def save(
             tokenizer.write(temporary)
         description = integrity.with_checksums(temporary, MODEL_FILE, description)
         text = json.dumps(description, indent=2, ensure_ascii=False)
-        (temporary / MODEL_FILE).write_text(text + "\n", encoding="utf-8")
+        write_text(temporary / MODEL_FILE, text + "\n")
+
+
+def size_of(model) -> int:
+    """The bytes that a model's weights take on the disk, at least."""
+    return sum(math.prod(variable.shape) * 4 for variable in model.weights)
 
 
 def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
@@ -123,7 +129,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         names the file and the field.
     """
     folder = embedded.find(folder)
-    recover_folder(folder)
+    recover(folder.absolute())
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from official_bert.errors import UserError
+from official_bert.files import write_text
 from official_bert.objectives import fills_masks
 from official_bert.serving.settings import ServingSettings
 
@@ -91,7 +92,7 @@ def write_tokenizer(folder: Path, tokenizer, labels) -> None:
     tokenizer.write(folder)
     if labels:
         text = "".join(f"{label}\n" for label in labels)
-        (folder / "labels.txt").write_bytes(text.encode("utf-8"))
+        write_text(folder / "labels.txt", text)
 
 
 def description(loaded, head: str, inputs: list[str], settings: ServingSettings, **more) -> dict:
@@ -113,7 +114,7 @@ def description(loaded, head: str, inputs: list[str], settings: ServingSettings,
 def write_description(folder: Path, *described, **more) -> None:
     """Writes `serving.json`; the arguments are those of `description`."""
     text = json.dumps(description(*described, **more), indent=2, ensure_ascii=False)
-    (folder / "serving.json").write_text(text + "\n", encoding="utf-8")
+    write_text(folder / "serving.json", text + "\n")
 
 
 def _with_vocabulary(loaded, folder):

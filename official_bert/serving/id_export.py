@@ -13,6 +13,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+from official_bert.checkpoints.model_folder import size_of
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder
 from official_bert.serving import exports, tokenizer_json
@@ -75,7 +76,7 @@ def export_ids(
     else:
         from official_bert.serving import litert_file as file
     id_model = IdModel(loaded, head, settings)
-    with atomic_folder(output, overwrite) as folder:
+    with atomic_folder(output, overwrite, size_of(loaded.model)) as folder:
         file.write(folder / file.FILE, id_model)
         differences = _compare(id_model, file, folder / file.FILE)
         exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)

@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.errors import UserError
+from official_bert.files import atomic_write
 from official_bert.serving.id_model import IdModel
 from official_bert.serving.packed_encoder import Dense, Norm, PackedEncoder, activation, variable
 from official_bert.serving.packing import Packed
@@ -43,7 +44,8 @@ def write(path: Path, id_model: IdModel) -> None:
         if id_model.settings.precision == "int8":
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
         content = converter.convert()
-    path.write_bytes(content)
+    with atomic_write(path, "wb") as file:
+        file.write(content)
 
 
 def run(path: Path, batch: dict) -> dict:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from official_bert.files import atomic_write
+
 FILE = "model.onnx"
 _MOST_BYTES = 2**31 - 1  # of a protocol buffer
 
@@ -22,7 +24,8 @@ def write(path: Path, id_model) -> None:
             f"the model has {size / 1e9:.1f} GB of weights, an ONNX file 2.1 at most; "
             "--precision=int8 takes a quarter"
         )
-    path.write_bytes(model.SerializeToString())
+    with atomic_write(path, "wb") as file:
+        file.write(model.SerializeToString())
 
 
 def run(path: Path, batch: dict) -> dict:

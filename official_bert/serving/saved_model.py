@@ -15,11 +15,11 @@ size and lengths are free. Read it with `tf.saved_model.load` after `import tens
 """
 
 import os
-import tempfile
 from pathlib import Path
 
+from official_bert.checkpoints.model_folder import size_of
 from official_bert.errors import UserError
-from official_bert.files import atomic_folder
+from official_bert.files import atomic_folder, scratch
 from official_bert.serving import exports
 from official_bert.serving.settings import ServingSettings
 
@@ -58,12 +58,12 @@ def export(
     loaded, source = exports.load(model_folder)
     head, settings, target = plan(loaded, source, output, head, version, **settings)
     with (
-        atomic_folder(target, overwrite) as folder,
-        tempfile.TemporaryDirectory() as assets,
+        atomic_folder(target, overwrite, size_of(loaded.model)) as folder,
+        scratch() as assets,
         tf.device("CPU"),
     ):
         model = in_memory(loaded, head, settings)
-        model.assets = _assets(Path(assets), loaded.tokenizer, settings.labels)
+        model.assets = _assets(assets, loaded.tokenizer, settings.labels)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(model, str(folder), signatures=_signatures(model), options=options)
         extra = folder / "assets.extra"

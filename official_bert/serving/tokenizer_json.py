@@ -11,6 +11,7 @@ It cuts, joins and pads as in training, so that a client is three lines:
 import json
 from pathlib import Path
 
+from official_bert.files import write_text
 from official_bert.json_files import read_json
 
 FILE = "tokenizer.json"
@@ -50,7 +51,7 @@ def write(folder: Path, tokenizer, head: str, settings) -> list[str]:
         "pad_type_id": 0,
         "pad_token": tokenizer.special.pad,
     }
-    path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
     return notes
 
 

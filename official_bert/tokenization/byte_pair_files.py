@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import write_text
 from official_bert.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
 
@@ -100,17 +100,16 @@ def write(
             "merges": [list(pair) for pair in merges],
         },
     }
-    with atomic_write(path) as file:
-        json.dump(contents, file, ensure_ascii=False, indent=1)
+    write_text(path, json.dumps(contents, ensure_ascii=False, indent=1))
 
 
 def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -> None:
     """Writes `vocab.json` and `merges.txt`, which older versions of `transformers` read."""
     id_of = {piece: index for index, piece in enumerate(vocab)}
     text = json.dumps(id_of, ensure_ascii=False) + "\n"
-    (folder / VOCAB_FILE).write_text(text, encoding="utf-8")
+    write_text(folder / VOCAB_FILE, text)
     lines = "".join(f"{left} {right}\n" for left, right in merges)
-    (folder / MERGES_FILE).write_text(f"#version: 0.2\n{lines}", encoding="utf-8")
+    write_text(folder / MERGES_FILE, f"#version: 0.2\n{lines}")
 
 
 def pieces_of(id_of: dict[str, Any], where: str) -> list[str]:

@@ -267,10 +267,10 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
             patch.setattr(module, name, dies)
             make(path, vocab, stopped / name, **options)
     found = 0
-    for folder in sorted(stopped.iterdir()):
+    for folder in sorted(stopped.glob("[!.]*")):
         kept = tmp_path / "kept" / folder.name
         shutil.copytree(folder, kept)
-        for file in sorted(p for p in (folder / "work").rglob("*") if p.is_file()):
+        for file in sorted(p for p in (folder / "work").rglob("[!.]*") if p.is_file()):
             if file.name == "vocab.txt" or "slices" in file.name:
                 continue  # written anew at every start
             in_store = file.parent.name == "token_store"

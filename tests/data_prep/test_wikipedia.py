@@ -255,7 +255,7 @@ def test_errors(dump, tmp_path):
     with pytest.raises(UserError, match="does not exist"):
         extract(str(tmp_path / "none.xml"), tmp_path / "out")
     with pytest.raises(UserError, match="is a folder"):
-        extract(str(tmp_path), tmp_path / "out")
+        extract(str(tmp_path / "out2"), tmp_path / "out")
 
 
 def test_the_command(dump, tmp_path):

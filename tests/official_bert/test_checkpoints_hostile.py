@@ -33,7 +33,7 @@ def exported(encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "hf"
     model = ob.BertClassifier(encoder, 2)
     huggingface.export_huggingface(folder, model, ob.BertTokenizer(VOCAB), {"labels": ["x", "y"]})
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name[0] != "."}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "m"
     model = ob.BertClassifier(ob.BertEncoder(CONFIG), 3)
     ob.save(folder, model, ob.BertTokenizer(VOCAB), {"labels": ["x", "y", "z"]})
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name[0] != "."}
 
 
 @pytest.fixture

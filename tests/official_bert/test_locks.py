@@ -37,7 +37,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
     process = processes.Process(target=hold_and_die, args=(tmp_path, ready))
     process.start()
     process.join(60)
-    assert ready.is_set() and (tmp_path / ".lock").exists()
+    assert ready.is_set() and (tmp_path / locks.LOCK_FILE).exists()
     with exclusive(tmp_path) as lock:
         lock.check()
 
@@ -70,7 +70,7 @@ def test_a_removed_or_replaced_folder_is_noticed(tmp_path):
             shutil.rmtree(folder)
             if replace:
                 folder.mkdir()
-                (folder / ".lock").touch()
+                (folder / locks.LOCK_FILE).touch()
             with pytest.raises(UserError, match="was removed or replaced"):
                 lock.check()
 
@@ -129,7 +129,7 @@ def test_a_reader_goes_without_where_no_lock_can_be_made(tmp_path, monkeypatch):
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
-    (tmp_path / ".lock").symlink_to(tmp_path / "mine.txt")
+    (tmp_path / locks.LOCK_FILE).symlink_to(tmp_path / "mine.txt")
     with pytest.raises(UserError, match="cannot be written"), exclusive(tmp_path):
         pass
     assert locks.shared(tmp_path) is None and (tmp_path / "mine.txt").read_text() == "mine"

@@ -5,6 +5,7 @@ import pytest
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder, earlier
 from official_bert.errors import UserError
+from official_bert.files import write_text
 
 OPTIONS = {"length": 4, "files": ["a", "b"]}
 
@@ -36,13 +37,18 @@ def test_a_damaged_record(tmp_path, content):
 def test_folders_are_begun_continued_and_replaced(tmp_path):
     folder = tmp_path / "out"
     claim_folder(str(folder), OPTIONS, False, "corpus")
-    (folder / "part").write_text("made")
+    write_text(folder / "part", "made")
+    (folder / "diary.txt").write_text("mine")
     claim_folder(str(folder), OPTIONS, True, "corpus")
     assert (folder / "part").exists()  # the same options: nothing to replace
     with pytest.raises(UserError, match="the corpus in .*out was made with other options: length"):
         claim_folder(str(folder), OPTIONS | {"length": 5}, False, "corpus")
     claim_folder(str(folder), OPTIONS | {"length": 5}, True, "corpus")
-    assert not (folder / "part").exists()
+    assert not (folder / "part").exists() and (folder / "diary.txt").read_text() == "mine"
+    (folder / "manifest.json").write_text("mine")
+    with pytest.raises(UserError, match=r"manifest.json is in the way"):
+        claim_folder(str(folder), OPTIONS, True, "corpus")
+    assert (folder / "manifest.json").read_text() == "mine"
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "diary.txt").write_text("mine")
     with pytest.raises(UserError, match="exists and is no corpus"):

@@ -3,11 +3,12 @@
 import pytest
 
 from data_prep.jobs import storage, workers
+from official_bert.files import write_text
 
 
 @pytest.fixture
 def task(tmp_path):
-    (tmp_path / "part").write_text("3")
+    write_text(tmp_path / "part", "3")
     return {"part": str(tmp_path / "part"), "summary": str(tmp_path / "summary")}
 
 
