@@ -91,6 +91,7 @@ DESTROYERS = {
 }
 OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
 OWNERS = {"official_bert.files", "official_bert.manifests"}
+IN_ITS_OWN_FOLDER = {"official_bert.guarded"}  # a temporary one, from a process with limits
 
 
 def destructive_calls(path):
@@ -108,7 +109,7 @@ def destructive_calls(path):
 def test_one_module_owns_all_destruction():
     found = [
         f"{FILES[module]}:{line}: {text}"
-        for module in set(FILES) - OWNERS
+        for module in set(FILES) - OWNERS - IN_ITS_OWN_FOLDER
         for line, text in destructive_calls(FILES[module])
         if not text.startswith(("write_text(", "files.write_text("))
     ]

@@ -124,7 +124,7 @@ def predictor(monkeypatch):
     )
     for command in (predict, evaluate):
         monkeypatch.setattr(command, "Predictor", lambda *_: stand_in)
-    monkeypatch.setattr(evaluate, "task_on", lambda model, data, split: get_task(
+    monkeypatch.setattr(evaluate, "task_on", lambda model, data, split, *_: get_task(
         "text_classification", data_dir=os.path.dirname(data), labels="x,y"))  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from data_prep.jobs import output_folder, storage
 from data_prep.pretraining import philox
 from data_prep.pretraining.record_checks import CHANGED, SCHEMA, shard_names
 from official_bert import locks
+from official_bert.checksums import crc32c_file
 from official_bert.errors import UserError
-from official_bert.files import crc32c_file
 
 WINDOW = 4096  # records that are shuffled together when read
 

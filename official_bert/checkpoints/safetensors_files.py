@@ -13,6 +13,7 @@ import google_crc32c
 import numpy as np
 
 from official_bert.errors import UserError
+from official_bert.files import atomic_write
 from official_bert.json_files import parse_json
 
 CHECKSUMS = "official_bert_crc32c"
@@ -71,7 +72,7 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
     if metadata:
         checksums = {name: _checksum(array) for name, array in arrays.items()}
         metadata[CHECKSUMS] = json.dumps(checksums)
-    with open(path, "wb") as file:
+    with atomic_write(path, "wb") as file:
         mode = os.fstat(file.fileno()).st_mode & 0o777
     save_file(arrays, path, metadata=metadata or None)
     os.chmod(path, mode)  # the library lets nobody else read it

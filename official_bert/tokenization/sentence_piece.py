@@ -9,7 +9,6 @@ comma. (`transformers` leaves the second out, and writes `` and '' as " first.)
 import functools
 import importlib.util
 import os
-import tempfile
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 
 from official_bert import guarded
 from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.files import atomic_write, scratch
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]")
@@ -218,9 +217,10 @@ def check(model: bytes, where: str) -> None:
             f"{where}: a SentencePiece model needs the library that reads it: "
             "pip install sentencepiece"
         )
-    with tempfile.TemporaryDirectory(prefix="official-bert-") as folder:
-        path = Path(folder, "spiece.model")
-        path.write_bytes(model)
+    with scratch() as folder:
+        path = folder / "spiece.model"
+        with atomic_write(path, "wb") as file:
+            file.write(model)
         try:
             guarded.arrays(f"{__name__}:try_out", path, "sentencepiece")
         except UserError as error:

@@ -78,7 +78,7 @@ def test_full_disk_leaves_the_checkpoint_before(tmp_path, monkeypatch):
         checkpoints.save(2, {"w": np.zeros(2)}, {})
     monkeypatch.undo()
     assert checkpoints.load_newest()[1]["step"] == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+    assert [path.name for path in tmp_path.glob("[!.]*")] == ["step-00000001"]
 
 
 def test_loss_that_is_not_finite_names_the_step(tmp_path):
