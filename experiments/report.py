@@ -33,12 +33,11 @@ def main(_):
     if flags.FLAGS.strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
-    if storage.is_written_here(path):
-        adopt(str(folder), list(report.FILES), str(path))
-    claim(files=[local_path(folder) / name for name in report.FILES if "." in name])
     runs = archives.runs(results, path.parent / "archives")
     evidence.judge_results(results, evidence.claims_of(results), runs)
-    print(report.text(results))
+    print(report.text(results))  # which no other file has
+    adopt(str(folder), list(report.FILES), str(path))
+    claim(files=[local_path(folder) / name for name in report.FILES if "." in name])
     for name, written in report.write(results, folder).items():
         print(f"{name}: {written}")
 

@@ -73,9 +73,10 @@ def _exit_code(main, argv, takes_files) -> int:
     except UserError as error:
         return _say(f"error: {error}", 2)
     except OSError as error:
-        if error.filename is None or error.errno not in _USERS_ERRORS:
+        named = error.filename is not None or error.errno == errno.ENOSPC  # where does not matter
+        if not named or error.errno not in _USERS_ERRORS:
             return _failed(error)
-        return _say(f"error: {error.filename}: {error.strerror}", 2)
+        return _say(f"error: {error.filename or 'the disk'}: {error.strerror}", 2)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
     except Exception as error:

@@ -147,7 +147,9 @@ def export_keras_hub(
     name = type(backbone).__name__
     tokenizer_class = keras_hub_family.KINDS[name].tokenizer
     fits = tokenizer is not None and tokenizer.kind == keras_hub_tokenizer.kind_of(tokenizer_class)
-    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
+    # Where the disk is full, HDF5 takes the process with it: what it needs is made sure of before.
+    size = model_folder.size_of(model) + 4096 * len(model.weights) + (1 << 20)
+    with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
         if fits:
             theirs = keras_hub_tokenizer.to_keras_hub(tokenizer, tokenizer_class)
