@@ -200,6 +200,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         command.main([])
+    (tmp_path / "results.json").unlink()
     report.write(squad, tmp_path)
     first = (tmp_path / "report.md").read_text()
     (tmp_path / "report.md").unlink()
