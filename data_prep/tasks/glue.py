@@ -126,6 +126,7 @@ class Glue(SequenceClassification):
         self.task, self.spec, self.tfds_dir = task, GLUE[task], os.fspath(tfds_dir)
         self.files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.metrics = self.spec.metrics
+        self.short_rows = "none" if task == "qqp" else "error"
         self.problem = "single_label" if self.spec.labels else "regression"
         self.input_fields = self.spec.fields
         self.prediction_file = f"{self.spec.folder}.tsv"
@@ -201,7 +202,7 @@ class Glue(SequenceClassification):
     def _complete_rows(self, table: look.Table, split: str):
         # The official QQP files hold a few broken lines, which TFDS leaves out too but counts.
         skipped = 0
-        for entry in table.rows(short_rows="none"):
+        for entry in table.rows(self.short_rows):
             skipped += entry[1] is None
             yield entry
         self.notes[split] = {"incomplete_rows_skipped": skipped}

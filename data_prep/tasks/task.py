@@ -38,6 +38,7 @@ class Task:
       input_fields: what `example(fields)` needs to make an example of a user's text.
       wanted: names of the columns that hold them in files, and others in their place (`look.look`).
       header: names of the columns of files that have none in their first line.
+      short_rows: of rows with too few columns, as of `look.Table.rows`.
       hint: what a user can do about columns of other names.
       scoring: what the scores count, where a benchmark does it in several ways; for the report.
       reading_options: options that say how files are read; a fine-tuned model takes others too.
@@ -54,6 +55,7 @@ class Task:
     input_fields: tuple[str, ...] = ("text",)
     header: tuple[str, ...] = ()
     hint = ""
+    short_rows = "error"
     reading_options: tuple[str, ...] = ()
     prediction_file = "predictions.tsv"
     about_windows = ""
@@ -109,7 +111,7 @@ class Task:
 
     def asked(self, table: look.Table) -> Iterator[tuple[list[dict], Any]]:
         """`Inputs.rows` of a table whose wanted columns are the input fields."""
-        for number, row in table.rows(blank_lines=True):
+        for number, row in table.rows(self.short_rows, blank_lines=True):
             if row is None:
                 yield [{}], None
                 continue

@@ -89,12 +89,14 @@ class TokenLines:
         tokens.pop(self._header, None)
         self._numbered = self._counts_tokens(tokens)
         self._word = self._place(self._layout.word_column, "word_column", int(self._numbered))
+        rows = [f for f in tokens.values() if self._is_token(f) and len(f) == self._columns]
+        kinds = self._kinds_of_places(rows)
         self._tag = -1
         if self._tagged:
-            rows = [fields for fields in tokens.values() if self._is_token(fields)]
             self._tag = self._place(self._layout.tag_column, "tag_column", None)
             if self._tag is None:
-                self._tag = self._find_tag([f for f in rows if len(f) == self._columns])
+                self._tag = self._find_tag(kinds)
+        self._tags = [self._tag] if self._tagged else list(kinds)  # that tell a word from a comment
 
     def _counts_tokens(self, tokens: dict) -> bool:
         """Whether the first column counts the tokens of each sentence, from 0 or 1."""
@@ -128,7 +130,16 @@ class TokenLines:
     def _is_token(self, fields: list[str]) -> bool:
         return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
 
-    def _find_tag(self, rows: list[list[str]]) -> int:
+    def _kinds_of_places(self, rows: list[list[str]]) -> dict[int, set[str]]:
+        """{place: the kinds of its tags, but for O}, where most fields are tags."""
+        column, found = self._layout.column, {}
+        for place in range(self._columns):
+            good = [row[place] for row in rows if column.is_tag(row[place])]
+            if place != self._word and len(good) * 2 > len(rows):
+                found[place] = {column.kind(tag) for tag in good} - {"O"}
+        return found
+
+    def _find_tag(self, found: dict[int, set[str]]) -> int:
         """The place of the tags, by all lines."""
         column, columns = self._layout.column, self._columns
         if column.name == "part_of_speech":
@@ -140,17 +151,11 @@ class TokenLines:
             return usual
         if column.name == "chunks" and not self._numbered and columns <= 4:
             return 2
-        found = {}
-        for place in range(columns):
-            tags = [row[place] for row in rows]
-            good = [tag for tag in tags if column.is_tag(tag)]
-            kinds = {column.kind(tag) for tag in good} - {"O"}
-            if place != self._word and kinds and len(good) * 2 > len(tags):
-                found[place] = kinds
         wanted = {
-            p for p, kinds in found.items() if (kinds <= _CHUNKS) == (column.name == "chunks")
+            place
+            for place, kinds in found.items()
+            if kinds and (kinds <= _CHUNKS) == (column.name == "chunks")
         }
-        wanted = wanted or set(found)
         if len(wanted) > 1:
             raise self._doubt(sorted(wanted))
         return wanted.pop() if wanted else columns - 1
@@ -207,7 +212,8 @@ class TokenLines:
             return False
         if self._numbered or len(fields) != self._columns or _COMMENT.match(line):
             return True
-        return self._tagged and not self._layout.column.is_tag(fields[self._tag])
+        is_tag = self._layout.column.is_tag
+        return bool(self._tags) and not any(is_tag(fields[place]) for place in self._tags)
 
     def _check_columns(self, number: int, fields: list[str]) -> None:
         least = max(self._word, self._tag) + 1 if self._tagged else self._word + 1

@@ -198,6 +198,13 @@ def test_official_files_are_answered_row_for_row(write, name):
     assert [e.text_a for _, e in task.inputs(write("a.txt", pair)).rows] == ["one"]
 
 
+def test_broken_lines_of_qqp_have_no_answer(write):
+    content = "id\tquestion1\tquestion2\tis_duplicate\n0\tone\ttwo\t1\n1\tbroken\n2\ta\tb\t0\n"
+    asked = [example and example.text_a for _, example in get_task("qqp").inputs(
+        write("dev.tsv", content)).rows]  # fmt: skip
+    assert asked == ["one", None, "a"]
+
+
 def test_a_damaged_parquet_file(write):
     pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
     with pytest.raises(UserError, match="damaged Parquet file"):

@@ -97,12 +97,20 @@ def test_letters_of_tags(write, content, tags):
     ("content", "words", "tags"),
     [
         ("Haus Haus NN I-NC O\nin in APPR B-PC O\nBonn Bonn NE I-PC I-LOC\n", 3, "O O B-LOC"),
+        ("it PRP I-NP O\nis VBZ I-VP O\nup RB I-ADVP O\n", 3, "O O O"),
         ("token\ttag\nBonn\tB-LOC\nist\tO\n", 2, "B-LOC O"),
         ("1 Bonn B-LOC x\n2 ist O y\n", 2, "B-LOC O"),
         ("Bonn B-LOC extra\nist O more\n", 2, "B-LOC O"),
         ("Bonn\tB-LOC\t\nist\tO\n", 2, "B-LOC O"),
     ],
-    ids=["German CoNLL-2003", "a header", "numbered", "tags in the middle", "a tab at the end"],
+    ids=[
+        "German CoNLL-2003",
+        "no entities",
+        "a header",
+        "numbered",
+        "tags in the middle",
+        "a tab at the end",
+    ],
 )
 def test_where_the_tags_stand(write, content, words, tags):
     (document,) = read(write("a.txt", content))
@@ -173,6 +181,13 @@ def test_files_of_tokens_are_answered_line_for_line(write):
         "Anna B-PER B-PER", "sings O O", "", "Oslo B-LOC O", "", "-DOCSTART- O O", "",
         "Bonn B-LOC B-LOC",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [MULTICONER, "# no words here\na b c O\nd e f B-X\n"])
+def test_comments_are_no_words_to_answer_either(write, content):
+    path = write("a.txt", content)
+    trained = [document.sentences for document in read(path)]
+    assert [sentences for sentences, _ in asked(path)[1]] == trained
 
 
 def test_ranges_and_comments_keep_their_lines(write):
