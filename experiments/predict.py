@@ -35,7 +35,8 @@ from official_bert import commands
 from official_bert.claims import claim
 from official_bert.errors import UserError
 
-FORMATS = (*look.FORMATS, "official")
+_OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
+FORMATS = (*look.FORMATS, *_OFFICIAL)
 _CHUNK = 1024  # examples that are batched together, by length
 
 
@@ -56,7 +57,7 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="",
     """
     claim([model, input_path], files=[output_path])
     predictor = Predictor(model, batch_size, task_options)
-    if format == "official":
+    if format in _OFFICIAL:
         return _whole_file(model, predictor, input_path, output_path, task_options)
     inputs = predictor.task.inputs(input_path, format)
     if getattr(inputs.source, "found", ()) == ("paragraphs",) and _is_json(output_path):

@@ -282,7 +282,9 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
                 _first_there(header, wanted) or set(names) and set(header) == set(names)
             ):
                 return table(delimiter, header, True)
-        for delimiter in _DELIMITERS.get(kind, "\t,;|") if names else ():
+        # Where texts alone will do, a comma is a comma.
+        likely = {"csv": ",;"}.get(kind, "\t") if texts else _DELIMITERS.get(kind, "\t,;|")
+        for delimiter in likely if names else "":
             if len(_first_values(lines, delimiter)) == len(names):
                 return table(delimiter, names, False)
     delimiter = _DELIMITERS.get(kind, "\t")[0]
