@@ -56,8 +56,9 @@ def check(lines: list[str]) -> None:
     """Raises UserError where there are warnings."""
     if lines:
         raise UserError(
-            f"--strict: the runs are of different origin: {'; '.join(lines)}. Choose another "
-            "folder (--workdir, --cells) to make all of them again, or leave --strict out"
+            f"--strict: the runs are of different origin: {'; '.join(lines)}. Make all of them "
+            "again in another folder (--workdir, --cells of experiments.ablate), or leave --strict "
+            "out"
         )
 
 
