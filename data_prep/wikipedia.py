@@ -23,6 +23,7 @@ import functools
 import itertools
 import json
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -125,6 +126,8 @@ def extract(
     claim([dump], work=[output])
     with locked(output):
         site = wikipedia_dump.read_site(dump)
+        if not site.named and (language or site.language or "en") != "en":
+            print(f"{dump} does not name its namespaces: English names are taken", file=sys.stderr)
         site = site._replace(language=language or site.language or "en")
         options = {
             "dump": storage.fingerprint(dump),  # "latest" ones change under their name
@@ -167,8 +170,13 @@ def extract(
 
 def _check_kept(report, accept_loss):
     lost = {name: n for name, n in report["dropped"].items() if name.startswith(_OF_TEXT)}
-    found = report["characters_found"]
-    shares.check_kept(report["characters"], found, lost, accept_loss or not report["articles"])
+    accepted = accept_loss or not report["articles"]
+    shares.check_kept(_kept(report), report["characters_found"], lost, accepted)
+
+
+def _kept(report):
+    """The characters kept of those found, with a blank for each sentence, where there was one."""
+    return min(report["characters"] + report["sentences"], report["characters_found"])
 
 
 def _parts(dump: str, byte: int, pages: int) -> Iterator[_Part]:
@@ -318,7 +326,7 @@ def main(argv) -> None:
     print(
         f"{FLAGS.output}: {report['articles']:,} articles of {report['pages']:,} pages, "
         f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters: "
-        f"{report['characters'] / max(1, report['characters_found']):.1%} of the articles' text, "
+        f"{_kept(report) / max(1, report['characters_found']):.1%} of the articles' text, "
         f"{report['files']} files in {time.monotonic() - start:.1f} s; language "
         f"{report['options']['language']}"
     )

@@ -49,6 +49,8 @@ _ABBREVIATION = _compile(
 _BEFORE_LETTER = _compile(rf"{_LETTER_AND_STOP}$")
 _LONGEST_ABBREVIATION = 12  # characters
 
+_UNSPACED = _compile(r"[\p{Han}\p{Hiragana}\p{Katakana}、。〈-】〔-〟！（），：；？]")
+
 _UNMARKED_END = _compile(
     rf"(?<=[{_UNMARKED}--[\p{{N}}ๆฯໆຯ]]) (?=[{_UNMARKED}--[\p{{N}}ๆฯໆຯ]&&\p{{L}}])"
 )
@@ -68,6 +70,11 @@ def writes_no_ends(text: str) -> bool:
     """Whether most letters of a text are of scripts that mark no sentence ends."""
     unmarked = len(_UNMARKED_LETTER.findall(text))
     return unmarked > 0 and 2 * unmarked > len(_LETTER.findall(text))
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of Chinese or Japanese, where no blank joins lines."""
+    return bool(_UNSPACED.match(character))
 
 
 def corrected(text: str, sentences: list[str]) -> list[str]:

@@ -186,11 +186,17 @@ def each_line(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def join_lines(lines: list[str], join: str = " ") -> str:
-    """One paragraph from its lines. A word broken at a hyphen keeps the hyphen and no blank."""
+    """One paragraph from its lines.
+
+    A word broken at a hyphen keeps the hyphen and gets no blank; no blank comes between Chinese or
+    Japanese characters, whatever `join` is.
+    """
     text = lines[0].strip()
     for line in lines[1:]:
+        line = line.strip()
         hyphen = len(text) > 1 and text[-1] == "-" and text[-2].isalpha()
-        text += ("" if hyphen else join) + line.strip()
+        unspaced = sentence_ends.is_unspaced(text[-1:]) and sentence_ends.is_unspaced(line[:1])
+        text += ("" if hyphen or unspaced else join) + line
     # Underscores around words are plain text's italics.
     return re.sub(r"(?<!\w)_+(\S(?:[^_]*\S)?)_+(?!\w)", r"\1", " ".join(text.split()))
 

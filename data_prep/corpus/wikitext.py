@@ -88,18 +88,22 @@ class Site(NamedTuple):
     Attributes:
       language: its code ("ru"), or a variant that is wanted ("zh-tw").
       images, categories: the lower-case names of the namespaces of files and of categories.
+      named: whether the dump names them; else only the English names are known.
     """
 
     language: str = ""
     images: frozenset[str] = frozenset(_IMAGES)
     categories: frozenset[str] = frozenset(_CATEGORIES)
+    named: bool = False
 
     @classmethod
     def of(cls, language: str, names: dict[str, str]) -> "Site":
         """From a dump's language and its namespaces, by number."""
         images = (_namespace(names.get(key, "")) for key in ("6", "-2"))
         categories = _namespace(names.get("14", ""))
-        return cls(language, cls().images.union(images), cls().categories | {categories})
+        known = cls()
+        categories = known.categories | {categories}
+        return cls(language, known.images.union(images), categories, bool(names))
 
 
 UNKNOWN = Site()

@@ -193,12 +193,19 @@ def test_a_share_below_half_stops(dump, tmp_path):
     """What is lost by wrong rules looks like any other text: the share tells."""
     lost = page_xml(1, text="\n\n".join([SENTENCE.format(1)] + ["No end of a sentence here"] * 9))
     dump.write_text(dump_xml([lost]))
-    match = r"only 22% of the 290 characters.*paragraphs without a sentence: 9.*--accept_loss"
+    match = r"only 23% of the 290 characters.*paragraphs without a sentence: 9.*--accept_loss"
     for _ in range(2):  # a finished one too
         with pytest.raises(UserError, match=match):
             extract(str(dump), tmp_path / "out", min_characters=10)
     report = extract(str(dump), tmp_path / "out", min_characters=10, accept_loss=True)
     assert (report["characters"], report["characters_found"]) == (65, 65 + 9 * 25)
+
+
+def test_a_dump_without_names_of_namespaces_is_said(dump, tmp_path, capsys):
+    extract(str(dump), tmp_path / "en")
+    assert "namespaces" not in capsys.readouterr().err
+    extract(str(dump), tmp_path / "de", language="de")
+    assert "does not name its namespaces" in capsys.readouterr().err
 
 
 def test_holes_may_be_marked(dump, tmp_path):

@@ -79,6 +79,7 @@ def test_paragraphs():
     # A file that is not wrapped has a paragraph a line.
     (book,) = chapters("LONG\nLONG\nShort one.\nLONG")
     assert len(book) == 4
+    assert chapters("第一章\n" + "他来了，\n走了。" * 100)[0][0].startswith("他来了，走了。")
     assert chapters("第一章\n" + "他来了，\n走了。" * 100, join="")[0][0].startswith(
         "他来了，走了。"
     )
