@@ -7,6 +7,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PRODUCT_FLOPS = 10 * 2 * 1024 * 768 * 3072  # of a step of peers/matrix_product.py
@@ -23,6 +24,12 @@ def name() -> str:
     return f"{os.cpu_count()} cores of {model}"
 
 
+def importing(root=None) -> dict[str, str]:
+    """The environment of a process that imports this project, of a checkout if one is given."""
+    paths = [str(Path(root or _HERE.parent).resolve()), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 class Steps:
     """A process of `peers/` that runs steps on request.
 
@@ -36,18 +43,14 @@ class Steps:
 
     def __init__(self, script, arguments, python=sys.executable, root=None, environment=None):
         self.seconds = []
+        self._errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [python, str(_HERE / "peers" / script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
-            env={
-                **os.environ,
-                **(environment or {}),
-                "TF_CPP_MIN_LOG_LEVEL": "3",
-                "PYTHONPATH": str(Path(root or _HERE.parent).resolve()),
-            },
+            env={**importing(root), **(environment or {}), "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
         self.first_step = self._answer()["first_step_s"]
 
@@ -69,7 +72,10 @@ class Steps:
         for line in self.process.stdout:
             if line.startswith("{"):
                 return json.loads(line)
-        raise RuntimeError(f"the process ended ({self.process.wait()})")
+        code = self.process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().strip().splitlines() or [""]
+        raise RuntimeError(f"the process ended ({code}): {lines[-1][:300]}")
 
 
 def matrix_gflops(precision: str = "float32", steps: int = 30) -> float:

@@ -1,0 +1,83 @@
+"""One command for a machine with a GPU: steps, equality with the CPU, attention, Tables 5 and 6.
+
+    python -m benchmarks.gpu --output=runs/gpu --seconds=570
+
+Without TensorFlow and without a network. The pieces run in this order, each leaves its result in
+the output folder as soon as it has one, and the same command goes on where it was stopped; with
+`--seconds` it stops by itself. What is finished is not run again. `gpu.md` is the report so far.
+
+  data       the records of the tables, on the CPU
+  steps      pre-training steps by size and length, beside transformers on PyTorch (torch.compile,
+             sdpa): tokens/s, share of the peak
+  equality   50 steps on the GPU and on the CPU: losses and weights
+  attention  cuDNN's attention beside plain products, by itself and in a step
+  table5, table6  `experiments.ablate` at `--scale`
+
+A share is of `--peak_tflops` in FLOPs counted from the shapes (`benchmarks/pretraining.py`): what
+padding or a head over all positions adds is no credit. On a CPU, to see that all of it runs:
+
+    python -m benchmarks.gpu --output=runs/miniature --scale=smoke --shapes=tiny --lengths=16 \\
+        --tokens=64 --rounds=1
+"""
+
+import argparse
+import subprocess
+import time
+from pathlib import Path
+
+from benchmarks.gpu import attention, equality, report, steps, tables
+
+PIECES = {
+    "data": tables.data,
+    "steps": steps.run,
+    "equality": equality.run,
+    "attention": attention.run,
+    "table5": tables.table,
+    "table6": tables.table,
+}
+
+
+def device():
+    """(the GPU's name, its GiB), as its driver gives them; ("CPU", 0.0) without one."""
+    asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        name, mib = said.splitlines()[0].split(", ")
+        return name, float(mib) / 1024
+    except (OSError, subprocess.CalledProcessError):
+        return "CPU", 0.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", default="runs/gpu", help="folder of results and runs")
+    parser.add_argument("--pieces", default=",".join(PIECES))
+    parser.add_argument("--seconds", type=float, default=0, help="stop after; 0: when all is done")
+    parser.add_argument("--shapes", default=",".join(steps.SIZES))
+    parser.add_argument("--lengths", default="128,512")
+    parser.add_argument("--tokens", type=int, default=16_384, help="of a step")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each, 16 steps a turn")
+    parser.add_argument("--peak_tflops", type=float, default=989.0, help="an H100's in bfloat16")
+    parser.add_argument("--scale", default="gpu", help="of the tables")
+    parser.add_argument("--workers", type=int, default=0, help="of the tables; 0: as configured")
+    options = parser.parse_args()
+    options.device, options.memory_gib = device()
+    options.output = Path(options.output).resolve()
+    options.output.mkdir(parents=True, exist_ok=True)
+    options.until = time.time() + options.seconds if options.seconds else float("inf")
+    unknown = set(options.pieces.split(",")) - set(PIECES)
+    if unknown:
+        parser.error(f"no piece is named {', '.join(sorted(unknown))}; choose from {list(PIECES)}")
+    for piece in options.pieces.split(","):
+        started = time.time()
+        done = PIECES[piece](piece, options)
+        took = f"{time.time() - started:.0f} s"
+        print(f"== {piece}: {'done' if done else 'not finished'}, {took}", flush=True)
+        report.write(options.output)
+        if time.time() > options.until:
+            print("== the time is over; the same command goes on", flush=True)
+            return
+
+
+if __name__ == "__main__":
+    main()

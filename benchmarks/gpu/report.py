@@ -1,0 +1,63 @@
+"""`gpu.md`: what the pieces have found so far, as tables."""
+
+import json
+
+_STEPS = """
+| | rows | step, ms | tokens/s | share of the peak | first step, s |
+|---|---|---|---|---|---|"""
+
+
+def write(folder):
+    """Writes `folder`/gpu.md from the results that lie there."""
+    parts = ["# One GPU"]
+    for name, section in (("steps", _steps), ("equality", _equality), ("attention", _attention)):
+        path = folder / f"{name}.json"
+        if path.exists():
+            found = json.loads(path.read_text())
+            parts.append(f"{found['date']}, {found['device']}")
+            parts.append(section(found["runs"]))
+    (folder / "gpu.md").write_text("\n\n".join(parts) + "\n")
+
+
+def _steps(runs):
+    return "## Steps\n" + _STEPS + "".join(f"\n{_step(part, run)}" for part, run in runs.items())
+
+
+def _step(part, run):
+    if "failed" in run:
+        return f"| {part} | did not run: {run['failed']} | | | | |"
+    return (
+        f"| {part} | {run['rows']} | {run['step_ms']:.2f} | {run['tokens_per_s']:,.0f} | "
+        f"{run['share']:.1%} | {run['first_step_s']:.0f} |"
+    )
+
+
+def _equality(runs):
+    lines = [
+        "## 50 steps on the GPU and on the CPU", "",
+        "| | loss apart at the first step | at most | norm of the gradient, at most | weights |",
+        "|---|---|---|---|---|",
+    ]  # fmt: skip
+    for precision, run in runs.items():
+        if "loss_apart_at_most" in run:
+            values = ("loss_apart_at_first", "loss_apart_at_most", "gradient_norm_apart_at_most",
+                      "weights_apart")  # fmt: skip
+            lines.append(f"| {precision} | " + " | ".join(f"{run[v]:.1e}" for v in values) + " |")
+    same = runs.get("deterministic", {}).get("same_bits")
+    return "\n".join([*lines, "", f"Twice with deterministic operations: same bits: {same}."])
+
+
+def _attention(runs):
+    lines = ["## Attention", "", "| | | forward and backward, ms | forward, ms | distance |",
+             "|---|---|---|---|---|"]  # fmt: skip
+    for case, ways in runs.get("alone", {}).items():
+        if not isinstance(ways, dict):
+            continue
+        for way, found in ways.items():
+            if isinstance(found, str):
+                lines.append(f"| {case} | {way} | did not run: {found} | | |")
+            else:
+                both, forward, distance = found
+                lines.append(f"| {case} | {way} | {both:.3f} | {forward:.3f} | {distance:.1e} |")
+    steps = [_step(part, run) for part, run in runs.items() if part != "alone"]
+    return "\n".join(lines) + "\n" + _STEPS + "".join(f"\n{line}" for line in steps)

@@ -1,0 +1,60 @@
+"""Tables 5 and 6 in pieces: `experiments.ablate` on JAX, ended in time and gone on with."""
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from benchmarks import machine
+from experiments.tables import plan as planning
+from experiments.tables.grid import Grid
+
+DATA = ("sentences", "vocab", "records", "nli")
+TABLES = ("table5", "table6")
+IN_ORDER = 40  # seconds that the workers of a table have to save what they train
+
+
+def data(piece, options):
+    """Makes the text, vocabulary and records of both tables; returns True."""
+    cells = {}
+    for name in TABLES:
+        module = importlib.import_module(f"experiments.configs.{name}")
+        planned = planning.plan(module.get_config(options.scale)).cells
+        cells |= {cell.name: cell for cell in planned if cell.kind in DATA}
+    os.environ |= _environment(options)
+    grid = Grid(cells.values(), options.output / "cells")
+    ended = grid.run(options.workers or 4, on_event=_say)
+    return all(status.state == "finished" for status in ended.values())
+
+
+def table(piece, options):
+    """Runs a table until the time is over; returns whether it is finished."""
+    left = options.until - time.time() - IN_ORDER
+    if left < 0:
+        return False
+    command = [
+        sys.executable, "-m", "experiments.ablate", f"--config={piece}:{options.scale}",
+        f"--workdir={options.output / piece}", f"--cells={options.output / 'cells'}",
+        f"--workers={options.workers}",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env=_environment(options))
+    try:
+        return process.wait(timeout=None if left == float("inf") else left) == 0
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        return False
+
+
+def _environment(options):
+    return machine.importing() | {
+        "KERAS_BACKEND": "jax",
+        "JAX_COMPILATION_CACHE_DIR": str(options.output / "xla"),
+    }
+
+
+def _say(event, name, status):
+    if event != "waiting":
+        print(f"  {event} {name} {status.reason or ''} {status.seconds or ''}", flush=True)
