@@ -99,15 +99,6 @@ class SelfAttention(keras.layers.Layer):
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
         """
-        if not return_attention and self._fused(x, seed):
-            from official_bert.jax_kernels import fused_attention
-
-            query, key, value = (
-                self._split_heads(part(x), (0, 1, 2, 3))  # [B, L, A, D]
-                for part in (self.query, self.key, self.value)
-            )
-            context = fused_attention(query, key, value, attention_bias)
-            return self.output_dense(ops.reshape(context, ops.shape(x)))
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
         key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
         value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
@@ -118,14 +109,6 @@ class SelfAttention(keras.layers.Layer):
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
         attended = self.output_dense(context)
         return (attended, scores) if return_attention else attended
-
-    def _fused(self, x, seed):
-        """Whether a kernel that keeps no scores computes this call."""
-        if keras.backend.backend() != "jax" or (seed is not None and self.dropout_rate):
-            return False
-        from official_bert.jax_kernels import fuses_attention
-
-        return fuses_attention(str(x.dtype), x.shape[1])
 
     def _split_heads(self, x, order):
         batch, length = ops.shape(x)[:2]
@@ -157,10 +140,9 @@ class TransformerBlock(keras.layers.Layer):
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
-        attended = self.attention(
-            x, attention_bias, seed=fold_in(seed, 0), return_attention=return_attention
+        attended, scores = self.attention(
+            x, attention_bias, seed=fold_in(seed, 0), return_attention=True
         )
-        attended, scores = attended if return_attention else (attended, None)
         x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
         fed_forward = self.output_dense(self.activation(self.intermediate(x)))
         x = self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))

@@ -36,18 +36,6 @@ def run(piece, options):
         for length in map(int, options.lengths.split(","))
         for name in SCRIPTS
     ]
-    return take_turns(asked, results, options)
-
-
-def take_turns(asked, results, options):
-    """Measures contestants in groups that fit the memory.
-
-    Args:
-      asked: (part, name, script, mode, shape) of each.
-      results: Results; parts that it has are left out.
-
-    Returns: whether all parts have a result; False where the time was over first.
-    """
     left = [one for one in asked if one[0] not in results]
     for group in groups(left, options.memory_gib):
         if time.time() > options.until:

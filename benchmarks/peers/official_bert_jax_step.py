@@ -1,11 +1,6 @@
-"""This project's step on JAX: `JaxTrainer`'s own loop, batches from the host.
-
-Modes: "plain" (dropout as in the paper), "quiet" (attention without dropout, by plain products) and
-"fused" (the same by cuDNN's kernel, where there is a GPU).
-"""
+"""This project's step on JAX: `JaxTrainer`'s own loop, batches from the host."""
 
 import itertools
-import math
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -15,14 +10,12 @@ from turns import arguments, random_batch, sizes, take_turns
 from experiments.training import jax_distribution
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
-from official_bert import BertPretrainer, jax_kernels, named_config
+from official_bert import BertPretrainer, named_config
 
 AT_ONCE = 16  # steps of one compiled call
 
-(layers, width, heads, batch, length, predictions), mode, precision = arguments()
-changes = {} if mode == "plain" else {"attention_probs_dropout_prob": 0.0}
-jax_kernels.FUSED_ATTENTION_FROM = 0 if mode == "fused" else math.inf
-config = named_config("base", **sizes(layers, width, heads), **changes)
+(layers, width, heads, batch, length, predictions), _, precision = arguments()
+config = named_config("base", **sizes(layers, width, heads))
 trainer = JaxTrainer(
     lambda seed: BertPretrainer(config, seed=seed),
     jax_distribution.get_strategy("one_device"),
