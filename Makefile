@@ -4,7 +4,7 @@ WORKDIR ?= runs/quickstart
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: reproduce test test-parity test-jax smoke-jax lint format bench clean
+.PHONY: gpu smoke-gpu reproduce test test-parity test-jax smoke-jax lint format bench clean
 
 reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
@@ -31,6 +31,15 @@ lint: .venv/dev.stamp
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# No network and no environment of its own: $(PYTHON) has JAX for CUDA. The same command goes on.
+gpu:
+	KERAS_BACKEND=jax $(PYTHON) -m benchmarks.gpu --output=runs/gpu --seconds=$(or $(SECONDS),0)
+
+# The same in miniature on a CPU, to see that all of it runs.
+smoke-gpu: .venv-jax/stamp
+	KERAS_BACKEND=jax .venv-jax/bin/python -m benchmarks.gpu --output=runs/smoke-gpu --scale=smoke \
+		--shapes=tiny --lengths=16 --tokens=64 --rounds=1
 
 bench: .venv/bench.stamp
 	@cat benchmarks/README.md

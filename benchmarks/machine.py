@@ -43,7 +43,7 @@ class Steps:
 
     def __init__(self, script, arguments, python=sys.executable, root=None, environment=None):
         self.seconds = []
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             [python, str(_HERE / "peers" / script), *arguments],
             stdin=subprocess.PIPE,

@@ -48,8 +48,11 @@ def _equality(runs):
 
 
 def _attention(runs):
-    lines = ["## Attention by itself", "", "| | | forward and backward, ms | forward, ms | distance |",
-             "|---|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "## Attention by itself", "",
+        "| | | forward and backward, ms | forward, ms | distance |",
+        "|---|---|---|---|---|",
+    ]  # fmt: skip
     for case, ways in runs.items():
         for way, found in ways.items():
             if isinstance(found, str):

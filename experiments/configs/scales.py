@@ -1,7 +1,7 @@
 """What the tables of section 5 share at each scale: corpus, records, pre-training, tasks, seeds.
 
     paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
-    gpu    one H100: Tables 5 and 6 together in about half an hour
+    gpu    one H100 or H200: Table 5 in about 25 minutes
     gpu-day  one H100, a day a table
     night  two cores with AVX-512, at most 8 hours a table
     cpu    the same, at most 2 hours a table

@@ -12,10 +12,10 @@ sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on t
 without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
 AVX-512, 25 without, under 3 GB of memory).
 
-gpu and gpu-day were not yet run on a GPU. `--dry_run --share=0.2` prints what each cell takes at a
-fifth of an H100's peak. They are meant for KERAS_BACKEND=jax, whose workers share the GPU. Tables 5
-and 6 share cells, and where a command may last ten minutes only, the same one goes on where it was
-stopped:
+gpu took an H200 18 minutes for 65 of its 80 cells (docs/distribution.md); gpu-day was not yet run.
+`--dry_run --share=0.2` prints what each cell takes at a fifth of an H100's peak. They are meant for
+KERAS_BACKEND=jax, whose workers share the GPU. Tables 5 and 6 share cells, and where a command may
+last ten minutes only, the same one goes on where it was stopped (`make gpu` does this for both):
 
     timeout --signal=INT 570 python -m experiments.ablate --config=table5:gpu --workdir=runs/gpu5 \\
         --cells=runs/gpu-cells
