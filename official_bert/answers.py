@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import objectives
+from official_bert import objectives, text_answers
 from official_bert.errors import UserError
 from official_bert.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
 from official_bert.tokenization import sequences
 
 _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
-_SERVED_ROWS = 256  # of questions and taggings, at once
 
 
 class Answers:
@@ -70,7 +69,7 @@ class Answers:
         if self.head == "classification":
             found = self._classify(rows, pairs, settings, batch_size)
         else:
-            found = self._ask_served(rows, pairs, settings)
+            found = self._of_tokens(rows, pairs, settings, batch_size)
         return found[0] if one else found
 
     def embed(
@@ -236,24 +235,24 @@ class Answers:
             found.append({**answer, "probabilities": shares})
         return found
 
-    def _ask_served(self, texts, pairs, settings):
-        """Spans, choices and taggings, by the code that exported models run."""
-        import tensorflow as tf
+    def _of_tokens(self, texts, pairs, settings, batch_size):
+        """Spans, choices and taggings."""
+        pairs = text_answers.checked_pairs(self.head, texts, pairs)
+        settings.check_for(self.head, self)
 
-        from official_bert.serving.in_memory import in_memory
+        def outputs(batch):
+            if self.head != "multiple_choice":
+                return self.model(batch, training=False)
+            alone = {name: value[:, None] for name, value in batch.items()}  # of one choice each
+            return {"score": self.model(alone, training=False)["logits"][:, 0]}
 
-        if (pairs is None) != (self.head == "tagging"):
-            needs = {"span": "a passage for each question", "tagging": "no pairs"}
-            raise UserError(f"this model takes {needs.get(self.head, 'choices for each context')}")
-        served = in_memory(self, self.head, settings)
-        found = []
-        for start in range(0, len(texts), _SERVED_ROWS):
-            part = slice(start, start + _SERVED_ROWS)
-            columns = [texts[part]] if pairs is None else [texts[part], list(pairs)[part]]
-            tensors = map(tf.constant, columns)
-            outputs = served.answer_texts(**dict(zip(served.text_inputs, tensors, strict=True)))
-            found += _rows_of({name: value.numpy() for name, value in outputs.items()})
-        return [_tidy(self.head, row) for row in found]
+        def ask(rows):
+            return self._run(self.head, outputs, rows, batch_size)
+
+        if self.head == "tagging":
+            return text_answers.taggings(self.tokenizer, ask, texts, settings)
+        answer = text_answers.spans if self.head == "span" else text_answers.choices
+        return answer(self.tokenizer, ask, texts, pairs, settings)
 
     def _settings(self, max_length):
         from official_bert.serving.settings import ServingSettings
@@ -361,32 +360,3 @@ def _filled(text: str, words: Sequence[str], mask: str) -> str:
         else:
             text = text.replace(mask, word, 1)
     return text
-
-
-def _rows_of(columns: dict) -> list[dict]:
-    return [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
-
-
-def _tidy(head: str, row: dict) -> dict:
-    """An exported model's answer to one row as plain Python."""
-    plain = {name: _plain(value) for name, value in row.items()}
-    if head == "span":
-        return plain
-    if head == "multiple_choice":
-        return {name: plain[name] for name in ("choice", "probabilities")}
-    names = {"words": "word", "labels": "label", "start": "start", "end": "end"}
-    names["probabilities"] = "probability"
-    columns = {ours: plain[theirs] for theirs, ours in names.items()}
-    return {"words": [word for word in _rows_of(columns) if word["start"] >= 0]}
-
-
-def _plain(value):
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, np.ndarray):
-        return [_plain(part) for part in value.tolist()]
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value

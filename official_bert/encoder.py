@@ -5,6 +5,7 @@ import functools
 import keras
 from keras import ops
 
+from official_bert import fit_arguments
 from official_bert.baselines.awd_lstm import LSTMBlock
 from official_bert.config import SHALLOW, BertConfig, parts_named
 from official_bert.errors import UserError
@@ -157,6 +158,10 @@ class BertEncoder(keras.Model):
             if index == len(parts):
                 raise UserError("freeze: this encoder has no pooler")
             parts[index].trainable = False
+
+    def predict(self, x, *args, **kwargs):
+        fit_arguments.check_inputs(x)
+        return super().predict(x, *args, **kwargs)
 
     def export(self, filepath, *args, **kwargs):
         """As any Keras model's. What is exported takes the three inputs, int32 [B, L]; each of its

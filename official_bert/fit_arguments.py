@@ -1,4 +1,4 @@
-"""What `fit` and `evaluate` are given, checked before Keras turns it into graphs.
+"""What `fit`, `evaluate` and `predict` are given, checked before Keras turns it into graphs.
 
 Inside a compiled step a wrong label is an index error of some operation, or no error at all.
 """
@@ -22,12 +22,7 @@ def check(model, x, y) -> None:
       model: a `ModelWithLosses`.
       x, y: as for `fit`; datasets and generators pass unseen.
     """
-    for value in x.values() if isinstance(x, Mapping) else [x]:
-        if _holds_texts(value):
-            raise UserError(
-                "x holds texts; a model reads what its tokenizer makes of them: "
-                "fit(loaded.tokenizer(texts, max_length=128, truncation='head'), labels)"
-            )
+    check_inputs(x)
     if model.compiled:
         own = model.get_compile_config() or {}
         if any(own.get(name) for name in ("loss", "metrics", "weighted_metrics", "loss_weights")):
@@ -40,6 +35,25 @@ def check(model, x, y) -> None:
                     f"{name} are texts; give numbers, such as labels.index(text) for each"
                 )
             model.check_labels(name, np.asarray(values))
+
+
+def check_inputs(x) -> None:
+    """Raises UserError where arrays or lists hold texts, or a mask that is none."""
+    for value in x.values() if isinstance(x, Mapping) else [x]:
+        if _holds_texts(value):
+            raise UserError(
+                "x holds texts; a model reads what its tokenizer makes of them: "
+                "fit(loaded.tokenizer(texts, max_length=128, truncation='head'), labels)"
+            )
+    if not isinstance(x, Mapping) or not isinstance(x.get("input_mask"), np.ndarray | list):
+        return
+    mask = np.asarray(x["input_mask"])
+    if not ((mask == 0) | (mask == 1)).all():
+        raise UserError(f"input_mask must be 0 or 1, but has {mask.min()} to {mask.max()}")
+    # Windows and choices may be fewer than a batch has place for, and so may rows that weigh 0.
+    if mask.ndim == 2 and "example_weights" not in x and not mask.any(axis=1).all():
+        row = int(np.flatnonzero(~mask.any(axis=1))[0])
+        raise UserError(f"input_mask: row {row} has no token; there is nothing to answer")
 
 
 def check_classes(name: str, labels: np.ndarray, rank: int, classes: int, least: int = 0) -> None:

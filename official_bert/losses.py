@@ -106,6 +106,10 @@ class ModelWithLosses(keras.Model):
         fit_arguments.check(self, x, y)
         return super().evaluate(x, y, *args, **kwargs)
 
+    def predict(self, x, *args, **kwargs):
+        fit_arguments.check_inputs(x)
+        return super().predict(x, *args, **kwargs)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The replica's share of the loss: `fit` adds up the gradients of all replicas."""
         terms = self.loss_terms(self._batch(x, y, sample_weight), y_pred)

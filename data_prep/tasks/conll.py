@@ -18,11 +18,11 @@ from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
-from data_prep.tasks.squad_windows import max_context_window, window_starts
 from data_prep.tasks.task import Inputs, Task, label_list
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
+from official_bert.tokenization.windows import max_context_window, window_starts
 
 _ENDINGS = (".txt", ".conll", ".conllu", ".tsv", ".jsonl", ".json", ".parquet")
 _USUAL_FILES = {

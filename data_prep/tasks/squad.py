@@ -18,20 +18,20 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import squad_answers, squad_examples, squad_metrics, tfds_rows
+from data_prep.tasks import squad_examples, squad_metrics, tfds_rows
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
 from data_prep.tasks.squad_windows import (
     LastContext,
-    max_context_window,
     sentence_starts,
     token_span,
     window_at_answer,
-    window_starts,
 )
 from data_prep.tasks.task import Task
+from official_bert import span_answers
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.tokenization.windows import max_context_window, window_starts
 
 
 class Squad(Task):
@@ -251,7 +251,7 @@ class Squad(Task):
         return [example.context for example in examples]
 
     def predictions(self, examples, features, outputs) -> list[dict]:
-        """See `squad_answers.answer`."""
+        """See `span_answers.answer`."""
         windows = collections.defaultdict(list)
         rows = zip(features, outputs["start_logits"], outputs["end_logits"], strict=True)
         for feature, start_logits, end_logits in rows:
@@ -259,7 +259,7 @@ class Squad(Task):
                 (feature, np.asarray(start_logits), np.asarray(end_logits))
             )
         return [
-            squad_answers.answer(
+            span_answers.answer(
                 example.id,
                 example.context,
                 windows[index],
@@ -310,7 +310,7 @@ class Squad(Task):
             return predictions
         _, self.null_score_diff_threshold = self.best_threshold(examples, predictions)
         return [
-            squad_answers.decide(prediction, self.null_score_diff_threshold)
+            span_answers.decide(prediction, self.null_score_diff_threshold)
             for prediction in predictions
         ]
 
@@ -320,7 +320,7 @@ class Squad(Task):
         """
         results = []
         beginnings = [self._beginning(example) for example in examples]
-        for texts in squad_answers.first_words(beginnings, or_nothing=self.version == "2.0"):
+        for texts in span_answers.first_words(beginnings, or_nothing=self.version == "2.0"):
             scores = self.score(
                 examples, [{"id": e.id, "text": t} for e, t in zip(examples, texts, strict=True)]
             )
@@ -333,7 +333,7 @@ class Squad(Task):
         path = self._output_path(path)
         folder, name = os.path.split(path)
         paths = []
-        contents = squad_answers.official(predictions, name, may_be_null=self.version == "2.0")
+        contents = span_answers.official(predictions, name, may_be_null=self.version == "2.0")
         for file_name, content in contents.items():
             paths.append(os.path.join(folder, file_name))
             with atomic_write(paths[-1]) as file:

@@ -25,7 +25,7 @@ class ServedClassifier(ServedModel):
         if self.problem != "regression":
             self.labels = tf.constant(settings.labels, tf.string)
 
-    def answer_texts(self, **texts):
+    def _answer_texts(self, **texts):
         ids = [self.tokenize(texts[name]) for name in self.text_inputs]
         return self.answer_ids(self.pack_single(*ids) if len(ids) == 1 else self.pack_pair(*ids))
 

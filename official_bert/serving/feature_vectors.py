@@ -35,7 +35,7 @@ class ServedEmbedding(_ServedVectors):
 
     kind = "embedding"
 
-    def answer_texts(self, text):
+    def _answer_texts(self, text):
         return self.answer_ids(self.pack_single(self.tokenize(text)))
 
     def answer_ids(self, packed):
@@ -60,7 +60,7 @@ class ServedFeatures(_ServedVectors):
 
     kind = "features"
 
-    def answer_texts(self, text):
+    def _answer_texts(self, text):
         ids, starts, ends = self.tokenize_with_offsets(text)
         packed = self.pack_single(ids)
         answer = self.answer_ids(packed)

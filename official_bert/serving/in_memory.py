@@ -1,4 +1,4 @@
-"""A model as it is served, made of a loaded one: what an export saves and `predict` asks."""
+"""A model as it is served, made of a loaded one: what an export saves."""
 
 
 def in_memory(loaded, head: str, settings):

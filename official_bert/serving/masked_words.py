@@ -32,7 +32,7 @@ class ServedMaskedWords(ServedModel):
         self.entries = len(loaded.tokenizer.vocab)
         self.bias = variable(head.bias, tf.float32, "bias")
 
-    def answer_texts(self, text):
+    def _answer_texts(self, text):
         # The tokeniser takes "[MASK]" for a bracket and a word, as in training; so the text is
         # tokenised in pieces, and the masks are put between them.
         pieces = tf.strings.split(text, self.mask)  # [B, (masks + 1)]

@@ -24,7 +24,7 @@ class ServedMultipleChoice(ServedModel):
     def ids_rank(self):
         return 3  # [B, C, L]
 
-    def answer_texts(self, context, choices):
+    def _answer_texts(self, context, choices):
         shape = tf.shape(choices)
         each = tf.repeat(context, tf.fill([shape[0]], shape[1]))  # [B * C]
         first, second = self.tokenize(each), self.tokenize(tf.reshape(choices, [-1]))

@@ -145,10 +145,14 @@ def assemble(texts: list, cls_id: int, sep_id: int, between: Sequence[int] = ())
 
 
 def from_padded(input_ids, input_mask, segment_ids) -> Packed:
-    """The tokens that `input_mask` marks, each int32 [B, L].
+    """The tokens that `input_mask` marks, each int32 [B, L]; the first of a row always counts.
 
-    The first token of a row always counts: a row without any could not be pooled.
+    A mask of other numbers than 0 and 1, and a row without any token, fail when the graph runs.
     """
+    binary = tf.reduce_all((input_mask == 0) | (input_mask == 1))
+    tf.debugging.Assert(binary, ["input_mask must be 0 or 1"])
+    filled = tf.reduce_all(tf.reduce_any(input_mask > 0, axis=1))
+    tf.debugging.Assert(filled, ["input_mask: a row has no token"])
     shape = tf.shape(input_ids)
     mask = (input_mask > 0) | (tf.range(shape[1]) == 0)
     places = tf.where(mask)[:, 1]

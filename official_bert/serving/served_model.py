@@ -8,10 +8,15 @@ from official_bert.serving.packed_encoder import PackedEncoder
 from official_bert.serving.settings import ServingSettings
 
 
+def valid_utf8(texts):
+    """Strings of any shape as Python's `bytes.decode("utf-8", "ignore")` reads them."""
+    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
+
+
 class ServedModel(tf.Module):
     """A model that answers texts and token ids. A head is a subclass with three things:
 
-    `text_inputs`, {input name: shape} of string tensors; `answer_texts(**texts)` and
+    `text_inputs`, {input name: shape} of string tensors; `_answer_texts(**texts)` and
     `answer_ids(packed)`, which return dictionaries of dense tensors.
 
     Args:
@@ -42,7 +47,13 @@ class ServedModel(tf.Module):
             self._bilstm = lambda sequence, mask: layer(sequence, mask)
             self.bilstm_variables = [weight.value for weight in layer.variables]
 
-    def answer_texts(self, **texts) -> dict[str, tf.Tensor]:
+    def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
+        """Answers strings; bytes that are no UTF-8 are dropped, and places in the answer count the
+        characters of what is left."""
+        named |= dict(zip(self.text_inputs, texts, strict=False))
+        return self._answer_texts(**{name: valid_utf8(text) for name, text in named.items()})
+
+    def _answer_texts(self, **texts) -> dict[str, tf.Tensor]:
         raise NotImplementedError
 
     def answer_ids(self, packed: packing.Packed) -> dict[str, tf.Tensor]:

@@ -1,6 +1,6 @@
 """The answer to a question, marked in a passage (sections 4.2 and 4.3).
 
-The rules are those of `data_prep.tasks.squad_answers`: of every window the n best starts and ends;
+The rules are those of `official_bert.span_answers`: of every window the n best starts and ends;
 a span starts at a token that has its most context there, ends at most `max_answer_length` tokens
 later, and scores start + end; the spans of all windows compete. With `allow_no_answer` (SQuAD 2.0)
 the empty answer scores start + end at [CLS], the lowest over the windows.
@@ -31,7 +31,7 @@ class ServedSpan(ServedModel):
         super().__init__(loaded, tokenizer, settings)
         self.head = Dense(loaded.model.head, tf.float32)
 
-    def answer_texts(self, question, context):
+    def _answer_texts(self, question, context):
         settings = self.settings
         questions = self.tokenize(question)
         kept = tf.minimum(packing.token_counts(questions), settings.max_query_length)
@@ -121,29 +121,34 @@ class ServedSpan(ServedModel):
             tf.where(found, end - begin, 0),
             unit="UTF8_CHAR",
         )
-        words = tf.strings.regex_replace(texts, r"\s+", " ")
+        words = tf.strings.strip(tf.strings.regex_replace(texts, r"[\s\pZ]+", " "))
         same = words[:, :, None] == words[:, None, :]
         earlier = tf.linalg.band_part(tf.ones(tf.shape(same)[1:]), -1, 0) > 0
         earlier = earlier & ~tf.eye(tf.shape(same)[1], dtype=tf.bool)
         repeated = tf.reduce_any(same & earlier, axis=2)
-        kept = found & ~repeated
+        kept = found & ~repeated & (words != "")
         kept &= tf.cumsum(tf.cast(kept, tf.int32), axis=1) <= size
         scores = tf.where(kept, scores, _NOTHING)
 
-        has_span = found[:, 0]
-        no_answer = ~has_span
+        best = tf.argmax(scores, axis=1)
+        answer, begin, end, score = (
+            tf.gather(values, best, batch_dims=1) for values in (texts, begin, end, scores)
+        )
+        no_answer = ~tf.reduce_any(kept, axis=1)
         rivals = scores
         if self.settings.allow_no_answer:
-            odds = empty - scores[:, 0]
+            odds = empty - score
             no_answer |= odds > self.settings.null_score_diff_threshold
             rivals = tf.concat([scores, empty[:, None]], axis=1)
         probabilities = tf.nn.softmax(rivals)
         of_none = probabilities[:, -1] if self.settings.allow_no_answer else 1.0
         return {
-            "answer": tf.where(no_answer, "", texts[:, 0]),
-            "start": tf.where(no_answer, -1, begin[:, 0]),
-            "end": tf.where(no_answer, -1, end[:, 0]),
-            "probability": tf.where(no_answer, of_none, probabilities[:, 0]),
+            "answer": tf.where(no_answer, "", answer),
+            "start": tf.where(no_answer, -1, begin),
+            "end": tf.where(no_answer, -1, end),
+            "probability": tf.where(
+                no_answer, of_none, tf.gather(probabilities, best, batch_dims=1)
+            ),
         }
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from official_bert.serving import packing
 from official_bert.serving.packed_encoder import Dense
-from official_bert.serving.served_model import ServedModel
+from official_bert.serving.served_model import ServedModel, valid_utf8
 from official_bert.serving.windows import windows
 from official_bert.serving.words import WordFinder
 from official_bert.tokenization.in_graph import BasicWords
@@ -44,7 +44,7 @@ class ServedTagger(ServedModel):
             self.basic_words = BasicWords(Rules(do_lower_case=False))
             self.word_finder = WordFinder([chr(code) for code in range(_LAST_CODE)])
 
-    def answer_texts(self, text):
+    def _answer_texts(self, text):
         if self.basic_words is None:
             ids, starts, ends = self.tokenize_with_offsets(text)
         else:
@@ -79,7 +79,7 @@ class ServedTagger(ServedModel):
 
     def answer_words(self, words):
         """string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
-        shape = tf.shape(words)
+        shape, words = tf.shape(words), valid_utf8(words)
         counts = tf.fill(shape[:1], shape[1])
         labels, probabilities = self._labels_of_words(tf.reshape(words, [-1]), counts)
         return {

@@ -8,10 +8,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tasks import squad_windows
 from official_bert.serving import packing
 from official_bert.serving.windows import windows
 from official_bert.tokenization import sequences
+from official_bert.tokenization.windows import max_context_window, window_starts
 
 CLS, SEP = 101, 102
 SPECIALS = SimpleNamespace(cls_id=CLS, sep_id=SEP, between=[SEP])
@@ -76,8 +76,8 @@ def test_windows_equal_training(sizes, stride):
     expected, expected_owns, text_of_window = [], [], []
     first = 0
     for text, (length, room) in enumerate(sizes):
-        starts = squad_windows.window_starts(length, room, stride)
-        owner = squad_windows.max_context_window(length, starts, room)
+        starts = window_starts(length, room, stride)
+        owner = max_context_window(length, starts, room)
         for index, start in enumerate(starts):
             inside = np.arange(start, min(start + room, length))
             expected.append((first + inside).tolist())
@@ -106,14 +106,14 @@ def test_spread_and_collect_are_inverse():
 
 
 def test_padded_ids_with_gaps_in_the_mask_come_back_in_place():
-    ids = tf.constant([[5, 6, 7, 8], [9, 0, 0, 0], [0, 0, 0, 0]])
-    mask = tf.constant([[1, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
+    ids = tf.constant([[5, 6, 7, 8], [9, 0, 0, 0], [4, 3, 0, 0]])
+    mask = tf.constant([[1, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0]])
     packed = packing.from_padded(ids, mask, tf.zeros_like(ids))
-    assert packed.ids.numpy().tolist() == [5, 7, 8, 9, 0]
-    assert packed.positions.numpy().tolist() == [0, 2, 3, 0, 0]
-    assert packed.row_lengths.numpy().tolist() == [3, 1, 1]  # a row has at least one token
+    assert packed.ids.numpy().tolist() == [5, 7, 8, 9, 4, 3]
+    assert packed.positions.numpy().tolist() == [0, 2, 3, 0, 0, 1]
+    assert packed.row_lengths.numpy().tolist() == [3, 1, 2]  # a row's first token counts
     back = packing.to_padded(packed.ids, mask)
-    assert back.numpy().tolist() == [[5, 0, 7, 8], [9, 0, 0, 0], [0, 0, 0, 0]]
+    assert back.numpy().tolist() == [[5, 0, 7, 8], [9, 0, 0, 0], [4, 3, 0, 0]]
 
 
 def test_unknown_truncation_is_refused():

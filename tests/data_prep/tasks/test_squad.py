@@ -15,6 +15,7 @@ from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
 from official_bert.errors import UserError
 from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization.windows import max_context_window, window_starts
 
 
 def test_reading_keeps_all_answers(write, tmp_path):
@@ -74,11 +75,11 @@ def test_the_lecture_example_in_chinese(data_dir):
 
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 80))
 def test_windows_cover_every_token_and_each_token_has_one_best_window(length, room, stride):
-    starts = squad_windows.window_starts(length, room, stride)
+    starts = window_starts(length, room, stride)
     ends = [min(start + room, length) for start in starts]
     covered = {t for start, end in zip(starts, ends, strict=True) for t in range(start, end)}
     assert covered == set(range(length))
-    owner = squad_windows.max_context_window(length, starts, room)
+    owner = max_context_window(length, starts, room)
     for token in range(length):
         # The rule as the original states it, window by window.
         best, best_score = None, None
@@ -92,22 +93,22 @@ def test_windows_cover_every_token_and_each_token_has_one_best_window(length, ro
 
 @given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 80))
 def test_the_window_of_most_context_is_that_of_the_whole_matrix(length, room, stride):
-    starts = squad_windows.window_starts(length, room, stride)
+    starts = window_starts(length, room, stride)
     position, scores = np.arange(length), np.full((len(starts), length), -1.0)
     for index, start in enumerate(starts):
         end = min(start + room, length)
         inside = position[start:end]
         context = np.minimum(inside - start, end - 1 - inside)
         scores[index, start:end] = context + 0.01 * (end - start)
-    owner = squad_windows.max_context_window(length, starts, room)
+    owner = max_context_window(length, starts, room)
     np.testing.assert_array_equal(owner, np.argmax(scores, axis=0))
 
 
 def test_a_text_of_a_million_tokens_takes_no_matrix():
     length, room = 1_000_000, 510  # windows x tokens would be 31 GB
-    starts = squad_windows.window_starts(length, room, room // 2)
+    starts = window_starts(length, room, room // 2)
     tracemalloc.start()
-    owner = squad_windows.max_context_window(length, starts, room)
+    owner = max_context_window(length, starts, room)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (owner[0], owner[-1]) == (0, len(starts) - 1) and peak < 40e6

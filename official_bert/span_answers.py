@@ -10,8 +10,6 @@ import collections
 
 import numpy as np
 
-from data_prep.tasks.sequence_classification import softmax
-
 NOTHING = "empty"  # what the original writes where it finds no span
 Span = collections.namedtuple("Span", "start_logit end_logit text start_char end_char")
 
@@ -85,7 +83,8 @@ def answer(
         # Like the original, never an empty list: a span that stands for "nothing found".
         entries.insert(0, Span(0.0, 0.0, NOTHING, -1, -1))
     totals = np.array([span.start_logit + span.end_logit for span in entries], np.float64)
-    probabilities = softmax(totals)
+    probabilities = np.exp(totals - totals.max())
+    probabilities /= probabilities.sum()
     prediction = {
         "id": id,
         "nbest": [

@@ -1,0 +1,60 @@
+"""Words of a text from its pieces, for tagging; the twin inside the graph is
+`official_bert.serving.words`, which says the rules."""
+
+from collections.abc import Sequence
+
+from official_bert.tokenization import reference
+from official_bert.tokenization.offsets import words_with_offsets
+
+_RULES = reference.Rules(do_lower_case=False)
+_LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
+
+
+def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Which pieces begin a word.
+
+    Args:
+      pieces: of a text.
+      spans: the characters [start, end) of each.
+    """
+    found: list[int] = []
+    begin = 0
+    for end in range(1, len(pieces) + 1):
+        # A chunk is what stands between blanks.
+        if end == len(pieces) or spans[end][0] > spans[end - 1][1]:
+            found += _of_chunk(pieces, spans, begin, end)
+            begin = end
+    return found
+
+
+def basic_words(text: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """The words of the basic tokeniser and their spans; what stands for a word of several letters
+    is "a", for only lone characters may be marks."""
+    found = words_with_offsets(text, _RULES)
+    lone = [len(word) == 1 and ord(word[0].text) < _LAST_CODE for word in found]
+    words = [word[0].text if one else "a" for word, one in zip(found, lone, strict=True)]
+    return words, [(min(c.start for c in w), max(c.end for c in w)) for w in found]
+
+
+def _of_chunk(pieces, spans, begin: int, end: int) -> list[int]:
+    core = [i for i in range(begin, end) if not _is_mark(pieces[i])]
+    if not core:
+        return list(range(begin, end))
+    first, last = core[0], core[-1]
+    if last + 1 < end and pieces[last + 1] == ".":  # of an abbreviation it belongs to the word
+        inner = any(pieces[i] == "." for i in range(first + 1, last))
+        letter = first == last and spans[first][1] - spans[first][0] == 1
+        last += inner or letter
+    return [
+        i
+        for i in range(begin, end)
+        if i <= first or i > last or _is_ideograph(pieces[i]) or _is_ideograph(pieces[i - 1])
+    ]
+
+
+def _is_mark(piece: str) -> bool:
+    return len(piece) == 1 and reference.is_punctuation(piece)
+
+
+def _is_ideograph(piece: str) -> bool:
+    return len(piece) == 1 and reference.is_ideograph(piece)

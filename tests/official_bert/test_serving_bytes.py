@@ -1,0 +1,109 @@
+"""Bytes that are no UTF-8, in every head: the graph reads what Python's "ignore" leaves of them."""
+
+import numpy as np
+import pytest
+from tiny_served import Unsaved
+
+from official_bert import (
+    BertClassifier,
+    BertEncoder,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+    UserError,
+)
+from official_bert.checkpoints.model_folder import LoadedModel, describe
+from official_bert.serving.served_model import valid_utf8
+
+tf = pytest.importorskip("tensorflow")
+
+
+def random_bytes(count, seed=0):
+    """Texts, each with some bytes changed, left out or put in."""
+    numbers = np.random.default_rng(seed)
+    words = ["the cat", "dog .", "é", "東", "\U0001f600", "Å", "\u0378", " ", "sat", "[MASK]"]
+    found = []
+    for _ in range(count):
+        raw = bytearray(" ".join(numbers.choice(words, 12)).encode())
+        for _ in range(numbers.integers(0, 12)):
+            place = int(numbers.integers(0, len(raw)))
+            raw[place : place + int(numbers.integers(0, 3))] = numbers.bytes(numbers.integers(0, 4))
+        found.append(bytes(raw))
+    return found
+
+
+def test_strings_are_made_valid_as_python_does():
+    raw = [*random_bytes(3000), *(np.random.default_rng(1).bytes(40) for _ in range(2000)), b""]
+    raw += [
+        b"\xed\xa0\x80a",
+        b"\xf4\x90\x80\x80",
+        b"\xc0\xafb",
+        b"\xef\xbb\xbfx",
+        b"a\x00b",
+        b"\xe2\x82",
+    ]
+    expected = [text.decode("utf-8", "ignore").encode() for text in raw]
+    assert valid_utf8(tf.constant(raw)).numpy().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda encoder: BertClassifier(encoder, 2, seed=1),
+        lambda encoder: BertSpan(encoder, seed=1),
+        lambda encoder: BertTagger(encoder, 2, seed=1),
+        lambda encoder: BertMultipleChoice(encoder, seed=1),
+        lambda encoder: BertPretrainer(encoder, seed=1),
+        lambda encoder: encoder,
+    ],
+)
+def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokenizer):
+    model = make(BertEncoder(config, seed=0))
+    head, own = describe(model)
+    settings = {
+        "head": head,
+        **own,
+        "labels": ["x", "y"],
+        "max_seq_length": 32,
+        "max_query_length": 8,
+    }
+    encoder = getattr(model, "encoder", model)
+    served = Unsaved(LoadedModel(config, encoder, model, head, tokenizer, settings))
+    raw = random_bytes(40, seed=2)
+    texts = [text.decode("utf-8", "ignore") for text in raw]
+    names = list(served._served.text_inputs)
+    given, expected = {names[0]: raw}, {names[0]: texts}
+    if len(names) == 2:
+        nested = (lambda rows: [[row, row] for row in rows]) if "choices" in names else list
+        given[names[1]], expected[names[1]] = nested(raw[::-1]), nested(texts[::-1])
+    found, wanted = served(**given), served(**expected)
+    for name, values in wanted.items():
+        if np.asarray(values).dtype.kind == "f":
+            np.testing.assert_allclose(found[name], values, atol=1e-5)
+        else:
+            assert np.array_equal(found[name], values), name
+    if head == "span":
+        for answer, start, end, text in zip(
+            *(found[n] for n in ("answer", "start", "end")), texts[::-1], strict=True
+        ):
+            assert answer == (text[start:end] if start >= 0 else "")
+
+
+def test_masks_that_are_none_are_refused(config, tokenizer):
+    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=1)
+    settings = {"head": "classification", **describe(model)[1], "labels": ["x", "y"]}
+    loaded = LoadedModel(config, model.encoder, model, "classification", tokenizer, settings)
+    answer = Unsaved(loaded)._served.answer_padded_ids
+    ids, mask = np.full((2, 4), 7, np.int32), np.ones((2, 4), np.int32)
+    answer(*map(tf.constant, (ids, mask, 0 * mask)))
+    for wrong, message in (
+        (2 * mask, "must be 0 or 1"), (-mask, "must be 0 or 1"), (mask * [[1], [0]], "no token"),
+    ):  # fmt: skip
+        wrong = wrong.astype(np.int32)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            answer(*map(tf.constant, (ids, wrong, 0 * mask)))
+        batch = {"input_ids": ids, "input_mask": wrong, "segment_ids": 0 * mask}
+        for ask in (model.predict, model.encoder.predict):
+            with pytest.raises(UserError, match=message):
+                ask(batch)

@@ -1,0 +1,106 @@
+"""Spans, choices and taggings of `predict` are those of the exported graph, to the character."""
+
+import dataclasses
+import random
+
+import pytest
+import successor_tokenizers
+
+from official_bert import BertEncoder, BertMultipleChoice, BertSpan, BertTagger, UserError
+from official_bert.checkpoints.model_folder import LoadedModel, describe
+
+WORDS = [
+    *("the", "cat", "Dog", "sat.", "U.N.", "J.", "(here)!", "19-year,", "...", "n't", "'s", "a.b."),
+    *("東京", "a東", "中。", "naïve", "é", "\U0001f600", "\u0378", "Σίσυφος", "ǅ", "“quoted”"),
+    *("\n", "", "x" * 210),
+]
+
+
+def texts_of(seed, count=24):
+    draw = random.Random(seed)
+    return [
+        "a " + " ".join(draw.choices(WORDS, k=draw.choice([0, 1, 5, 40]))) for _ in range(count)
+    ]
+
+
+@pytest.fixture(params=["word_piece", "byte_pair"])
+def pieces(request, tokenizer):
+    if request.param == "word_piece":
+        return tokenizer
+    return successor_tokenizers.byte_pairs(["Ġdog", "Ġthe", "cat"], add_prefix_space=True)
+
+
+@pytest.fixture
+def loaded(config, pieces):
+    fitting = dataclasses.replace(
+        config, vocab_size=max(50, len(pieces.vocab)), initializer_range=0.5
+    ).padded_by(pieces)
+
+    def make(kind, *labels, **settings):
+        model = kind(BertEncoder(fitting, seed=0), *labels, seed=1)
+        head, own = describe(model)
+        settings = {"head": head, **own, "max_seq_length": 24, **settings}
+        return LoadedModel(fitting, model.encoder, model, head, pieces, settings)
+
+    return make
+
+
+def served(model, **texts):
+    pytest.importorskip("tensorflow")
+    from tiny_served import Unsaved
+
+    return Unsaved(model)(**texts)
+
+
+@pytest.mark.parametrize("label_piece", ["first", "last"])
+def test_taggings(loaded, label_piece):
+    task = {"name": "conll2003", "options": {"label_piece": label_piece}}
+    model = loaded(BertTagger, 3, labels=["O", "B-X", "I-X"], task=task)
+    texts = texts_of(1)
+    graph = served(model, text=texts)
+    for row, answer in enumerate(model.predict(texts)):
+        words = answer["words"]
+        count = int((graph["start"][row] >= 0).sum())
+        for name in ("word", "label", "start", "end"):
+            column = graph[name if name in graph else f"{name}s"][row][:count]
+            assert [word[name] for word in words] == list(column), name
+        shares = [word["probability"] for word in words]
+        assert shares == pytest.approx(list(graph["probabilities"][row][:count]), abs=1e-4)
+
+
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_spans(loaded, version):
+    task = {"name": f"squad_v{version}", "options": {"n_best_size": 4, "max_answer_length": 9}}
+    model = loaded(BertSpan, task=task, max_query_length=6, doc_stride=5)
+    questions, contexts = texts_of(2), texts_of(3)
+    contexts[:3] = "\u0378", "", " \n \u3000 "
+    graph = served(model, question=questions, context=contexts)
+    for row, answer in enumerate(model.predict(questions, contexts)):
+        for name in ("answer", "start", "end"):
+            assert answer[name] == graph[name][row], (row, name)
+        if model.tokenizer.kind != "word_piece":
+            continue  # of pieces that are bytes many spans are alike, and the graph looks at fewer
+        assert answer["probability"] == pytest.approx(graph["probability"][row], abs=1e-4)
+
+
+def test_choices(loaded):
+    model = loaded(BertMultipleChoice)
+    contexts, endings = texts_of(4), list(zip(texts_of(5), texts_of(6), texts_of(7), strict=True))
+    graph = served(model, context=contexts, choices=[list(row) for row in endings])
+    for row, answer in enumerate(model.predict(contexts, endings)):
+        assert answer["choice"] == graph["choice"][row]
+        assert answer["probabilities"] == pytest.approx(list(graph["probabilities"][row]), abs=1e-4)
+    one, other = model.predict(["a", "the cat"], [["b"], ["c", "d", "e", "f"]])  # no two alike
+    assert (len(one["probabilities"]), len(other["probabilities"])) == (1, 4)
+
+
+def test_pairs_that_are_none(loaded):
+    with pytest.raises(UserError, match="a passage for each question"):
+        loaded(BertSpan).predict("a", [["b"]])
+    with pytest.raises(UserError, match="2 texts, but 1 pairs"):
+        loaded(BertSpan).predict(["a", "b"], ["c"])
+    for wrong in ("text", [], [3]):
+        with pytest.raises(UserError, match="choices for each context"):
+            loaded(BertMultipleChoice).predict("a", wrong)
+    with pytest.raises(UserError, match="no pairs"):
+        loaded(BertTagger, 1, labels=["O"]).predict("a", "b")
