@@ -97,12 +97,15 @@ def create(
     separators = 0 if chosen.packing == "single" else tokenizer.separators
     if separators != 1:
         options["separators"] = separators
-    if finished := _finished(output, options):
-        return finished  # while others read it, too
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(locked(output, "heldout", "work", "work/token_store"))
+        try:
+            stack.enter_context(locked(output, "heldout", "work", "work/token_store"))
+        except UserError:
+            if finished := _finished(output, options):
+                return finished  # others read it, and nothing is left to do
+            raise
         if token_store:
             stack.enter_context(locked(token_store))
         claim_folder(output, options, overwrite, "set of records")
