@@ -1,4 +1,4 @@
-"""What a vocabulary of one's own domain changes: pieces a word, entities of one piece, F1.
+"""Gains of a vocabulary of one's own domain: pieces a word, entities of one piece, F1.
 
     BERT_DATA_DIR=... python -m benchmarks.own_vocabulary --workdir=runs/own_vocabulary \\
         --output=experiments/results/own_domain

@@ -1,4 +1,4 @@
-"""How fast texts become WordPiece ids, beside other tokenisers.
+"""Rates of texts to WordPiece ids, beside other tokenisers.
 
     python -m benchmarks.tokenization --input='corpus/*/*.txt.gz' --vocab=vocab.txt
 

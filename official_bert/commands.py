@@ -1,4 +1,4 @@
-"""How every command starts and ends: absl flags, exit codes, one clear line for an error.
+"""Start and end of every command: absl flags, exit codes, one clear line for an error.
 
 Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C.
 """

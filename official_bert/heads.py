@@ -1,4 +1,4 @@
-"""What is put on the encoder to fine-tune it (paper, section 4 and Figure 4).
+"""Heads on the encoder for fine-tuning (paper, section 4 and Figure 4).
 
 Every head is one new layer on the encoder: a classifier on the pooled vector, start and end scores
 for each token, one score vector for multiple choice, a classifier on each token. It computes in

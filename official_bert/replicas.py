@@ -1,4 +1,4 @@
-"""Where this code runs under tf.distribute, for what depends on it; one replica everywhere else."""
+"""The replica that code runs on under tf.distribute; the one replica everywhere else."""
 
 import keras
 

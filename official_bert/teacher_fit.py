@@ -1,4 +1,4 @@
-"""Whether a teacher and a student fit together, from their shapes; needs no Keras."""
+"""The fit of a teacher and a student, from their shapes; needs no Keras."""
 
 from official_bert.config import BertConfig
 from official_bert.errors import UserError

@@ -1,4 +1,4 @@
-"""What all tests share: quiet TensorFlow, a fixed CPU device, the folder of real data."""
+"""Common to all tests: quiet TensorFlow, a fixed CPU device, the folder of real data."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What an input looks like, before hours go into it: is it a corpus of sentences and documents?
+"""A look at an input before hours go into it: is it a corpus of sentences and documents?
 
 Anything can be read as one sentence a line and a blank line between documents. Of a text laid out
 otherwise the records are worthless, without a word: of JSON Lines the names of the fields are

@@ -1,4 +1,4 @@
-"""Where sentences end: by Unicode's property Sentence_Terminal, where scripts need more by use.
+"""Ends of sentences: by Unicode's property Sentence_Terminal, where scripts need more by use.
 
 A script that writes no mark at the end of a sentence (Thai, Lao) puts a blank there. It puts blanks
 around names and numbers too: so a blank ends a sentence only between two of its letters, and not

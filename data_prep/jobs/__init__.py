@@ -1,1 +1,1 @@
-"""How long work runs: on this machine's cores or a cluster, in folders that resume, on any disk."""
+"""Long work: on this machine's cores or a cluster, in folders that resume, on any disk."""

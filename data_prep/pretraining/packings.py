@@ -1,4 +1,4 @@
-"""What a row of pre-training data is made of: the comparison of RoBERTa's paper (section 4.2).
+"""Packings of a row of pre-training data: the comparison of RoBERTa's paper (section 4.2).
 
 "segments": BERT's own, two segments of several sentences each. "consecutive": the same without
 random partners, but for chunks of one sentence, which have no other (ALBERT's code). "pairs": two

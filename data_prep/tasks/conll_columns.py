@@ -1,4 +1,4 @@
-"""What CoNLL-2003's files say of a word: its part of speech, its chunk, its entity.
+"""Tags of a word in CoNLL-2003's files: its part of speech, its chunk, its entity.
 
 Entities and chunks are phrases of one or more words, written as IOB tags and scored as conlleval
 does: a phrase counts when its words and its kind are right. A part of speech is one word's and

@@ -1,4 +1,4 @@
-"""What a user asks a tagger: a token a line, rows with lists of words, or running text."""
+"""Inputs of a user to a tagger: a token a line, rows with lists of words, or running text."""
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks import conll_files, look, reading, token_lines

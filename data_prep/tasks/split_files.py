@@ -1,4 +1,4 @@
-"""Which file holds a split, and which of its rows, for folders and single files of the user."""
+"""Files of a split, and rows of it, for folders and single files of the user."""
 
 import os
 

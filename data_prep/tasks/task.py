@@ -1,4 +1,4 @@
-"""What a fine-tuning task is (section 4 of the paper): one small class with a fixed protocol.
+"""Fine-tuning tasks (section 4 of the paper): each one small class with a fixed protocol.
 
 A trainer never asks which benchmark it runs. It reads `head` to build the model, calls `examples`
 and `features` to get data, feeds batches, and hands the outputs back to `predictions` and `score`.

@@ -1,4 +1,4 @@
-"""What the tables of section 5 share at each scale: corpus, records, pre-training, tasks, seeds.
+"""Scales of the tables of section 5: corpus, records, pre-training, tasks, seeds that they share.
 
     paper  the paper's sizes, steps, batches and data (Cloud TPUs or many GPUs, days)
     gpu    one H100 or H200: Table 5 in about 25 minutes

@@ -1,4 +1,4 @@
-"""What an ablation is, as data: corpus, pre-trained variants, rows, columns and claims of a table.
+"""An ablation as data: corpus, pre-trained variants, rows, columns and claims of a table.
 
 A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
 made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names

@@ -1,4 +1,4 @@
-"""What a table's cells gave, a small file a pre-training seed that can be kept in a repository.
+"""Archives of a table's cells, a small file a pre-training seed that a repository can keep.
 
 An archive holds the results and the scores by example of the seed's finished cells, and no models
 or data. With results.json it is all that the report is made again from, by anybody (`runs`).

@@ -1,4 +1,4 @@
-"""What each kind of cell of an ablation does; runs in the workers of `experiments.tables.grid`.
+"""The work of each kind of cell of an ablation; runs in the workers of `experiments.tables.grid`.
 
 A function takes the cell's configuration (paths filled in) and its folder, and returns its result
 as JSON values. All of them continue what an interrupted call left in the folder.

@@ -1,4 +1,4 @@
-"""What the paper concludes from its tables, as data.
+"""The paper's conclusions from its tables, as data.
 
 A claim is a sentence of the paper and the comparisons that it rests on: which rows, which column,
 which direction. `experiments.tables.verdicts` says whether our numbers bear it out.

@@ -1,4 +1,4 @@
-"""What an experiment will cost before it runs: FLOPs from shapes, seconds from a measured step."""
+"""The cost of an experiment before it runs: FLOPs from shapes, seconds from a measured step."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Where the runs behind a table come from: which code, packages and machines, and how many each.
+"""Origins of the runs behind a table: which code, packages and machines, and how many each.
 
 Numbers of different code or machines stand beside each other in a table only if its report says so.
 """

@@ -1,4 +1,4 @@
-"""What a design can show: the smallest effect that it finds, from the variances of a pilot.
+"""The power of a design: the smallest effect that it finds, from the variances of a pilot.
 
 For plans that are written before the work is done (experiments/results/PLAN.md):
 

@@ -1,4 +1,4 @@
-"""How far a cell of a table is, and the file in its folder that says so."""
+"""The state of a cell of a table, and the file in its folder that says so."""
 
 import dataclasses
 from pathlib import Path

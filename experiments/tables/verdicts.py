@@ -1,4 +1,4 @@
-"""Whether our numbers bear out the paper's claims (`experiments.tables.claims`).
+"""Verdicts on the paper's claims from our numbers (`experiments.tables.claims`).
 
 Each comparison of a claim gets an effect with an interval (`experiments.tables.intervals`) and a
 verdict. An interval that leaves both answers open is "not decided at this scale", which is

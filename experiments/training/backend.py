@@ -1,4 +1,4 @@
-"""What training does differently on Keras' backends, chosen by `keras.backend.backend()`.
+"""Parts of training that differ between Keras' backends, chosen by `keras.backend.backend()`.
 
 Loop, checkpoints, run folders, batches of tasks and evaluation are one code. A backend has a
 `Trainer` and a module `distribution`: where training runs, and how batches get there.

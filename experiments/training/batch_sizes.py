@@ -1,4 +1,4 @@
-"""Whether a batch can be divided."""
+"""The division of a batch."""
 
 from official_bert.errors import UserError
 

@@ -1,4 +1,4 @@
-"""How much an example of each class weighs in the loss: `class_weights` of a FinetuneConfig."""
+"""Weights of the classes in the loss: `class_weights` of a FinetuneConfig."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where training runs: one device, several of one machine, several machines, or a TPU.
+"""Devices of training: one device, several of one machine, several machines, or a TPU.
 
 The training loop (`trainer`) is written once against `tf.distribute`. What differs between the
 strategies is here: how each is made, how a batch is divided among replicas, who writes files.

@@ -1,4 +1,4 @@
-"""What fine-tuning leaves in its folder: predictions, scores of examples, analysis, report."""
+"""Files that fine-tuning leaves: predictions, scores of examples, analysis, report."""
 
 from experiments.training import example_scores, finetune_report
 from official_bert.files import make_folder, write_text

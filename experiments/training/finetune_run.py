@@ -1,4 +1,4 @@
-"""What a fine-tuning run does, step by step; imports Keras (`runs.finetune` does not).
+"""A fine-tuning run, step by step; imports Keras (`runs.finetune` does not).
 
 A task is known by its protocol only (`data_prep.tasks.task`): head, examples, features,
 predictions, score.

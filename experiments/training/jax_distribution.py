@@ -1,4 +1,4 @@
-"""Where training runs on JAX: one device, or all of this machine's, each with its rows of a batch.
+"""Devices of training on JAX: one device, or all of this machine's, each with its rows of a batch.
 
 What `distribution` is for TensorFlow. A step is written for the whole batch, and XLA divides it:
 weights are on every device, rows are split, sums over the batch become sums over devices. So any

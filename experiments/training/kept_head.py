@@ -1,4 +1,4 @@
-"""Whether the head of the model that fine-tuning starts from is kept, and in what order of labels.
+"""The head of the model that fine-tuning starts from: kept or not, in what order of labels.
 
 Fine-tuning of a fine-tuned model goes on from its head where that fits the task: the same kind, the
 same labels. Otherwise the head is new, and every start says which of the two it is and why.

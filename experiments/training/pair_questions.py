@@ -1,4 +1,4 @@
-"""What a pre-trained model knows of two segments, without fine-tuning (ALBERT's Table 5).
+"""Questions to a pre-trained model about two segments, without fine-tuning (ALBERT's Table 5).
 
 A model that learnt next sentence prediction and one that learnt the order of sentences have the
 same head, two scores from the pooled output: "these two belong together as they stand" and "they

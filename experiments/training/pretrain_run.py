@@ -1,4 +1,4 @@
-"""What a pre-training run does, step by step; imports Keras (`runs.pretrain` does not)."""
+"""A pre-training run, step by step; imports Keras (`runs.pretrain` does not)."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a progress line, metrics.jsonl and TensorBoard events."""
+"""Signs of progress while a run lasts: a progress line, metrics.jsonl and TensorBoard events."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What a pre-training and a fine-tuning do alike: a trainer, and its training to the last step.
+"""Common parts of pre-training and fine-tuning: a trainer, and its training to the last step.
 
 A session is the part of a run that one process does. It begins where the run's newest checkpoint
 ends.

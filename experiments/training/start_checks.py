@@ -1,4 +1,4 @@
-"""What can be seen to be wrong with a run before TensorFlow is loaded or anything downloaded.
+"""Checks of a run before TensorFlow is loaded or anything downloaded.
 
 Files, columns, options, lengths and vocabularies: an error comes within a second or two and names
 the flag that mends it. What was read for that is handed on, so that nothing is read twice.

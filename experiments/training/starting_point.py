@@ -1,4 +1,4 @@
-"""What a run starts from: a model's shape, its vocabulary, and weights or none."""
+"""The start of a run: a model's shape, its vocabulary, and weights or none."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""What can be seen to be wrong with a teacher before TensorFlow is loaded."""
+"""Checks of a teacher before TensorFlow is loaded."""
 
 from experiments.training import kept_head
 from official_bert import teacher_fit

@@ -1,1 +1,1 @@
-"""What BERT was compared with and is no Transformer: word vectors, ELMo, GLUE's BiLSTM."""
+"""Models that BERT was compared with, no Transformers: word vectors, ELMo, GLUE's BiLSTM."""

@@ -1,4 +1,4 @@
-"""What `config.json` of a Hugging Face folder says of a model's shape, and what an export writes.
+"""`config.json` of a Hugging Face folder: a model's shape, read and written.
 
 A folder of 2019 may say no model_type, or have Google's bert_config.json beside PyTorch's weights:
 then the names of the tensors say which model it is.

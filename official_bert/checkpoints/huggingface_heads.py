@@ -1,4 +1,4 @@
-"""Which head of ours a Hugging Face folder holds: what its class promises and its tensors keep.
+"""Heads in a Hugging Face folder: what its class promises and its tensors keep.
 
 An encoder is worth having whatever stands on it. A head that none of ours is, or that lacks a
 tensor of its own, is left out, and the import's report says so.

@@ -1,4 +1,4 @@
-"""What each variable is called in every format, and how it lies there: one table.
+"""Names of each variable in every format, and how it lies there: one table.
 
 The first column is the variable's path below the model in this project; `{i}` is the number of the
 block. The others are its names in Google's checkpoints, in Hugging Face's and in KerasHub's

@@ -1,4 +1,4 @@
-"""What stands beside an encoder in a folder of sentence-transformers: how its vectors are made.
+"""The parts beside an encoder in a folder of sentence-transformers: how its vectors are made.
 
 `modules.json` lists what follows one another: the Transformer, a pooling, dense layers, the length
 of 1. Each has a configuration in a folder of its own; the Transformer's says how texts are cut.

@@ -1,4 +1,4 @@
-"""What a model is pre-trained to do: one file an objective, and the list of them.
+"""Objectives of pre-training: one file each, and the list of them.
 
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.

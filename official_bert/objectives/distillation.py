@@ -1,4 +1,4 @@
-"""What a student learns from its teacher in pre-training (DistilBERT, TinyBERT).
+"""Objectives of a student that learns from its teacher in pre-training (DistilBERT, TinyBERT).
 
 DistilBERT (Sanh et al. 2019) is `masked_lm` with weight 2 beside `soft_targets` and
 `cosine_states`; TinyBERT's general distillation (Jiao et al. 2020) is `transformer_layers` alone.

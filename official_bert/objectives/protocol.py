@@ -1,4 +1,4 @@
-"""What every objective is: `Objective`."""
+"""The protocol of every objective: `Objective`."""
 
 import dataclasses
 from collections.abc import Mapping

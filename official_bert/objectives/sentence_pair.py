@@ -1,4 +1,4 @@
-"""What one says of two segments: whether the second follows the first (section 3.1, task #2), or
+"""Objectives about two segments: whether the second follows the first (section 3.1, task #2), or
 which of them comes first (ALBERT, Lan et al. 2020, section 3.1)."""
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What exports of every format have in common. Needs neither Keras nor TensorFlow."""
+"""Common parts of exports of every format. Needs neither Keras nor TensorFlow."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Which names a local server answers to.
+"""Names that a local server answers to.
 
 A page of any site may make its visitor's browser send requests to 127.0.0.1: with a name of its own
 that it lets point there (DNS rebinding) it could even read the answers. Such a request carries the

@@ -1,4 +1,4 @@
-"""What a model answers to token ids: what exports of ids to numbers are made of and held to.
+"""Answers of a model to token ids: what exports of ids to numbers are made of and held to.
 
 ONNX and LiteRT files hold no tokeniser. Inputs are int32 `input_ids`, `input_mask`, `segment_ids`
 [B, L] ([B, C, L] for multiple choice), and `masked_lm_positions` [B, P] of masked words. Outputs

@@ -1,4 +1,4 @@
-"""What a server counts, in the text format that Prometheus reads."""
+"""Counters of a server, in the text format that Prometheus reads."""
 
 import collections
 import threading

@@ -1,4 +1,4 @@
-"""Which of several endings fits (section 4.4): one input a choice, a softmax over their scores."""
+"""Multiple choice (section 4.4): one input an ending, a softmax over their scores."""
 
 import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""What all exported heads have in common: the encoder, the tokeniser, the labels, the inputs."""
+"""Common parts of all exported heads: the encoder, the tokeniser, the labels, the inputs."""
 
 import tensorflow as tf
 

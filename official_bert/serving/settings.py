@@ -1,4 +1,4 @@
-"""What an export needs to know beside weights and vocabulary: how texts were cut in training.
+"""Settings of an export beside weights and vocabulary: how texts were cut in training.
 
 Needs neither Keras nor TensorFlow, so that what cannot be exported is an error at once.
 """

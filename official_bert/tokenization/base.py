@@ -1,4 +1,4 @@
-"""What models, tasks and data preparation ask of a tokeniser, whatever its algorithm."""
+"""The protocol of a tokeniser, whatever its algorithm, for models, tasks and data preparation."""
 
 import hashlib
 import itertools

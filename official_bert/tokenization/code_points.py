@@ -1,4 +1,4 @@
-"""What the basic tokeniser does to each Unicode character, as numpy tables.
+"""Tables of what the basic tokeniser does to each Unicode character, in numpy.
 
 `in_graph.py` bakes these into its graph. They are made by calling the reference's own functions, so
 a graph cuts texts as the Python that exported it does, wherever it runs later and whatever version

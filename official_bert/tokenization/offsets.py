@@ -1,4 +1,4 @@
-"""Where each WordPiece stands in the text it came from.
+"""Offsets of each WordPiece in the text it came from.
 
 SQuAD answers and tags are spans of the original text, but pieces come from a text that was cleaned,
 lower-cased and decomposed. So the basic tokeniser's steps are taken here once more on characters
