@@ -4,7 +4,7 @@ WORKDIR ?= runs/quickstart
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: gpu smoke-gpu reproduce test test-parity test-jax smoke-jax lint format bench clean
+.PHONY: gpu smoke-gpu reproduce test test-parity test-lowest test-jax smoke-jax lint format bench clean
 
 reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
@@ -15,6 +15,11 @@ test: .venv/dev.stamp
 
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity
+
+# With the oldest versions that pyproject.toml allows. uv would take newer ones of TensorFlow, since
+# packages that are not named here ask for a newer protobuf.
+test-lowest: .venv-lowest/stamp
+	.venv-lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
 
 # Without TensorFlow, in an environment of its own.
 test-jax: .venv-jax/stamp
@@ -56,6 +61,15 @@ bench: .venv/bench.stamp
 	.venv-jax/bin/python -m pip install --quiet -e '.[jax]' pytest pytest-timeout
 	@touch $@
 
+.venv-lowest/stamp: .venv/bin/python requirements.txt requirements-base.txt pyproject.toml
+	.venv/bin/python -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet uv
+	echo 'tensorflow==2.20.*' > .venv-lowest/constraints.txt
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
+	  --only-binary :all: --no-binary seqeval --no-binary promise --no-binary official-bert \
+	  -c .venv-lowest/constraints.txt -e '.[dev,tensorflow]'
+	@touch $@
+
 .venv/run.stamp: .venv/bin/python requirements.txt requirements-base.txt
 	$(BIN)/python -m pip install --quiet -r requirements.txt
 	@touch $@
@@ -73,4 +87,4 @@ bench: .venv/bench.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-jax runs
+	rm -rf .venv .venv-jax .venv-lowest runs
