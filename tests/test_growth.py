@@ -1,0 +1,177 @@
+"""Time in proportion to the text: no text, however odd, keeps a function busy.
+
+Four times a text may take six times as long, here eight times fifteen times. What is measured is
+the processor time of this thread alone, several times where it looks too long, so that a busy
+machine changes nothing; what grows with the square of the text would take 64 times as long.
+"""
+
+import contextlib
+import functools
+import json
+import time
+import warnings
+
+import pytest
+
+from data_prep.corpus import text_layout, unclosed_markup, variants, wikitext
+from data_prep.corpus.sentence_splitter import split_sentences
+from data_prep.tasks import get_task
+from data_prep.tasks.squad_metrics import f1
+from official_bert import BertTokenizer, UserError
+from official_bert.json_files import parse_json
+from official_bert.tokenization import reference
+from tests import tiny_inputs
+from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
+
+SMALL, LARGE = 1 << 12, 1 << 15  # characters; a window of the splitters is smaller
+MOST = 15
+SHORT = 0.03  # seconds; what takes no longer for the large text cannot grow with its square
+
+# Repeated; of (beginning, pattern) the beginning stands once.
+PATTERNS = [
+    " ", "\n", "\t", "\r\n", "\r", "\u2028", "\x00", "\x01", "a", "a ", "aa ", "A", "A. ", "Aa. ",
+    "a.b.", "no ", "so. A ", "Mr. ", "U.S. ", "!", "!!!! ", "?", ".", ". ", "…", ",", ":", ";",
+    "-", "a-", "–", "_", "_a", "__", "__A", "'", "''", "'''''a", '"', '"a', 'a"b,', "“", "”", "«",
+    "「", "」", "。", "。」", "！", "(", ")", "()", "[", "]", "[1,", '{"a":', "\\", "\\u",
+    "1", "1.",
+    "1,", "1 ", "#", "*", "*#:;", "@", "%", "é", "é", "́", "\u200b", "😀", "中", "中a", "ส", "ส ",
+    "ا.", "İ", "ſ", "ß", "कि.", "<", ">", "</", "<b>", "<b", "</b>", "<ref ", "<ref>",
+    '<ref name="a', "<ref/>", "</ref>", "<ref>a</ref>", "<!--", "-->", "<nowiki>", "<math>",
+    "<a href=", "[[", "]]", "[[a|", "[[a]]", "[[File:a|", "{{", "}}", "{{a|", "{{{", "{{a|b=",
+    "{{a}}", "{|", "|}", "{|\n|-\n|a\n", "|-\n", "||", "==", "= a =\n", "&", "&amp;", "&#", "-{",
+    "}-", "[http://a ", "http://a", "CHAPTER I\n", "I.\n", "-\n", "a O\n", "a\tb\n", "##a",
+    ("{{", " "), ("{{", "a "), ("<ref", " "), ("[[", " "), ("(", " "), ("=", " "), ("<", "a"),
+    ("__", "A"), ("__", "a_"), ("[http://", "a"), ('"', "a "), ("“", "a. "), ("a", " !"),
+    ("a", " ."), ("#", " "), ("<!--", "-"), ("&", "a"), ("{|", "\n"), ("-{", ";"), ("_", "a "),
+    ("1", "."), ("[", " ,"),
+]  # fmt: skip
+
+
+def text_of(pattern, size):
+    start, repeated = pattern if isinstance(pattern, tuple) else ("", pattern)
+    return start + (repeated * (size // len(repeated) + 1))[:size]
+
+
+def lines(layout):
+    return lambda text: list(layout(text.split("\n")))
+
+
+def refusing(function):
+    """May refuse a text, as long as it does so soon."""
+
+    def call(text):
+        with contextlib.suppress(UserError, unclosed_markup.TooSlow):
+            function(text)
+
+    return call
+
+
+@functools.cache
+def pieces():
+    from official_bert.tokenization import SentencePieceTokenizer
+
+    pytest.importorskip("sentencepiece")
+    return SentencePieceTokenizer(sentence_piece_model())
+
+
+@functools.cache
+def tokenizer(kind):
+    if kind == "byte_pair":
+        return byte_pairs(["Ġthe", "dog", "aa", "!!", "ab"])
+    return BertTokenizer([*tiny_inputs.VOCAB, "##a", "##aa", "aa", "!", "<", "ref", "中"])
+
+
+def task_file(name, content):
+    """Reads a task's file of which a part is the text."""
+
+    def read(text):
+        task, path = get_task_of(name), tiny_inputs.folder() / "growth" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content(text), encoding="utf-8", errors="replace", newline="")
+        for example in task(str(path.parent)).examples("train"):
+            assert example is not None
+
+    return refusing(read)
+
+
+def get_task_of(name):
+    return functools.partial(get_task, tiny_inputs.TASK_FILES[name][0])
+
+
+def squad(text):
+    answer = {"text": text[1:5], "answer_start": 1}
+    question = {"id": "1", "question": text[:100], "answers": [answer]}
+    return json.dumps({"data": [{"paragraphs": [{"context": text, "qas": [question]}]}]})
+
+
+FUNCTIONS = {
+    "wikitext": refusing(wikitext.passages),
+    "kinds of pages": lambda text: wikitext.page_kind("a", 0, False, text),
+    "variants": lambda text: variants.shown(text, "zh-tw"),
+    "sentences, English": lambda text: split_sentences(text, "en"),
+    "sentences, German": lambda text: split_sentences(text, "de"),
+    "sentences, Chinese": lambda text: split_sentences(text, "zh"),
+    "sentences, Thai": lambda text: split_sentences(text, "th"),
+    "chapters": lines(text_layout.chapters),
+    "articles": lines(text_layout.articles),
+    "whole files": lines(text_layout.whole_file),
+    "lines": lines(text_layout.each_line),
+    "WordPiece, reference": lambda text: reference.tokenize(text, set("a!中"), True),
+    "WordPiece": lambda text: tokenizer("word_piece").encode(text),
+    "WordPiece, a batch": lambda text: tokenizer("word_piece").encode_batch([text]),
+    "WordPiece, offsets": lambda text: tokenizer("word_piece").encode_with_offsets(text),
+    "byte pairs": lambda text: tokenizer("byte_pair").encode(text),
+    "byte pairs, offsets": lambda text: tokenizer("byte_pair").encode_with_offsets(text),
+    "unigram": lambda text: pieces().encode(text),
+    "unigram, offsets": lambda text: pieces().encode_with_offsets(text),
+    "JSON": refusing(lambda text: parse_json(text, "a text")),
+    "JSON, a string": refusing(lambda text: parse_json(json.dumps(text), "a text")),
+    "CoNLL": task_file("train.txt", lambda text: text),
+    "TSV": task_file("train.tsv", lambda text: f"text\tlabel\n{text}\tx\n"),
+    "CSV": task_file("train.csv", lambda text: f"text,label\n{text},x\n"),
+    "JSON lines": task_file("train.jsonl", lambda text: json.dumps({"text": text, "label": "x"})),
+    "SQuAD": task_file("train-v1.1.json", squad),
+    "answers": lambda text: f1(text, text[::-1]),
+}
+
+# Which take some microseconds a character.
+LONG = {name for name in FUNCTIONS if "offsets" in name or "unigram" in name} | {"SQuAD", "answers"}
+
+
+def seconds(function, text):
+    start = time.thread_time()
+    function(text)
+    return time.thread_time() - start
+
+
+def too_long(function, pattern, share=1):
+    """How many times as long the large text takes, or None where it is not too long."""
+    small, large = text_of(pattern, SMALL // share), text_of(pattern, LARGE // share)
+    least_small = least_large = float("inf")
+    for _ in range(6):
+        least_large = min(least_large, seconds(function, large))
+        if least_large <= SHORT:
+            return None
+        # The longest of the small ones that is likely: a first call may prepare something.
+        least_small = min(least_small, *(seconds(function, small) for _ in "12"))
+        if least_large <= MOST * least_small:
+            return None
+    return least_large / least_small
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_time_grows_with_the_text(name):
+    function = FUNCTIONS[name]
+    function("a b")  # what it loads once
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        share = 4 if name in LONG else 1
+        found = {repr(pattern): too_long(function, pattern, share) for pattern in PATTERNS}
+    slow = {pattern: round(times) for pattern, times in found.items() if times}
+    assert not slow, f"times as long for 8 times the text: {slow}"
+
+
+def test_what_grows_with_the_square_is_found():
+    assert len(PATTERNS) >= 80
+    assert too_long(lambda text: sum(text[i:].count("b") for i in range(len(text))), "a") > MOST
+    assert too_long(lambda text: [ord(char) for char in text * 5], "a") is None
