@@ -248,7 +248,7 @@ class Squad(Task):
         return features
 
     def clusters(self, examples: list) -> list:
-        return [example.context for example in examples]
+        return [example.title or example.context for example in examples]
 
     def predictions(self, examples, features, outputs) -> list[dict]:
         """See `span_answers.answer`."""

@@ -12,13 +12,15 @@ from official_bert.json_files import field, list_of
 @dataclasses.dataclass(frozen=True)
 class SquadExample:
     """`answers`: the gold texts, none for an unanswerable question; None where they are unknown.
-    `answer_start`: character where the first of them begins, -1 without one."""
+    `answer_start`: character where the first of them begins, -1 without one. `title`: of the
+    article, "" where it is unknown."""
 
     id: str
     question: str
     context: str
     answers: tuple[str, ...] | None = None
     answer_start: int = -1
+    title: str = dataclasses.field(default="", repr=False, compare=False)
 
 
 WANTED = (("paragraphs",), ("question", "context"))
@@ -57,7 +59,8 @@ def rows_of(table: look.Table) -> Iterator[tuple[dict, SquadExample]]:
     for number, row in table.rows():
         if table.found != ("paragraphs",):
             row_id = {"id": number} | row
-            yield row, _example(row_id, row["context"], table.name, table.where(number))
+            example = _example(row_id, row["context"], table.name, table.where(number))
+            yield row, _titled(example, row)
             continue
         where = f"{table.name} article {number}"
         for index, paragraph in enumerate(list_of(row, "paragraphs", dict, where), 1):
@@ -66,7 +69,11 @@ def rows_of(table: look.Table) -> Iterator[tuple[dict, SquadExample]]:
             for question in list_of(paragraph, "qas", dict, here):
                 more = {name: row[name] for name in ("title",) if name in row}
                 asked = {**more, "context": context, **question}
-                yield asked, _example(question, context, table.name, here)
+                yield asked, _titled(_example(question, context, table.name, here), row)
+
+
+def _titled(example: SquadExample, row: dict) -> SquadExample:
+    return dataclasses.replace(example, title=str(row.get("title") or ""))
 
 
 def numbered(examples: list[SquadExample]) -> tuple[list[SquadExample], int]:
@@ -99,7 +106,8 @@ def from_tfds(row: dict) -> SquadExample:
         "answers": [{"text": t.decode("utf-8"), "answer_start": int(s)} for t, s in answers],
         "is_impossible": bool(row.get("is_impossible", False)),
     }
-    return _example(question, row["context"].decode("utf-8"), "TFDS", "TFDS")
+    example = _example(question, row["context"].decode("utf-8"), "TFDS", "TFDS")
+    return dataclasses.replace(example, title=row["title"].decode("utf-8"))
 
 
 def find_answer(example: SquadExample) -> tuple[int, int] | None:
