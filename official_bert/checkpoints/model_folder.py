@@ -355,7 +355,9 @@ def _fill(model, shapes, read, path: Path) -> None:
         if shapes.get(name) != expected:
             raise _does_not_fit(path, f"{name} is {shapes.get(name)}, expected {expected}")
     for name, variable in variables.items():
-        variable.assign(read(name))
+        array = read(name)
+        integrity.check_type(array.dtype.name, name, path)
+        variable.assign(array)
 
 
 def _fill_by_keras(model, arrays, path: Path) -> None:

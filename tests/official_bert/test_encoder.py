@@ -5,10 +5,19 @@ import dataclasses
 import keras
 import numpy as np
 import pytest
+import successor_tokenizers
 import tensorflow as tf
 from scipy.special import erf, softmax
 
-from official_bert import BertClassifier, BertConfig, BertEncoder, UserError, named_config
+from official_bert import (
+    BertClassifier,
+    BertConfig,
+    BertEncoder,
+    UserError,
+    load,
+    named_config,
+    save,
+)
 from official_bert.checkpoints.integrity import encoder_parameters
 
 
@@ -83,6 +92,25 @@ def test_mask_and_segments_by_default(config, inputs):
     np.testing.assert_array_equal(encoder(ids)["pooled_output"], expected)
     classifier = BertClassifier(encoder, 2, bilstm=True, seed=0)
     np.testing.assert_array_equal(classifier(ids)["logits"], classifier(full)["logits"])
+
+
+def test_the_mask_by_default_is_that_of_the_model_s_own_padding(config, tmp_path):
+    tokenizer = successor_tokenizers.byte_pairs(["Ġdog", "Ġthe"])
+    assert (tokenizer.cls_id, tokenizer.pad_id) == (0, 1)
+    roberta = dataclasses.replace(config, vocab_size=len(tokenizer.vocab))
+    save(tmp_path / "m", BertEncoder(roberta, seed=0), tokenizer)
+    encoder = load(tmp_path / "m").encoder
+    batch = tokenizer(["the dog", "the"])
+    assert (batch["input_mask"] == 0).any() and (batch["input_ids"] == 0).any()
+    expected = encoder(batch)["pooled_output"]
+    np.testing.assert_array_equal(encoder(batch["input_ids"])["pooled_output"], expected)
+    classifier = BertClassifier(encoder, 2, seed=0)
+    np.testing.assert_array_equal(
+        classifier(batch["input_ids"])["logits"], classifier(batch)["logits"]
+    )
+    none = BertEncoder(dataclasses.replace(roberta, pad_token_id=-1), seed=0)
+    with pytest.raises(UserError, match="no id of this model's vocabulary is padding alone"):
+        none(batch["input_ids"])
 
 
 @pytest.mark.parametrize(
