@@ -135,7 +135,13 @@ FUNCTIONS = {
 }
 
 # Which take some microseconds a character.
-LONG = {name for name in FUNCTIONS if "offsets" in name or "unigram" in name} | {"SQuAD", "answers"}
+LONG = {name for name in FUNCTIONS if "offsets" in name or "unigram" in name} | {
+    "WordPiece",
+    "WordPiece, reference",
+    "byte pairs",
+    "SQuAD",
+    "answers",
+}
 
 
 def seconds(function, text):

@@ -11,6 +11,8 @@ from experiments.tables.grid import Cell, Grid
 @pytest.fixture
 def fake_gpus(monkeypatch):
     """A function that sets how many GPUs the driver lists; None: there is no driver."""
+    for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)  # what the tests themselves run with
 
     def list_gpus(number):
         def run(command, **options):
