@@ -282,8 +282,7 @@ class Answers:
         """The row of a text, with the "positions" of its masks."""
         if self.tokenizer is None:
             raise UserError("the model came without a vocabulary: it reads token ids only")
-        mask = self.tokenizer.special.mask
-        if mask not in text:
+        if (mask := self.tokenizer.special.mask) and mask not in text:
             raise UserError(f"text {index} has no {mask}")
         ids = self.tokenizer.encode_masked(text)
         row = sequences.pack(self.tokenizer, ids, None, self._longest)

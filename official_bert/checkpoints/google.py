@@ -57,7 +57,8 @@ def import_google(
       gelu_form: "erf" or "tanh"; None for what the configuration says, else "erf", the form that
         the 2018 models were trained with.
       vocab: the vocabulary file; by default `vocab.txt` beside the checkpoint, if there is one.
-      do_lower_case: by default, whether no WordPiece of the vocabulary has a capital letter.
+      do_lower_case: by default true unless many WordPieces have capital letters; a warning says
+        which it is.
       **encoder_options: passed to `BertEncoder`.
 
     Raises:
@@ -111,6 +112,8 @@ def export_google(
     """
     import tensorflow as tf
 
+    from official_bert.tokenization.own_json import as_own
+
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
@@ -118,7 +121,7 @@ def export_google(
     if head in ("multiple_choice", "tagging") or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")
-    model_folder.check_word_piece(tokenizer, "Google")
+    tokenizer = as_own(tokenizer, "word_piece", "Google")
     if config.attention_direction != "bidirectional":
         raise UserError("the original has no left-to-right models; it would read both directions")
     tensors = transfer.extract(model, head, "google")
@@ -198,27 +201,18 @@ def find_prefix(path: str | os.PathLike) -> Path:
     raise UserError(f"{path}: several checkpoints ({names}); name the prefix of one of them")
 
 
-def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None, **rules):
-    """The tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there.
-
-    `rules`: strip_accents and tokenize_chinese_chars of `BertTokenizer`.
-    """
+def find_tokenizer(vocab, folder: Path, do_lower_case: bool | None):
+    """The tokeniser of `vocab`, or of `folder/vocab.txt`, or None where neither is there."""
     from official_bert.tokenization import BertTokenizer, load_vocab
+    from official_bert.tokenization.vocabulary import lower_case_of
 
     path = Path(vocab) if vocab else folder / "vocab.txt"
     if not vocab and not path.is_file():
         return None
     pieces = load_vocab(path)
     if do_lower_case is None:
-        do_lower_case = is_lower_case(pieces)
-    return BertTokenizer(pieces, do_lower_case, **rules)
-
-
-def is_lower_case(vocab: list[str]) -> bool:
-    """Whether no WordPiece but the special ones has a capital letter."""
-    # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
-    words = (piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>"))
-    return all(word == word.lower() for word in words)
+        do_lower_case = lower_case_of(pieces, str(path))
+    return BertTokenizer(pieces, do_lower_case)
 
 
 def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConfig) -> dict:

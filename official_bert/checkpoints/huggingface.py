@@ -31,7 +31,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, write_text
 from official_bert.json_files import is_json_object
-from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization import BertTokenizer, ForeignTokenizer
 
 _LEFT_OUT = (
     (r"(position|token_type)_ids$", "a constant"),
@@ -129,8 +129,12 @@ def export_huggingface(
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
-    kind = huggingface_family_export.kind_of(config, word_pieces)
-    own_pieces = not word_pieces and tokenizer and tokenizer.kind == MEMBERS[kind].tokenizer
+    is_foreign = isinstance(tokenizer, ForeignTokenizer)
+    kind = huggingface_family_export.kind_of(
+        config, word_pieces or (is_foreign and tokenizer.has_word_pieces)
+    )
+    own_pieces = is_foreign or (tokenizer and tokenizer.kind == MEMBERS[kind].tokenizer)
+    own_pieces = own_pieces and not word_pieces
     architecture = _architecture(kind, head, settings, config)
     tensors = transfer.extract(model, head, "huggingface")
     fields = _their_config(config, head, settings, architecture)
@@ -152,10 +156,10 @@ def export_huggingface(
         # transformers refuses files that do not say which framework wrote them.
         safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
         length = settings.get("max_seq_length") or config.max_position_embeddings
+        has_segments = config.type_vocab_size > 1
         if own_pieces:
-            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length)
+            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length, has_segments)
         if word_pieces:
-            has_segments = config.type_vocab_size > 1
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")

@@ -1,27 +1,42 @@
-"""The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind."""
+"""The tokenizer files of a Hugging Face folder: `tokenizer.json`, or the older ones of a kind.
+
+What they say is computed by the library that defines it (`tokenization.foreign`). Where the files
+of a folder contradict each other, `tokenizer.json` counts; a contradiction about case, accents or
+ideographs, which `transformers` decides in its own way, is an error.
+"""
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
-from official_bert.checkpoints import huggingface_unigram
-from official_bert.checkpoints.google import find_tokenizer, is_lower_case
+from official_bert.checkpoints.google import find_tokenizer
 from official_bert.errors import UserError
 from official_bert.files import write_text
 from official_bert.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
+    ForeignTokenizer,
+    SpecialTokens,
     Tokenizer,
     load_tokenizer,
-    sequences,
+    load_vocab,
+    tokenizer_json,
     write_vocab,
 )
-from official_bert.tokenization.byte_pair_files import pieces_of, with_added_tokens, write_parts
+from official_bert.tokenization.byte_pair_files import write_parts
+from official_bert.tokenization.own_json import FLAGS, RULES, fast_tokenizer, standard
 from official_bert.tokenization.reference import Rules
+from official_bert.tokenization.vocabulary import lower_case_of
 
-# Words longer than this become [UNK] in the original; transformers' own default is 100.
-_MAX_CHARS_PER_WORD = 200
+_MAX_CHARS_PER_WORD = 100  # longer words become [UNK]; in the original 200
+_FILE, _CONFIG, _ADDED, _MAP = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+)
 
 
 def read(
@@ -34,47 +49,166 @@ def read(
 
     Args:
       vocab: another vocabulary file.
-      do_lower_case: None as the files say.
-      kind: of the tokeniser, a name of `tokenization.KINDS`.
+      do_lower_case: None as the files say; where none does, text is lower-cased unless many pieces
+        have capital letters, and a warning says so.
+      kind: of the model's usual tokeniser, a name of `tokenization.KINDS`.
 
     Raises:
-      UserError: a file is damaged, or the tokenizer is of another kind.
+      UserError: a file is damaged, or holds what cannot be computed.
     """
-    if kind != "word_piece" and not (folder / "vocab.txt").is_file():
-        return _successors(folder, vocab, do_lower_case, kind)
-    rules = _rules_of(folder)
-    lower = rules.pop("do_lower_case", None)
-    if do_lower_case is None:
-        do_lower_case = lower
-    if vocab or (folder / "vocab.txt").is_file():
-        return find_tokenizer(vocab, folder, do_lower_case, **rules)
-    path = folder / "tokenizer.json"
-    if not path.is_file():
-        return None
-    pieces = _pieces(read_json(path), path)
-    if do_lower_case is None:
-        do_lower_case = is_lower_case(pieces)
-    return BertTokenizer(pieces, do_lower_case, **rules)
-
-
-def _successors(folder, vocab, do_lower_case, kind):
+    if vocab:
+        if Path(vocab).suffix not in (".json", ".model"):
+            return find_tokenizer(vocab, folder, do_lower_case)
+        found = load_tokenizer(vocab, do_lower_case is not False)
+        if kind != "word_piece" and found.kind not in (kind, ForeignTokenizer.kind):
+            raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
+        return found
     names = {
-        "byte_pair": ("tokenizer.json", "vocab.json"),
-        "word_end_byte_pair": ("tokenizer.json", "vocab.json"),
-        "sentence_piece": ("spiece.model", "tokenizer.json"),
-    }
-    paths = [Path(vocab)] if vocab else [folder / name for name in names[kind]]
-    path = next((path for path in paths if vocab or path.is_file()), None)
+        "word_end_byte_pair": (_FILE, "vocab.json", "vocab.txt"),
+        "sentence_piece": ("spiece.model", _FILE, "vocab.txt"),
+    }.get(kind, (_FILE, "vocab.txt", "vocab.json"))
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         return None
+    config = _json(folder / _CONFIG)
+    if path.name == "vocab.txt":
+        contents = _of_vocabulary(path, config, do_lower_case)
+        return _foreign(contents, path, config, None)
+    is_gpt = kind == "word_end_byte_pair" and path.name == _FILE
+    if path.name != _FILE or (is_gpt and load_tokenizer(path).kind == kind):
+        return load_tokenizer(path, config.get("do_lower_case", True) is not False)
+    return _foreign(tokenizer_json.read(path), path, config, do_lower_case)
+
+
+def _foreign(contents, path: Path, config: dict, do_lower_case: bool | None) -> ForeignTokenizer:
+    _check_rules(contents, config, do_lower_case, path)
+    named = _named(path.parent, config)
+    known = _add_tokens(contents, _added(path.parent, config, named), path)
+    special = tokenizer_json.roles(contents, known, str(path), named)
+    return ForeignTokenizer(contents, special, str(path))
+
+
+def _of_vocabulary(path: Path, config: dict, do_lower_case: bool | None) -> dict:
+    """The `tokenizer.json` that transformers makes of a `vocab.txt`."""
+    named = _named(path.parent, config)
+    lines = load_vocab(path, check=False)
     if do_lower_case is None:
-        do_lower_case = _rules_of(folder).get("do_lower_case", True)
-    if kind == "sentence_piece" and path.suffix == ".json":
-        return huggingface_unigram.read(path, do_lower_case)
-    tokenizer = load_tokenizer(path, do_lower_case)
-    if tokenizer.kind != kind:
-        raise UserError(f"{path}: a {tokenizer.kind} vocabulary; this model has {kind}")
-    return tokenizer
+        do_lower_case = config.get("do_lower_case")
+    if not isinstance(do_lower_case, bool):
+        do_lower_case = lower_case_of(lines, str(path))
+    rules = Rules(do_lower_case)
+    rules = rules._replace(
+        **{name: config[name] for name in Rules._fields[1:] if isinstance(config.get(name), bool)}
+    )
+    # The library counts pieces, not lines. No word holds blanks, so these are never found.
+    id_of = {f"no piece {index}": index for index in range(len(lines))}
+    last = {piece: index for index, piece in enumerate(lines) if piece}
+    id_of = {**{piece: i for piece, i in id_of.items() if i not in {*last.values()}}, **last}
+    special = [token for token in named.values() if token in id_of]
+    return standard(id_of, rules, named["unk"], special, _MAX_CHARS_PER_WORD)
+
+
+def _check_rules(contents, config: dict, do_lower_case: bool | None, path: Path) -> None:
+    """Sets `do_lower_case` where it is given.
+
+    Raises:
+      UserError: `tokenizer_config.json` says otherwise than the BertNormalizer, or there is none
+        that `do_lower_case` could change.
+    """
+    found = [
+        step for step in tokenizer_json.normalizers(contents) if step["type"] == "BertNormalizer"
+    ]
+    if do_lower_case is not None:
+        if found:
+            found[-1]["lowercase"] = do_lower_case
+        elif do_lower_case != tokenizer_json.lower_cases(_library(contents, path)[0]):
+            raise UserError(
+                f"{path}: its normalizer decides about case, so do_lower_case="
+                f"{str(do_lower_case).lower()} cannot be had; leave the option out"
+            )
+    if not found or str(config.get("tokenizer_class", "Bert")).startswith("PreTrained"):
+        return  # transformers does not look at the fields either
+    written = Rules(*(found[-1].get(name) for name in RULES.values()))
+    said = written._replace(**{k: config[k] for k in RULES if isinstance(config.get(k), bool)})
+    if do_lower_case is not None:
+        said = said._replace(do_lower_case=do_lower_case)
+    for name, value in (*written._asdict().items(), ("strip_accents", written.accents_go)):
+        other = said.accents_go if name == "strip_accents" else getattr(said, name)
+        value = written.accents_go if name == "strip_accents" else value
+        if bool(value) != bool(other):
+            option = "pass do_lower_case, or " if name == "do_lower_case" else ""
+            raise UserError(
+                f"{path}: its normalizer has {RULES[name]}={json.dumps(value)}, but {_CONFIG} "
+                f"beside it says {name}={json.dumps(other)}; {option}correct the wrong one"
+            )
+
+
+def _named(folder: Path, config: dict) -> dict[str, str]:
+    """{role: token} as `tokenizer_config.json` and `special_tokens_map.json` name them; BERT's
+    where they do not and the tokenizer's class is BERT's."""
+    named = {}
+    if not (folder / _FILE).is_file():
+        named = SpecialTokens(*SPECIAL_TOKENS)._asdict()
+    for fields in (_json(folder / _MAP), config):
+        for role in SpecialTokens._fields:
+            token = fields.get(f"{role}_token")
+            token = token.get("content") if isinstance(token, dict) else token
+            if isinstance(token, str) and token:
+                named[role] = token
+    return named
+
+
+def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, Any]]:
+    """The added tokens of the files beside a `tokenizer.json`, in the order of their ids."""
+    found = {}
+    path = folder / _ADDED
+    for token in (contents := _json(path)):
+        is_special = token in named.values()
+        flags = {**FLAGS, "normalized": not is_special, "special": is_special}
+        found[field(contents, token, int, path)] = {"content": token, **flags}
+    decoder = config.get("added_tokens_decoder") or {}
+    path = folder / _CONFIG
+    if not isinstance(decoder, dict):
+        raise UserError(f"{path}: added_tokens_decoder must be an object, not {shorten(decoder)}")
+    for index in decoder:
+        token = field(decoder, index, dict, f"{path}: added_tokens_decoder")
+        if not index.isdecimal():
+            raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is no id")
+        where = f"{path}: added_tokens_decoder: {index}"
+        flags = {name: bool(token.get(name)) for name in (*FLAGS, "special")}
+        found[int(index)] = {"content": field(token, "content", str, where), **flags}
+    return [{"id": index, **found[index]} for index in sorted(found)]
+
+
+def _add_tokens(contents, tokens: list[dict], path: Path) -> list[str]:
+    """Adds the tokens that the contents lack; returns all pieces.
+
+    Raises:
+      UserError: a token has one id here and another one there.
+    """
+    there = contents["added_tokens"] = list(contents.get("added_tokens") or [])
+    names = {token.get("content") for token in there}
+    known = _pieces(contents, path)
+    id_of = {piece: index for index, piece in enumerate(known)}
+    for token in tokens:
+        name, index = token["content"], token["id"]
+        if id_of.get(name, index) != index or known[index : index + 1] not in ([], [name], [""]):
+            raise UserError(
+                f"{path.parent}: {_ADDED} or {_CONFIG} gives {name!r} the id {index}, which "
+                f"{path.name} does not"
+            )
+        if name not in names:
+            there.append(token)
+    there.sort(key=lambda token: token["id"])
+    return _pieces(contents, path)
+
+
+def _pieces(contents, path) -> list[str]:
+    return tokenizer_json.pieces(*_library(contents, path), str(path))
+
+
+def _library(contents, path):
+    return tokenizer_json.library({**contents, "truncation": None, "padding": None}, str(path))
 
 
 def longest(folder: Path) -> int:
@@ -92,100 +226,59 @@ def write(
 
     Without segments the tokenizer does not give the model `token_type_ids`.
     """
-    special = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL_TOKENS}
+    special = _special_fields(tokenizer)
     write_vocab(folder / "vocab.txt", tokenizer.vocab)
-    _write_json(folder / "special_tokens_map.json", special)
-    inputs = {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
+    _write_json(folder / _MAP, special)
     _write_json(
-        folder / "tokenizer_config.json",
+        folder / _CONFIG,
         {
             "tokenizer_class": "BertTokenizer",
             **tokenizer.rules._asdict(),
             "model_max_length": max_length,
-            **inputs,
+            **_inputs(has_segments),
             **special,
         },
     )
-    _write_json(folder / "tokenizer.json", fast_tokenizer(tokenizer))
+    _write_json(folder / _FILE, fast_tokenizer(tokenizer))
 
 
-def write_of_successor(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
-    """Writes a successor's vocabulary and its `tokenizer_config.json`."""
+def write_of_successor(
+    folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True
+) -> None:
+    """Writes a successor's vocabulary, or one of others, and its `tokenizer_config.json`."""
     tokenizer.write(folder)
     classes = {
         "byte_pair": "RobertaTokenizer",
         "sentence_piece": "AlbertTokenizer",
         "word_end_byte_pair": "OpenAIGPTTokenizer",
+        "tokenizer_json": "PreTrainedTokenizerFast",
     }
-    special = tokenizer.special._asdict()
+    special = _special_fields(tokenizer)
     if tokenizer.kind == "word_end_byte_pair":
         write_parts(folder, tokenizer.vocab, tokenizer.merges)
-        del special["mask"]  # GPT has none
+        del special["mask_token"]  # GPT has none
     _write_json(
-        folder / "tokenizer_config.json",
+        folder / _CONFIG,
         {
             "tokenizer_class": classes[tokenizer.kind],
             **tokenizer.options,
             "model_max_length": max_length,
-            **{f"{role}_token": token for role, token in special.items()},
+            **({} if tokenizer.kind != ForeignTokenizer.kind else _inputs(has_segments)),
+            **special,
         },
     )
 
 
-def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
-    """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
-    id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": id_of[name], "content": name, **flags, "special": True}
-            for name in sorted(SPECIAL_TOKENS, key=id_of.get)
-        ],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": tokenizer.rules.tokenize_chinese_chars,
-            "strip_accents": tokenizer.rules.strip_accents,
-            "lowercase": tokenizer.do_lower_case,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": sequences.as_template(tokenizer),
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": "[UNK]",
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": _MAX_CHARS_PER_WORD,
-            "vocab": id_of,
-        },
-    }
+def _inputs(has_segments: bool) -> dict[str, list[str]]:
+    return {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
 
 
-def _rules_of(folder: Path) -> dict:
-    """The fields of `reference.Rules` that the files state; tokenizer_config.json first, as in
-    transformers."""
-    rules = {}
-    for file, place, names in (
-        ("tokenizer.json", "normalizer", ("lowercase", "strip_accents", "handle_chinese_chars")),
-        ("tokenizer_config.json", "", Rules._fields),
-    ):
-        contents = read_json(folder / file) if (folder / file).is_file() else {}
-        contents = contents.get(place) if place and isinstance(contents, dict) else contents
-        if isinstance(contents, dict):
-            for rule, name in zip(Rules._fields, names, strict=True):
-                if isinstance(contents.get(name), bool):
-                    rules[rule] = contents[name]
-    return rules
+def _special_fields(tokenizer) -> dict[str, str]:
+    return {f"{role}_token": token for role, token in tokenizer.special._asdict().items() if token}
 
 
-def _pieces(contents, path: Path) -> list[str]:
-    model = field(contents, "model", dict, path)
-    if model.get("type", "WordPiece") != "WordPiece":
-        raise UserError(f"{path}: a {shorten(model['type'])} tokenizer; BERT's is WordPiece")
-    return pieces_of(with_added_tokens(contents, path), f"{path}: vocab")
+def _json(path: Path) -> dict:
+    return read_json(path) if path.is_file() else {}
 
 
 def _write_json(path: Path, contents) -> None:

@@ -25,6 +25,7 @@ from official_bert.errors import UserError
 from official_bert.files import atomic_folder
 from official_bert.json_files import field, is_json_object, read_json, shorten
 from official_bert.tokenization import Tokenizer
+from official_bert.tokenization.own_json import as_own
 
 
 def import_keras_hub(
@@ -146,18 +147,21 @@ def export_keras_hub(
     backbone = to_backbone(model)
     name = type(backbone).__name__
     tokenizer_class = keras_hub_family.KINDS[name].tokenizer
-    fits = tokenizer is not None and tokenizer.kind == keras_hub_tokenizer.kind_of(tokenizer_class)
+    notes = keras_hub_family.remarks(name, getattr(model, "encoder", model).config)
+    try:
+        kind = keras_hub_tokenizer.kind_of(tokenizer_class)
+        tokenizer = as_own(tokenizer, kind, f"KerasHub's {name}")
+    except UserError as error:
+        notes.append(f"no tokeniser was written: {error}")
+        tokenizer = None
     # Where the disk is full, HDF5 takes the process with it: what it needs is made sure of before.
     size = model_folder.size_of(model) + 4096 * len(model.weights) + (1 << 20)
     with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
-        if fits:
+        if tokenizer is not None:
             theirs = keras_hub_tokenizer.to_keras_hub(tokenizer, tokenizer_class)
             theirs.save_to_preset(str(temporary))
-    notes = keras_hub_family.remarks(name, getattr(model, "encoder", model).config)
-    if tokenizer is not None and not fits:
-        notes.append(f"no tokeniser was written: {name} and this one do not go together")
-    elif fits and tokenizer.kind == "sentence_piece":
+    if tokenizer is not None and tokenizer.kind == "sentence_piece":
         notes.append(
             "KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "
             "off before, as ALBERT's own code does"

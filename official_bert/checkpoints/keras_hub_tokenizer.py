@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from official_bert.checkpoints.google import find_tokenizer, is_lower_case
+from official_bert.checkpoints.google import find_tokenizer
 from official_bert.errors import UserError
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
@@ -15,6 +15,7 @@ from official_bert.tokenization import (
     sentence_piece,
 )
 from official_bert.tokenization.byte_pair_files import pair_of, pieces_of
+from official_bert.tokenization.vocabulary import lower_case_of
 
 FILE = "tokenizer.json"
 _PIECES_FILE = ("assets", "tokenizer", "vocabulary.spm")
@@ -90,7 +91,9 @@ def read(
         pieces = pieces_of(theirs.vocabulary, where)
         return BytePairTokenizer(pieces, merges, bool(theirs.add_prefix_space))
     if kind == "sentence_piece":
-        lower = is_lower_case(theirs.get_vocabulary()) if do_lower_case is None else do_lower_case
+        lower = do_lower_case
+        if lower is None:
+            lower = lower_case_of(theirs.get_vocabulary(), preset)
         return SentencePieceTokenizer(theirs.proto, lower)
     pieces = theirs.get_vocabulary()
     if not all(token in pieces for token in SPECIAL_TOKENS):

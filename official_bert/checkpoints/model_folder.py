@@ -310,15 +310,6 @@ def check_vocabulary(config: BertConfig, entries: int, source: str) -> None:
         )
 
 
-def check_word_piece(tokenizer, target: str) -> None:
-    """Raises UserError for the tokeniser of a successor, which no export writes."""
-    if tokenizer is not None and tokenizer.kind != _FIRST_KIND:
-        raise UserError(
-            f"{target}'s format of BERT has a WordPiece vocabulary, and this model's tokeniser is "
-            f"{tokenizer.kind}; a model folder keeps it"
-        )
-
-
 def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     from official_bert.tokenization import KINDS, load_tokenizer
     from official_bert.tokenization.reference import Rules

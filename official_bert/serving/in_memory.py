@@ -1,7 +1,9 @@
 """A model as it is served, made of a loaded one: what an export saves."""
 
+from official_bert.errors import UserError
 
-def in_memory(loaded, head: str, settings):
+
+def in_memory(loaded, head: str, settings, exported: bool = True):
     """A `ServedModel` with a copy of the weights as they are now.
 
     Args:
@@ -9,6 +11,7 @@ def in_memory(loaded, head: str, settings):
       head: what to serve: "classification", "span", "multiple_choice", "tagging", "masked_words",
         "embedding" or "features".
       settings: `ServingSettings`.
+      exported: whether a file is made of it; if not, Python may tokenise what a graph cannot.
 
     Raises:
       UserError: the model cannot be served so.
@@ -32,7 +35,12 @@ def in_memory(loaded, head: str, settings):
         "embedding": feature_vectors.ServedEmbedding,
         "features": feature_vectors.ServedFeatures,
     }[head]
-    return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
+    tokenizer = loaded.tokenizer
+    if exported or tokenizer.kind != "tokenizer_json":
+        return kind(loaded, in_graph_tokenizer(tokenizer), settings)
+    from official_bert.tokenization.in_graph import InPython
+
+    return kind(loaded, InPython(tokenizer), settings)
 
 
 def in_graph_tokenizer(tokenizer):
@@ -59,10 +67,25 @@ def _in_graph(tokenizer):
             from official_bert.tokenization.in_graph_byte_pair import InGraphWordEnds
 
             return InGraphWordEnds(tokenizer)
+        case "tokenizer_json":
+            return _in_graph_foreign(tokenizer)
         case _:
             from official_bert.tokenization.in_graph import InGraphTokenizer
 
             return InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
+
+
+def _in_graph_foreign(tokenizer):
+    from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+    from official_bert.tokenization.in_graph_foreign import InGraphWordPieces
+
+    kind = tokenizer.contents["model"].get("type")
+    if kind not in ("WordPiece", "BPE"):
+        raise UserError(
+            f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token ids "
+            "instead (--format=onnx)"
+        )
+    return InGraphWordPieces(tokenizer) if kind == "WordPiece" else InGraphBytePairs(tokenizer)
 
 
 _made: dict = {}

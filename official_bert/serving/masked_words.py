@@ -26,7 +26,7 @@ class ServedMaskedWords(ServedModel):
         self.transform = Dense(head.transform, self.encoder.dtype)
         self.activation = activation(loaded.config)
         self.norm = Norm(head.norm)
-        self.mask = loaded.tokenizer.special.mask
+        self.mask, self.mask_id = loaded.tokenizer.special.mask, loaded.tokenizer.mask_id
         self.vocabulary = tf.constant(loaded.tokenizer.readable, tf.string)
         # A padded table has rows that belong to no word; they are never offered.
         self.entries = len(loaded.tokenizer.vocab)

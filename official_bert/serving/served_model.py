@@ -36,8 +36,7 @@ class ServedModel(tf.Module):
         self.settings = settings
         self.encoder = PackedEncoder(loaded.encoder, settings.precision)
         known = loaded.tokenizer
-        self.pad_id, self.unk_id = known.pad_id, known.unk_id
-        self.cls_id, self.sep_id, self.mask_id = known.cls_id, known.sep_id, known.mask_id
+        self.pad_id, self.cls_id, self.sep_id = known.pad_id, known.cls_id, known.sep_id
         self.between = tuple(known.between)
         self._concat_pooling = getattr(loaded.model, "concat_pooling", False)
         self._bilstm = None

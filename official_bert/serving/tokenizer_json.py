@@ -13,6 +13,8 @@ from pathlib import Path
 
 from official_bert.files import write_text
 from official_bert.json_files import read_json
+from official_bert.tokenization.own_json import fast_tokenizer
+from official_bert.tokenization.tokenizer_json import padding
 
 FILE = "tokenizer.json"
 
@@ -31,8 +33,6 @@ def write(folder: Path, tokenizer, head: str, settings) -> list[str]:
     """
     path = folder / FILE
     if tokenizer.kind == "word_piece":
-        from official_bert.checkpoints.huggingface_tokenizer import fast_tokenizer
-
         contents = fast_tokenizer(tokenizer)
     elif tokenizer.kind == "sentence_piece":
         return [
@@ -40,17 +40,10 @@ def write(folder: Path, tokenizer, head: str, settings) -> list[str]:
             "own steps around it are in official_bert.SentencePieceTokenizer"
         ]
     else:
-        contents = read_json(path)
+        contents = tokenizer.written() if tokenizer.kind == "tokenizer_json" else read_json(path)
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
-    contents["padding"] = {
-        "strategy": "BatchLongest",
-        "direction": "Right",
-        "pad_to_multiple_of": None,
-        "pad_id": tokenizer.pad_id,
-        "pad_type_id": 0,
-        "pad_token": tokenizer.special.pad,
-    }
+    contents["padding"] = padding(tokenizer)
     write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
     return notes
 

@@ -19,17 +19,17 @@ class SpecialTokens(NamedTuple):
 
     Attributes:
       pad: fills a row.
-      unk: what the vocabulary cannot spell.
+      unk: what the vocabulary cannot spell; None where it spells everything.
       cls: begins a sequence.
       sep: ends a text.
-      mask: hides a token.
+      mask: hides a token; None where the vocabulary has none.
     """
 
     pad: str
-    unk: str
+    unk: str | None
     cls: str
     sep: str
-    mask: str
+    mask: str | None
 
 
 class Tokenizer:
@@ -45,22 +45,40 @@ class Tokenizer:
       vocab: list[str], the pieces in the order of their ids.
       special: SpecialTokens.
       options: what, beside the vocabulary, decides the pieces; by the names in `model.json`.
-      pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens.
+      pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens; asking for one that
+        the vocabulary lacks is a UserError.
     """
 
     kind: ClassVar[str]
     file_name: ClassVar[str]
-    separators: ClassVar[int] = 1
+    separators: int = 1
 
     vocab: list[str]
     special: SpecialTokens
 
     def _set_vocab(self, vocab: list[str], special: SpecialTokens) -> None:
         self.vocab, self.special = vocab, special
+        # Of a piece that stands in several lines the last counts, as in the original.
         self._id_of = {piece: index for index, piece in enumerate(vocab)}
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
-            self._id_of[token] for token in special
+        self.pad_id, self.cls_id, self.sep_id = (
+            self._id_of[token] for token in (special.pad, special.cls, special.sep)
         )
+
+    @property
+    def unk_id(self) -> int:
+        return self._id_of_role(self.special.unk, "stands for unknown text ([UNK])")
+
+    @property
+    def mask_id(self) -> int:
+        return self._id_of_role(self.special.mask, "hides another ([MASK])")
+
+    def _id_of_role(self, token: str | None, does: str) -> int:
+        if token is None:
+            raise UserError(
+                f"the vocabulary has no token that {does}, and this needs one; use the vocabulary "
+                "of a model that was pre-trained with it"
+            )
+        return self._id_of[token]
 
     @property
     def vocab_size(self) -> int:
@@ -166,9 +184,10 @@ class Tokenizer:
     def encode_masked(self, text: str) -> list[int]:
         """As `encode`, but the mask's name, "[MASK]" in BERT, stands for the token; to the other
         methods it is text."""
+        mask_id = self.mask_id
         *before, last = text.split(self.special.mask)
         # A blank before a mask belongs to the word that it hides.
-        parts = [[*self.encode(part.rstrip()), self.mask_id] for part in before]
+        parts = [[*self.encode(part.rstrip()), mask_id] for part in before]
         return [index for part in (*parts, self.encode(last)) for index in part]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:

@@ -23,6 +23,7 @@ import numpy as np
 from official_bert.errors import UserError
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
+from official_bert.tokenization.byte_characters import BYTE_CHARACTERS, bytes_of, text_of
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it
@@ -30,21 +31,6 @@ LAST_LETTER = 0x40000  # beyond, Unicode has marks and private characters only
 _MOST_CHUNKS, _LONGEST_CHUNK = 1 << 20, 64  # in the cache
 # Unicode's white space; to Python four separators of files are blanks as well.
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
-
-
-def _byte_characters() -> str:
-    """The character that stands for each byte: itself where it is printable, else one from U+0100.
-
-    >>> _byte_characters()[0:2], _byte_characters()[32], _byte_characters()[65]
-    ('Āā', 'Ġ', 'A')
-    """
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = itertools.count(0x100)
-    return "".join(chr(byte if byte in printable else next(others)) for byte in range(256))
-
-
-BYTE_CHARACTERS = _byte_characters()
-_BYTE_OF = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
 
 
 class BytePairTokenizer(Tokenizer):
@@ -153,7 +139,7 @@ class BytePairTokenizer(Tokenizer):
             if index in (self.unk_id, self.mask_id):
                 content += piece.encode()
             elif index not in left_out:
-                content += _bytes_of(piece)
+                content += bytes_of(piece)
         text = content.decode("utf-8", "replace")
         return text.removeprefix(" ") if self.add_prefix_space else text
 
@@ -302,14 +288,8 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")  # a lone surrogate is no text: "?"
 
 
-def _bytes_of(piece: str) -> bytes:
-    if set(piece) <= _BYTE_OF.keys():
-        return bytes(_BYTE_OF[character] for character in piece)
-    return piece.encode()  # a token that was added as it is written
-
-
 def _readable(piece: str) -> str:
-    text = _bytes_of(piece).decode("utf-8", "replace")
+    text = text_of(piece)
     return text[1:] or text if text.startswith(" ") else f"##{text}"
 
 

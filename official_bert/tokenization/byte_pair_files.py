@@ -7,10 +7,21 @@ from typing import Any
 from official_bert.errors import UserError
 from official_bert.files import write_text
 from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.tokenization import tokenizer_json
 from official_bert.tokenization.base import SpecialTokens
+from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
 WORD_END = "</w>"
+# GPT's words are those of uncased BERT.
+UNCASED = {
+    "type": "BertNormalizer",
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "strip_accents": None,
+    "lowercase": True,
+}
+BASIC = {"type": "BertPreTokenizer"}
 
 
 def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
@@ -21,7 +32,7 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
     """
     contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
     if "model" in contents:
-        return _of_tokenizer_json(contents, path)
+        return parts_of(contents, path)
     return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE)), None
 
 
@@ -36,25 +47,44 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
         return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE))
     if not _has_word_ends(contents):
         raise UserError(f"{path}: no byte pairs of words that end in {WORD_END}")
+    for name, usual in (("normalizer", UNCASED), ("pre_tokenizer", BASIC)):
+        if contents.get(name) != usual:
+            raise UserError(f"{path}: {name} {shorten(contents.get(name))} is not GPT's, {usual}")
     return pieces_of(with_added_tokens(contents, path), f"{path}: vocab"), _merges(contents, path)
 
 
-def has_word_ends(path: Path) -> bool:
-    """Whether a `tokenizer.json` or a `vocab.json` is of the kind that `read_word_ends` reads."""
-    return _has_word_ends(read_json(path)) if path.is_file() else False
+def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]], bool]:
+    """(pieces, merges, add_prefix_space) of a `tokenizer.json` that is RoBERTa's.
+
+    Raises:
+      UserError: it is another; the message says what differs.
+    """
+    if reason := _why_not_roberta(contents, where):
+        raise UserError(f"{where}: {reason}")
+    pieces = pieces_of(with_added_tokens(contents, where), f"{where}: vocab")
+    add_prefix_space = contents["pre_tokenizer"].get("add_prefix_space") is True
+    return pieces, _merges(contents, where), add_prefix_space
+
+
+def kind_of(path: Path) -> str:
+    """The name in `KINDS` of the tokeniser in a `tokenizer.json` or a `vocab.json`."""
+    contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+    if _has_word_ends(contents):
+        return "word_end_byte_pair"
+    is_foreign = "model" in contents and _why_not_roberta(contents, path)
+    return "tokenizer_json" if is_foreign else "byte_pair"
 
 
 def _has_word_ends(contents) -> bool:
+    """Whether they are GPT's, which has no tokens to begin and end a sequence but those of ours."""
     model = contents.get("model")
-    if isinstance(model, dict):
-        return model.get("type") == "BPE" and model.get("end_of_word_suffix") == WORD_END
-    return any(piece.endswith(WORD_END) for piece in contents)
-
-
-def is_byte_pair(path: Path) -> bool:
-    """Whether a `tokenizer.json` holds byte pairs."""
-    model = read_json(path).get("model")
-    return isinstance(model, dict) and model.get("type") == "BPE"
+    if not isinstance(model, dict):
+        return any(str(piece).endswith(WORD_END) for piece in contents)
+    if model.get("type") != "BPE" or model.get("end_of_word_suffix") != WORD_END:
+        return False
+    added = list_of({"added_tokens": [], **contents}, "added_tokens", dict, "tokenizer.json")
+    names = {str(token.get("content")) for token in added} | {*(model.get("vocab") or ())}
+    return "_start_" in names or names.isdisjoint(("[CLS]", "<s>"))
 
 
 def write(
@@ -140,13 +170,42 @@ def with_added_tokens(contents: dict[str, Any], path: Path) -> dict[str, int]:
     return id_of
 
 
-def _of_tokenizer_json(contents, path):
+def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
+    """The merges of byte pairs as RoBERTa has them, and whether offsets leave blanks out.
+
+    Raises:
+      UserError: they are others, which a TensorFlow graph does not compute; the message says why.
+    """
+    model = contents["model"]
+    reason = _why_not_roberta({**contents, "added_tokens": []}, "")
+    if not reason and contents["pre_tokenizer"].get("add_prefix_space"):
+        reason = "its pre_tokenizer has add_prefix_space=true"
+    known = set(model["vocab"])
+    if not reason and not known.issuperset(BYTE_CHARACTERS):
+        reason = "its vocabulary lacks some of the 256 bytes"
+    if reason:
+        raise UserError(
+            f"a TensorFlow graph cannot compute this tokeniser ({reason}); export token ids "
+            "instead (--format=onnx)"
+        )
+    steps = tokenizer_json.steps(contents.get("post_processor"), "processors")
+    return _merges(contents, "tokenizer.json"), any(step.get("trim_offsets") for step in steps)
+
+
+def _why_not_roberta(contents, path) -> str:
+    """What is not as in RoBERTa's `tokenizer.json`; "" where all is."""
     model = field(contents, "model", dict, path)
     if model.get("type") != "BPE":
-        raise UserError(f"{path}: a {shorten(model.get('type'))} tokenizer, not one of byte pairs")
-    for name in ("continuing_subword_prefix", "end_of_word_suffix", "dropout", "byte_fallback"):
+        return f"a {shorten(model.get('type'))} tokenizer, not one of byte pairs"
+    for name in (
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "dropout",
+        "byte_fallback",
+        "ignore_merges",
+    ):
         if model.get(name):
-            raise UserError(f"{path}: model has {name}={shorten(model[name])}; RoBERTa's has none")
+            return f"model has {name}={shorten(model[name])}; RoBERTa's has none"
     byte_level = contents.get("pre_tokenizer")
     if (
         contents.get("normalizer")
@@ -154,11 +213,13 @@ def _of_tokenizer_json(contents, path):
         or byte_level.get("type") != "ByteLevel"
         or byte_level.get("use_regex") is False
     ):
-        raise UserError(
-            f"{path}: its normalizer and pre_tokenizer are not RoBERTa's (none, and ByteLevel)"
-        )
-    pieces = pieces_of(with_added_tokens(contents, path), f"{path}: vocab")
-    return pieces, _merges(contents, path), byte_level.get("add_prefix_space") is True
+        return "its normalizer and pre_tokenizer are not RoBERTa's (none, and ByteLevel)"
+    own = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    for token in contents.get("added_tokens") or ():
+        name = token.get("content") if isinstance(token, dict) else None
+        if isinstance(name, str) and name not in own:
+            return f"added_tokens has {shorten(name)}; RoBERTa's are {', '.join(own)}"
+    return ""
 
 
 def _merges(contents, path: Path) -> list[tuple[str, str]]:

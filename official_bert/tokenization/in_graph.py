@@ -34,7 +34,7 @@ class Pieces(NamedTuple):
     ends: tf.RaggedTensor
 
 
-class _Characters(NamedTuple):
+class Characters(NamedTuple):
     """Characters on their way to words, int32 [C] each."""
 
     points: tf.Tensor  # the code point
@@ -42,8 +42,8 @@ class _Characters(NamedTuple):
     starts: tf.Tensor  # the part [start, end) of the text that it stands for
     ends: tf.Tensor
 
-    def take(self, indices) -> "_Characters":
-        return _Characters(*(tf.gather(values, indices) for values in self))
+    def take(self, indices) -> "Characters":
+        return Characters(*(tf.gather(values, indices) for values in self))
 
 
 class TextsToPieces(tf.Module):
@@ -62,6 +62,30 @@ class TextsToPieces(tf.Module):
 
     def _pieces(self, texts: tf.Tensor) -> Pieces:
         raise NotImplementedError
+
+
+class InPython(TextsToPieces):
+    """A tokeniser of Python called from TensorFlow; no file holds it."""
+
+    def __init__(self, tokenizer):
+        super().__init__(name="in_python")
+        self._encode = tokenizer.encode_with_offsets
+
+    def _pieces(self, texts):
+        def encode(texts):
+            rows = [self._encode(text.decode("utf-8", "ignore")) for text in texts]
+            pieces = [(i, *at) for row in rows for i, at in zip(*row, strict=True)]
+            columns = np.array(pieces, np.int32).reshape(-1, 3).T
+            return *columns, np.array([len(ids) for ids, _ in rows], np.int32)
+
+        *columns, lengths = tf.numpy_function(encode, [texts], [tf.int32] * 4)
+        lengths = tf.ensure_shape(lengths, [None])
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_row_lengths(tf.ensure_shape(x, [None]), lengths, False)
+                for x in columns
+            )
+        )
 
 
 class InGraphTokenizer(TextsToPieces):
@@ -87,18 +111,18 @@ class InGraphTokenizer(TextsToPieces):
           do_lower_case, strip_accents, tokenize_chinese_chars: see `reference.Rules`.
 
         Raises:
-          UserError: the vocabulary lacks special tokens or holds a piece twice.
+          UserError: the vocabulary lacks special tokens.
         """
         super().__init__(name="in_graph_tokenizer")
         vocab = vocabulary.check_vocab(list(vocab))
         rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
         self._wordpiece = tf_text.FastWordpieceTokenizer(
-            vocab,
+            every_row({piece: index for index, piece in enumerate(vocab)}, len(vocab)),
             token_out_type=tf.int32,
             max_bytes_per_word=_MAX_WORD_BYTES,
             no_pretokenization=True,
         )
-        self._unk_id = vocab.index(vocabulary.UNK)
+        self._unk_id = len(vocab) - 1 - vocab[::-1].index(vocabulary.UNK)
         self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
         self._basic = BasicWords(rules)
 
@@ -128,6 +152,14 @@ class InGraphTokenizer(TextsToPieces):
                 for values in (ids, starts, ends)
             )
         )
+
+
+def every_row(id_of: dict[str, int], size: int) -> list[str]:
+    """The pieces in the order of their ids; what no word can be where an id has no piece."""
+    rows = [f"no piece {index}" for index in range(size)]  # words hold no blanks
+    for piece, index in id_of.items():
+        rows[index] = piece or rows[index]
+    return rows
 
 
 class BasicWords(tf.Module):
@@ -174,7 +206,7 @@ class BasicWords(tf.Module):
             )
         )
 
-    def _normalize(self, texts) -> _Characters:
+    def _normalize(self, texts) -> Characters:
         """`clean`, and as the rules say `lower` and `without_accents`."""
         characters = _decode(texts)
         kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
@@ -238,14 +270,28 @@ class BasicWords(tf.Module):
         )
 
 
-def _decode(texts) -> _Characters:
+def _decode(texts) -> Characters:
     """The code points of UTF-8 texts, each text with a blank at its end."""
     texts = tf.strings.join([texts, " "])
     points = tf.strings.unicode_decode(texts, "UTF-8")  # invalid bytes become U+FFFD: removed later
     rows = tf.cast(points.value_rowids(), tf.int32)
     row_starts = tf.cast(points.row_starts(), tf.int32)
     starts = tf.range(tf.size(rows)) - tf.gather(row_starts, rows)
-    return _Characters(points.flat_values, rows, starts, starts + 1)
+    return Characters(points.flat_values, rows, starts, starts + 1)
+
+
+def decode(texts) -> Characters:
+    """The code points of UTF-8 texts; bytes that are not UTF-8 are left out."""
+    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    rows = tf.cast(points.value_rowids(), tf.int32)
+    starts = tf.range(tf.size(rows)) - tf.gather(tf.cast(points.row_starts(), tf.int32), rows)
+    return Characters(points.flat_values, rows, starts, starts + 1)
+
+
+def changes(values, filling: int):
+    """Whether each of [C] differs from the one before it; before the first stands the filling."""
+    before = tf.concat([[filling], tf.cast(values[:-1], tf.int32)], 0)[: tf.size(values)]
+    return values != before
 
 
 def _canonical_order(order):

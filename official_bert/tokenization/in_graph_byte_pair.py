@@ -13,14 +13,18 @@ Dimensions in comments: B texts, C characters, W words, P pieces.
 import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization import byte_pair, reference
+from official_bert.tokenization import byte_pair, byte_pair_files, foreign_tables, reference
+from official_bert.tokenization.foreign import ForeignTokenizer
 from official_bert.tokenization.in_graph import (
     BasicWords,
     PagedTable,
     Pieces,
     TextsToPieces,
+    changes,
+    decode,
     utf8_sizes,
 )
+from official_bert.tokenization.in_graph_added_tokens import AddedTokens
 from official_bert.tokenization.word_end_byte_pair import END, WordEndTokenizer
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
@@ -32,20 +36,31 @@ _NO_RANK = np.int32(2**31 - 1)
 class InGraphBytePairs(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
-    def __init__(self, tokenizer: byte_pair.BytePairTokenizer):
+    def __init__(self, tokenizer: byte_pair.BytePairTokenizer | ForeignTokenizer):
+        """
+        Raises:
+          UserError: a graph cannot compute a part of the tokeniser; the message names it.
+        """
         super().__init__(name="in_graph_byte_pairs")
         id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
-        kinds = np.zeros(_CODE_POINTS, np.uint8)
-        kinds[: byte_pair.LAST_LETTER] = [
-            _KINDS[byte_pair.kind_of(chr(code))] for code in range(byte_pair.LAST_LETTER)
-        ]
+        self._added: list[AddedTokens] = []
+        trims, merges = True, getattr(tokenizer, "merges", ())
+        if isinstance(tokenizer, ForeignTokenizer):
+            merges, trims = byte_pair_files.merges_of(tokenizer.contents)
+            self._added = [AddedTokens(tokenizer, later, trims) for later in (False, True)]
+            kinds = foreign_tables.byte_level_kinds(_MARK, _LETTER, _NUMBER, _BLANK)
+        else:
+            kinds = np.zeros(foreign_tables.SIZE, np.uint8)
+            kinds[: byte_pair.LAST_LETTER] = [
+                _KINDS[byte_pair.kind_of(chr(code))] for code in range(byte_pair.LAST_LETTER)
+            ]
         self._kind = PagedTable(kinds)
-        self._add_prefix_space = tokenizer.add_prefix_space
+        self._add_prefix_space = getattr(tokenizer, "add_prefix_space", False)
         self._id_of_byte = tf.constant([id_of[char] for char in byte_pair.BYTE_CHARACTERS])
         self._bytes_of_id = tf.constant([len(piece) for piece in tokenizer.vocab])
         blanks = np.array([byte_pair.blanks_around(piece) for piece in tokenizer.vocab], np.int32)
-        self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T)
-        self._merge = Merges(tokenizer)
+        self._blanks_before, self._blanks_behind = map(tf.constant, blanks.T * trims)
+        self._merge = Merges(tokenizer.vocab, merges)
 
     def _pieces(self, texts):
         added = tf.zeros(tf.shape(texts), tf.int32)
@@ -54,21 +69,30 @@ class InGraphBytePairs(TextsToPieces):
             begins = first.values != ord(" ")
             added = tf.reduce_sum(tf.cast(first.with_values(begins), tf.int32), axis=1)
             texts = tf.strings.join([tf.where(added > 0, " ", ""), texts])
-        points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        rows = tf.cast(points.value_rowids(), tf.int32)  # [C]
-        kind = self._kind(points.values)
-        begins = _begins(points.values, kind, rows)
+        characters = decode(texts)
+        for added_tokens in self._added:
+            characters = added_tokens(characters)
+        points, rows = characters.points, characters.rows
+        # An added token stands between texts of their own.
+        is_token = points >= foreign_tables.ADDED
+        edge = is_token | changes(rows, -1) | changes(tf.cast(is_token, tf.int32), 0)
+        part = tf.cumsum(tf.cast(edge, tf.int32))
+        begins = _begins(points, self._kind(points), part)
         word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-        content, character = _utf8(points.values)  # [bytes]
+        content, character = _utf8(tf.where(is_token, ord("x"), points))  # [bytes]
         ids = tf.gather(self._id_of_byte, content)
         ids = self._merge(ids, tf.gather(word, character))
         ends = tf.cumsum(tf.gather(self._bytes_of_id, ids))  # [P], in bytes
         starts = ends - tf.gather(self._bytes_of_id, ids)
-        start, end = tf.gather(character, starts), tf.gather(character, ends - 1) + 1
+        first = tf.gather(character, starts)
+        start = tf.gather(characters.starts, first)
+        end = tf.gather(characters.ends, tf.gather(character, ends - 1))
         start = tf.minimum(start + tf.gather(self._blanks_before, ids), end)
         end = tf.maximum(end - tf.gather(self._blanks_behind, ids), start)
-        row = tf.gather(rows, tf.gather(character, starts))
-        before = tf.cast(tf.gather(points.row_starts(), row), tf.int32) + tf.gather(added, row)
+        row = tf.gather(rows, first)
+        before = tf.gather(added, row)
+        for added_tokens in self._added:
+            ids = added_tokens.ids_or(ids, tf.gather(points, first))
         return Pieces(
             *(
                 tf.RaggedTensor.from_value_rowids(values, row, tf.size(texts), validate=False)
@@ -83,7 +107,7 @@ class InGraphWordEnds(TextsToPieces):
     def __init__(self, tokenizer: WordEndTokenizer):
         super().__init__(name="in_graph_word_ends")
         self._words = BasicWords(reference.Rules())
-        self._merge = Merges(tokenizer)
+        self._merge = Merges(tokenizer.vocab, tokenizer.merges)
         inside, last = np.full((2, _CODE_POINTS), tokenizer.unk_id)
         spelt = [piece.removesuffix(END) for piece in tokenizer.vocab]
         for index, (piece, text) in enumerate(zip(tokenizer.vocab, spelt, strict=True)):
@@ -114,13 +138,13 @@ class InGraphWordEnds(TextsToPieces):
 class Merges(tf.Module):
     """The pieces that the smallest ones of words become."""
 
-    def __init__(self, tokenizer):
+    def __init__(self, vocab, merges):
         super().__init__(name="merges")
-        id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
-        self._entries = len(tokenizer.vocab)
-        pairs = np.array(
-            [(id_of[a], id_of[b], id_of[a + b]) for a, b in tokenizer.merges], np.int64
-        ).reshape(-1, 3)
+        id_of = {piece: index for index, piece in enumerate(vocab)}
+        self._entries = len(vocab)
+        pairs = np.array([(id_of[a], id_of[b], id_of[a + b]) for a, b in merges], np.int64).reshape(
+            -1, 3
+        )
         keys = pairs[:, 0] * self._entries + pairs[:, 1]
         order = np.argsort(keys)
         # One key more, that no pair has: there is always something to find.

@@ -6,6 +6,7 @@ from pathlib import Path
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.base import Tokenizer
 from official_bert.tokenization.byte_pair import BytePairTokenizer
+from official_bert.tokenization.foreign import ForeignTokenizer
 from official_bert.tokenization.sentence_piece import SentencePieceTokenizer
 from official_bert.tokenization.tokenizer import BertTokenizer
 from official_bert.tokenization.word_end_byte_pair import WordEndTokenizer
@@ -13,13 +14,19 @@ from official_bert.tokenization.word_end_byte_pair import WordEndTokenizer
 # In the order in which folders are looked through.
 KINDS = {
     kind.kind: kind
-    for kind in (BertTokenizer, BytePairTokenizer, SentencePieceTokenizer, WordEndTokenizer)
+    for kind in (
+        BertTokenizer,
+        BytePairTokenizer,
+        SentencePieceTokenizer,
+        WordEndTokenizer,
+        ForeignTokenizer,
+    )
 }
 
 
 def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules) -> Tokenizer:
-    """The tokeniser of a vocabulary file: byte pairs (RoBERTa's or OpenAI GPT's) from `.json`,
-    SentencePiece from `.model`, and WordPiece from any other.
+    """The tokeniser of a vocabulary file: byte pairs (RoBERTa's or OpenAI GPT's) or any other that
+    the library `tokenizers` knows from `.json`, SentencePiece from `.model`, else WordPiece.
 
     Args:
       path: the file.
@@ -31,8 +38,12 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
     """
     match Path(path).suffix:
         case ".json":
-            words_end = byte_pair_files.has_word_ends(Path(path))
-            return WordEndTokenizer(path) if words_end else BytePairTokenizer(path)
+            match byte_pair_files.kind_of(Path(path)):
+                case "word_end_byte_pair":
+                    return WordEndTokenizer(path)
+                case "byte_pair":
+                    return BytePairTokenizer(path)
+            return ForeignTokenizer(path)
         case ".model":
             return SentencePieceTokenizer(path, do_lower_case)
         case _:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.tokenization import decoding, fast, offsets, reference, vocabulary
-from official_bert.tokenization.base import SpecialTokens, Tokenizer
+from official_bert.tokenization.base import Tokenizer
 
 
 class BertTokenizer(Tokenizer):
@@ -62,7 +62,7 @@ class BertTokenizer(Tokenizer):
             vocab = vocabulary.load_vocab(vocab)
         else:
             vocab = vocabulary.check_vocab(list(vocab))
-        self._set_vocab(vocab, SpecialTokens(*vocabulary.SPECIAL_TOKENS))
+        self._set_vocab(vocab, vocabulary.special_tokens(vocab))
         self.rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
         if mismatch := vocabulary.case_mismatch(self.vocab, do_lower_case):
             warnings.warn(mismatch, stacklevel=2)

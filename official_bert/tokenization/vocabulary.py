@@ -1,28 +1,37 @@
 """Vocabulary files: one WordPiece a line, the line number (from 0) is the id."""
 
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 from official_bert.errors import UserError
 from official_bert.files import atomic_write
+from official_bert.tokenization.base import SpecialTokens
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 MOST_PIECES = 1 << 21  # records have no room for larger ids
 _MOST_BYTES = 64 * MOST_PIECES
+_CAPITAL_SHARE = 0.1  # of the pieces with letters; more is a cased vocabulary
 
 
-def load_vocab(path: str | os.PathLike) -> list[str]:
+def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
     """Reads a `vocab.txt` as the original does: lines end at "\\n", blanks around a piece go.
+
+    Every line has its number, blank and repeated ones too; of a piece that stands in several lines
+    the last one is its id.
+
+    Args:
+      check: whether BERT's special tokens must be among them.
 
     Returns:
       list[str]: the pieces; the position is the id.
 
     Raises:
-      UserError: the file is missing, is not UTF-8 text, holds a piece twice or lacks one of the
-        special tokens.
+      UserError: the file is missing, is not UTF-8 text, or lacks one of the special tokens that
+        are always needed.
     """
     path = Path(path)
     try:
@@ -46,7 +55,8 @@ def load_vocab(path: str | os.PathLike) -> list[str]:
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[-1] == "":  # what follows the last line end is no line
         lines.pop()
-    return check_vocab([line.strip() for line in lines], where=str(path))
+    pieces = [line.strip() for line in lines]
+    return check_vocab(pieces, where=str(path)) if check else pieces
 
 
 def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
@@ -63,15 +73,35 @@ def write_vocab(path: str | os.PathLike, vocab: Iterable[str]) -> None:
         file.writelines(f"{piece}\n" for piece in vocab)
 
 
+def is_cased(vocab: Iterable[str]) -> bool:
+    """Whether a vocabulary was made of text that kept its case.
+
+    A third of the pieces with letters have capital ones in the released cased vocabularies, none in
+    the uncased. Words that were put in the place of [unused] lines make up to 4%.
+    """
+    cased, capital = _letters(vocab)
+    return len(capital) > _CAPITAL_SHARE * cased
+
+
+def lower_case_of(vocab: Iterable[str], where: str) -> bool:
+    """Whether text is lower-cased for a vocabulary of which no file says it; a warning says it."""
+    lower = not is_cased(vocab)
+    looks, does = ("uncased", "is") if lower else ("cased", "is not")
+    warnings.warn(
+        f"{where}: no file says whether text is lower-cased; the pieces look {looks}, so it {does} "
+        f"(do_lower_case={str(not lower).lower()} for the other)",
+        stacklevel=4,
+    )
+    return lower
+
+
 def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
     """What is said where text would be lower-cased for a cased vocabulary; "" where it fits.
 
     Such pieces are never found: words like them become [UNK] or fall apart.
     """
-    if not do_lower_case:
-        return ""
-    capital = [piece for piece in vocab if piece[:1] != "[" and piece != piece.lower()]
-    if len(capital) <= 0.01 * len(vocab):  # a released uncased one may have <S> or a symbol
+    cased, capital = _letters(vocab)
+    if not do_lower_case or len(capital) <= _CAPITAL_SHARE * cased:
         return ""
     return (
         f"{len(capital)} of {len(vocab)} WordPieces have capital letters ({', '.join(capital[:3])},"
@@ -79,22 +109,31 @@ def case_mismatch(vocab: list[str], do_lower_case: bool) -> str:
     )
 
 
+def _letters(vocab: Iterable[str]) -> tuple[int, list[str]]:
+    """How many pieces have letters of two cases, and those that have capital ones."""
+    # Chinese BERT's vocabulary has <S> and <T> beside the usual special pieces in brackets.
+    words = [piece for piece in vocab if piece[:1] + piece[-1:] not in ("[]", "<>")]
+    capital = [piece for piece in words if piece != piece.lower()]
+    return sum(piece.lower() != piece.upper() for piece in words), capital
+
+
 def check_vocab(vocab: list[str], where: str = "vocabulary") -> list[str]:
-    """Returns `vocab` if it can serve BERT.
+    """Returns `vocab` if it can serve BERT; [MASK] may lack, which only pre-training needs.
 
     Raises:
-      UserError: it is empty, lacks a special token or holds a piece twice.
+      UserError: it is empty or lacks a special token.
     """
     if not vocab:
         raise UserError(f"{where}: empty")
-    line_of = {}
-    for line, piece in enumerate(vocab, start=1):
-        if piece in line_of:
-            raise UserError(f"{where} line {line}: {piece!r} stands in line {line_of[piece]} too")
-        line_of[piece] = line
-    missing = [token for token in SPECIAL_TOKENS if token not in line_of]
-    if missing:
+    needed = SPECIAL_TOKENS[:-1]
+    if missing := [token for token in needed if token not in set(vocab)]:
         raise UserError(
-            f"{where}: lacks {', '.join(missing)}; BERT needs {', '.join(SPECIAL_TOKENS)}"
+            f"{where}: lacks {', '.join(missing)}; BERT needs {', '.join(needed)}. Tokens of other "
+            "names are read from a folder whose tokenizer_config.json says which is which"
         )
     return vocab
+
+
+def special_tokens(vocab: Iterable[str]) -> SpecialTokens:
+    """BERT's, of a vocabulary that may lack [MASK]."""
+    return SpecialTokens(*SPECIAL_TOKENS)._replace(mask=MASK if MASK in set(vocab) else None)

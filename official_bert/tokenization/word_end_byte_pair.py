@@ -127,14 +127,8 @@ class WordEndTokenizer(Tokenizer):
                 {"id": id_of[token], "content": token, **flags, "special": True}
                 for token in sorted({*ADDED, UNKNOWN}, key=id_of.__getitem__)
             ],
-            "normalizer": {
-                "type": "BertNormalizer",
-                "clean_text": True,
-                "handle_chinese_chars": True,
-                "strip_accents": None,
-                "lowercase": True,
-            },
-            "pre_tokenizer": {"type": "BertPreTokenizer"},
+            "normalizer": byte_pair_files.UNCASED,
+            "pre_tokenizer": byte_pair_files.BASIC,
             "post_processor": sequences.as_template(self),
             "decoder": {"type": "BPEDecoder", "suffix": END},
             "model": {

@@ -17,6 +17,7 @@ from official_bert.checkpoints import (
 )
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
+from official_bert.tokenization.vocabulary import is_cased
 
 CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
 
@@ -71,7 +72,7 @@ def test_reads_all_pretraining_heads_and_leaves_out_the_optimiser(data_dir):
 
 def test_cased_vocabularies_are_recognised(data_dir):
     found = {
-        path.name: google.is_lower_case(path.read_text("utf-8").split("\n"))
+        path.name: not is_cased(path.read_text("utf-8").split("\n"))
         for path in (data_dir / "vocab").glob("*.txt")
     }
     assert found == {

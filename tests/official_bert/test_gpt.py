@@ -173,7 +173,9 @@ def test_exports_keep_the_tokeniser_and_the_rows_of_its_tokens(gpt, pieces, tmp_
         for name in without:
             (tmp_path / "gpt" / name).unlink()
         loaded = huggingface.import_huggingface(tmp_path / "gpt")
-        assert loaded.tokenizer.digest() == tokenizer.digest()
+        assert loaded.tokenizer.vocab == tokenizer.vocab
+        text = " ".join(tokenizer.readable[5:])  # theirs finds special tokens in texts
+        assert loaded.tokenizer.encode(text) == tokenizer.encode(text)
         assert loaded.config == encoder.config.padded_by(tokenizer)
         for found, expected in zip(loaded.encoder.weights, encoder.weights, strict=True):
             np.testing.assert_array_equal(found, expected)

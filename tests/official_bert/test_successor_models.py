@@ -10,7 +10,7 @@ import official_bert as ob
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.resolve import EXPORTERS
 from official_bert.errors import UserError
-from official_bert.tokenization import SentencePieceTokenizer
+from official_bert.tokenization import SentencePieceTokenizer, own_json
 from official_bert.tokenization.running_text import word_spans
 
 WORDS = ["Ġthe", "the", "Ġdog", "Ġcat", "Ġsat", "Ġon"]
@@ -68,10 +68,16 @@ def test_model_folders(tmp_path, encoder, tokenizer):
         ob.load(folder)
 
 
+def assert_same(found, tokenizer):
+    if tokenizer.kind == "byte_pair":
+        found = own_json.as_own(found, "byte_pair", "x")
+    assert found.digest() == tokenizer.digest()
+
+
 def test_files_of_transformers(tmp_path, tokenizer):
     tokenizer.write(tmp_path)
     found = huggingface_tokenizer.read(tmp_path, kind=tokenizer.kind)
-    assert found.digest() == tokenizer.digest()
+    assert_same(found, tokenizer)
     assert huggingface_tokenizer.read(tmp_path / "none", kind=tokenizer.kind) is None
     other = {"byte_pair": "sentence_piece", "sentence_piece": "byte_pair"}[tokenizer.kind]
     with pytest.raises(UserError, match="Unigram|byte_pair"):
@@ -84,7 +90,8 @@ def test_exports(tmp_path, encoder, tokenizer):
         EXPORTERS["google"](tmp_path / "google", encoder, tokenizer)
     notes = EXPORTERS["huggingface"](tmp_path / "out", encoder, tokenizer)
     if tokenizer.kind == "byte_pair":  # the encoder is RoBERTa's
-        assert notes == [] and ob.load(tmp_path / "out").tokenizer.digest() == tokenizer.digest()
+        assert notes == []
+        assert_same(ob.load(tmp_path / "out").tokenizer, tokenizer)
     else:
         assert notes[0].startswith("no tokenizer files: byte_pair is what roberta has")
         huggingface_tokenizer.write_of_successor(tmp_path, tokenizer, 64)

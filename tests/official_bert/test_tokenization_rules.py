@@ -12,7 +12,7 @@ from tokenization_texts import NASTY, every_code_point, texts
 from official_bert.checkpoints import huggingface_tokenizer, model_folder
 from official_bert.encoder import BertEncoder
 from official_bert.errors import UserError
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, reference
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, own_json, reference
 from official_bert.tokenization.in_graph import InGraphTokenizer
 
 RULES = [(True, False, True), (True, None, False), (False, True, True), (True, False, False)]
@@ -83,22 +83,39 @@ def test_the_graph_equals_the_reference(tokenizer):
 GERMAN = [*SPECIAL_TOKENS, "müller", "muller", "彼得", "彼", "得"]
 
 
-@pytest.mark.parametrize("with_vocab", [True, False])
-def test_a_hugging_face_folder_says_its_rules(tmp_path, with_vocab):
+@pytest.mark.parametrize("without", [(), ("vocab.txt",), ("tokenizer.json",)], ids=str)
+def test_a_hugging_face_folder_says_its_rules(tmp_path, without):
     """`strip_accents: false` and `tokenize_chinese_chars: false` were not read."""
     original = BertTokenizer(GERMAN, True, False, False)
     huggingface_tokenizer.write(tmp_path, original, 512)
-    if not with_vocab:
-        (tmp_path / "vocab.txt").unlink()
+    for name in without:
+        (tmp_path / name).unlink()
     tokenizer = huggingface_tokenizer.read(tmp_path)
-    assert tokenizer.rules == original.rules
+    assert own_json.as_own(tokenizer, "word_piece", "x").rules == original.rules
     assert tokenizer.tokenize("Müller 彼得") == ["müller", "彼得"]
-    # Where both files speak, tokenizer_config.json is heard, as in transformers.
-    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"strip_accents": True}))
-    assert huggingface_tokenizer.read(tmp_path).rules == (True, True, False)
     (tmp_path / "tokenizer_config.json").unlink()
-    assert huggingface_tokenizer.read(tmp_path).rules == original.rules
+    if without != ("tokenizer.json",):
+        found = own_json.as_own(huggingface_tokenizer.read(tmp_path), "word_piece", "x")
+        assert found.rules == original.rules
+
+
+def test_files_of_a_folder_that_contradict_each_other(tmp_path):
+    huggingface_tokenizer.write(tmp_path, BertTokenizer(GERMAN, True, False, False), 512)
+    path = tmp_path / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"strip_accents": True}))
+    with pytest.raises(UserError, match="strip_accents=false, but tokenizer_config.json beside it"):
+        huggingface_tokenizer.read(tmp_path)
+    path.write_text(json.dumps(config | {"do_lower_case": False}))
+    with pytest.raises(UserError, match="pass do_lower_case, or correct the wrong one"):
+        huggingface_tokenizer.read(tmp_path)
+    for lower in (False, True):
+        found = huggingface_tokenizer.read(tmp_path, do_lower_case=lower)
+        assert found.do_lower_case is lower
+    # transformers does not look at these fields where the class is no BERT's.
+    changed = {"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}
+    path.write_text(json.dumps(config | changed))
+    assert huggingface_tokenizer.read(tmp_path).do_lower_case
 
 
 @pytest.mark.parity
@@ -108,7 +125,6 @@ def test_hugging_faces_own_tokeniser_agrees(tmp_path):
         huggingface_tokenizer.write(tmp_path, BertTokenizer(GERMAN, *rules), 512)
         theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
         ours = huggingface_tokenizer.read(tmp_path)
-        assert ours.rules == rules
         for text in ("Müller muller 彼得", "müller"):
             assert theirs.tokenize(text) == ours.tokenize(text)
 

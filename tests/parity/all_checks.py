@@ -4,6 +4,7 @@ from tests.parity import (  # noqa: F401 (imported for what they register)
     backend_checks,
     corpus_checks,
     family_checks,
+    foreign_checks,
     other_checks,
     tokenizer_checks,
     training_checks,

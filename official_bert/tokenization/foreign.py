@@ -1,0 +1,161 @@
+"""Tokenisers of others: a `tokenizer.json`, computed by the library `tokenizers`, which defines it.
+
+Whatever the file holds (normaliser, pre-tokeniser, model, added tokens) counts as it does there,
+ids and offsets, for the library itself does it. Added tokens are found in texts, special ones too,
+as the library finds them. What it leaves to its user is decided here: which tokens begin, divide,
+fill and hide (`tokenizer_json.roles`), and how texts are joined, which must be BERT's way.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.files import atomic_write
+from official_bert.tokenization import decoding, sequences, tokenizer_json
+from official_bert.tokenization.base import SpecialTokens, Tokenizer
+
+
+class ForeignTokenizer(Tokenizer):
+    """A tokeniser of any kind that the library `tokenizers` knows.
+
+    Attributes:
+      contents: of the `tokenizer.json`, without truncation and padding.
+    """
+
+    kind = "tokenizer_json"
+    file_name = "tokenizer.json"
+
+    def __init__(
+        self,
+        contents: str | os.PathLike | dict[str, Any],
+        special: SpecialTokens | None = None,
+        where: str = "tokenizer.json",
+    ):
+        """Reads the tokeniser.
+
+        Args:
+          contents: the path of a `tokenizer.json`, or what is in it.
+          special: which tokens do what; None as the file says (see `tokenizer_json.roles`).
+          where: names the contents in messages.
+
+        Raises:
+          UserError: the file is missing, damaged, unknown to the library, leaves its pieces to
+            chance, joins texts in another way than BERT, or has no token to begin or to end a
+            sequence.
+        """
+        if isinstance(contents, str | os.PathLike):
+            where, contents = str(contents), tokenizer_json.read(Path(contents))
+        plain = {**contents, "truncation": None, "padding": None}
+        self._library, self.contents = tokenizer_json.library(plain, where)
+        vocab = tokenizer_json.pieces(self._library, self.contents, where)
+        if special is None:
+            full = {**self.contents, "padding": contents.get("padding")}
+            special = tokenizer_json.roles(full, vocab, where)
+        self._set_vocab(vocab, special)
+        self.separators = tokenizer_json.separators(self.contents, special, where)
+
+    @property
+    def do_lower_case(self) -> bool:
+        return tokenizer_json.lower_cases(self._library)
+
+    @property
+    def has_word_pieces(self) -> bool:
+        return self.contents["model"].get("type") == "WordPiece"
+
+    @property
+    def added_tokens(self) -> list[dict[str, Any]]:
+        return self.contents.get("added_tokens") or []
+
+    @property
+    def readable(self) -> list[str]:
+        return [text if begins else f"##{text}" for text, begins in self._readable()]
+
+    @property
+    def continues(self) -> np.ndarray:
+        """bool [vocab_size].
+
+        Raises:
+          UserError: the pieces do not say whether they begin a word.
+        """
+        if not tokenizer_json.says_where_words_begin(self.contents):
+            raise UserError(
+                "the tokeniser's pieces do not say where words begin: whole words are not masked"
+            )
+        return np.array([not begins for _, begins in self._readable()])
+
+    def _readable(self) -> list[tuple[str, bool]]:
+        whole = {token["content"] for token in self.added_tokens} | {*self.special}
+        read = tokenizer_json.piece_reader(self.contents)
+        return [(piece, True) if piece in whole else read(piece) for piece in self.vocab]
+
+    def tokenize(self, text: str) -> list[str]:
+        return [self.vocab[index] for index in self.encode(text)]
+
+    def encode(self, text: str) -> list[int]:
+        return self._encoding(text).ids
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        found = self._encoding(text)
+        return found.ids, found.offsets
+
+    def decode(self, ids: Iterable[int]) -> str:
+        left_out = {self.pad_id, self.cls_id, self.sep_id}
+        ids = [index for index in ids if index not in left_out]
+        if self.has_word_pieces:
+            readable = self.readable
+            return decoding.pieces_to_text(readable[index] for index in ids)
+        if max(ids, default=0) >= self.vocab_size:
+            raise IndexError(f"id {max(ids)} is outside the vocabulary")
+        return self._library.decode(ids, skip_special_tokens=False)
+
+    def write(self, folder: str | os.PathLike) -> None:
+        """Writes the `tokenizer.json`, the special tokens in its template and its padding."""
+        path = Path(folder, self.file_name)
+        with atomic_write(path) as file:
+            json.dump(self.written(), file, ensure_ascii=False, indent=1)
+
+    def written(self) -> dict[str, Any]:
+        """The contents, with the roles of the special tokens in them."""
+        template = sequences.as_template(self)
+        if self.special.mask is not None:  # a token that no template has: see tokenizer_json.roles
+            name, index = self.special.mask, self.mask_id
+            template["special_tokens"][name] = {"id": name, "ids": [index], "tokens": [name]}
+        # What trims offsets stays.
+        steps = tokenizer_json.steps(self.contents.get("post_processor"), "processors")
+        kept = [
+            {
+                "add_prefix_space": step["add_prefix_space"],
+                "trim_offsets": step["trim_offsets"],
+                "use_regex": True,
+                "type": "ByteLevel",
+            }
+            for step in steps
+            if step["type"] in ("RobertaProcessing", "ByteLevel")
+        ]
+        joined = {"type": "Sequence", "processors": [*kept, template]} if kept else template
+        padding = tokenizer_json.padding(self)
+        return {**self.contents, "post_processor": joined, "padding": padding}
+
+    def _more_content(self) -> list:
+        return [json.dumps(self.written(), sort_keys=True), *self.special]
+
+    def _encoding(self, text: str):
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
+        try:
+            return self._library.encode(text, add_special_tokens=False)
+        except Exception as error:
+            raise UserError(
+                f"the library tokenizers cannot encode {text[:50]!r}: {error}"
+            ) from error
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_library"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._library, _ = tokenizer_json.library(self.contents, "tokenizer.json")

@@ -1,0 +1,284 @@
+"""What a foreign tokeniser's steps do to each character, as numpy tables for `in_graph_foreign`.
+
+The library `tokenizers` is asked, step by step and character by character, so that a graph cuts
+texts as the library that exported it does, whatever version of Unicode others know. That works for
+steps whose work on a character does not depend on its neighbours, but for the order of accents
+(`order`) and their composition (`compositions`). All other steps are refused by name.
+"""
+
+import functools
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.json_files import shorten
+from official_bert.tokenization import tokenizer_json
+
+CODE_POINTS = 0x110000
+ADDED = CODE_POINTS  # added token i is the character ADDED + i
+SIZE = CODE_POINTS + 0x10000
+BLANK, LETTER, ALONE = 0, 1, 2  # 3 and more: kinds of which only neighbours of one kind join
+_FORMS = ("NFD", "NFKD", "NFC", "NFKC")
+_BEHAVIOURS = {"removed": BLANK, "isolated": ALONE, "contiguous": 3}
+
+
+class Step(NamedTuple):
+    """One step of a normalizer; the arrays have a value for each code point [SIZE].
+
+    Attributes:
+      replacement: 0 for characters that stay, else which stretch of `points` takes their place.
+      starts, lengths: int32 [replacements], the stretches. Number 0 has length 1.
+      points: int32, code points.
+      order: the canonical combining class of what comes out, or None where order does not change.
+      compositions: int64 [n, 2], sorted: (first << 21 | second, the character that both become).
+    """
+
+    replacement: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    points: np.ndarray
+    order: np.ndarray | None = None
+    compositions: np.ndarray | None = None
+
+
+def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
+    """The tables of a normalizer, none where there is none.
+
+    Raises:
+      UserError: a graph cannot compute a step; the message names it.
+    """
+    steps: list[Step] = []
+    waiting: list[dict] = []  # steps that a single table says
+    for step in _opened(tokenizer_json.normalizers(contents)):
+        kind = step["type"]
+        decomposes = kind in _FORMS
+        if kind == "Replace" and len(step["pattern"].get("String", "")) != 1:
+            raise _refused("normalizer", step)
+        if kind == "Strip":
+            if not _blanks_go(contents):
+                raise _refused("normalizer", step)
+            continue  # what it takes away is taken away later
+        if kind not in ("BertNormalizer", "Lowercase", "StripAccents", "Replace", "Nmt", *_FORMS):
+            raise _refused("normalizer", step)
+        waiting.append(step)
+        if decomposes:
+            steps.append(_step(json.dumps(waiting)))
+            waiting = []
+    return [*steps, _step(json.dumps(waiting))] if waiting else steps
+
+
+def word_kinds(contents: dict[str, Any]) -> np.ndarray:
+    """uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character.
+
+    Raises:
+      UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.
+    """
+    kinds = []
+    for step in tokenizer_json.pre_tokenizers(contents):
+        kinds.append(_kinds(json.dumps(step)))
+    kinds.append(np.full(SIZE, LETTER, np.uint8))
+    found = np.stack(kinds)
+    alone, blank = (found == ALONE).any(0), (found == BLANK).any(0)
+    # Every combination of kinds is a kind.
+    number = sum(row.astype(np.int64) * 8**index for index, row in enumerate(found))
+    letters = sum(LETTER * 8**index for index in range(len(kinds)))
+    others = np.unique(number[~alone & ~blank & (number != letters)])
+    combined = np.where(number == letters, LETTER, 3 + np.searchsorted(others, number))
+    combined = np.where(blank, BLANK, np.where(alone, ALONE, combined))
+    combined[ADDED:] = ALONE
+    return combined.astype(np.uint8)
+
+
+@functools.cache
+def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
+    """Which characters are blanks to added tokens that strip, and which are parts of words to those
+    that are a single word: uint8 [SIZE] each."""
+    import tokenizers
+
+    cut = tokenizers.pre_tokenizers.Whitespace().pre_tokenize_str
+    return (
+        _table(lambda char: not cut(char), np.uint8),
+        _table(lambda char: len(cut(f"a{char}a")) == 1, np.uint8),
+    )
+
+
+def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndarray:
+    """The kinds of GPT-2's cut."""
+    import tokenizers
+
+    cut = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+
+    def kind(char):
+        if len(cut(f"a{char}")) == 1:
+            return letter
+        if len(cut(f"1{char}")) == 1:
+            return number
+        # Of two blanks before a letter the first is apart; "!?" is one word.
+        return mark if len(cut(f"!{char}")) == 1 else blank
+
+    return _table(kind, np.uint8)
+
+
+def _opened(steps: Iterable[dict]) -> Iterator[dict]:
+    """The steps, those of a BertNormalizer that strips accents one by one: it decomposes between
+    the others."""
+    for step in steps:
+        strips = step.get("strip_accents")
+        strips = step.get("lowercase") if strips is None else strips
+        if step["type"] != "BertNormalizer" or not strips:
+            yield step
+            continue
+        yield {**step, "strip_accents": False, "lowercase": False}
+        yield {"type": "NFD"}
+        yield {**step, "clean_text": False, "handle_chinese_chars": False, "strip_accents": True}
+
+
+def _blanks_go(contents) -> bool:
+    cuts = {step["type"] for step in tokenizer_json.pre_tokenizers(contents)}
+    stripping = [t for t in contents.get("added_tokens") or () if t["lstrip"] or t["rstrip"]]
+    return bool(cuts & {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}) and not stripping
+
+
+@functools.lru_cache(maxsize=8)
+def _step(written: str) -> Step:
+    described = json.loads(written)
+    sequence = {"type": "Sequence", "normalizers": described}
+    replacement, texts = np.zeros(SIZE, np.int32), ["\0"]
+    order = None
+    form = described[-1]["type"]
+    composes = form in ("NFC", "NFKC")
+    if composes:  # composed afterwards, of what is decomposed
+        decomposed = {"type": form.replace("C", "D")}
+        sequence["normalizers"] = [*described[:-1], decomposed]
+    normalize = tokenizer_json.part("normalizer", sequence).normalize_str
+    for code in _probed():
+        new = normalize(chr(code))
+        if new != chr(code):
+            replacement[code] = len(texts)
+            texts.append(new)
+    _fill(replacement)
+    if form in _FORMS:
+        order = _order()
+    lengths = np.array([len(text) for text in texts], np.int32)
+    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
+    points = np.array([*map(ord, "".join(texts))], np.int32)
+    return Step(replacement, starts, lengths, points, order, _compositions() if composes else None)
+
+
+@functools.cache
+def _order() -> np.ndarray:
+    import tokenizers
+
+    decompose = tokenizers.normalizers.NFD().normalize_str
+    order = np.zeros(SIZE, np.uint8)
+    for code in _probed():
+        # Classes never change, but an older Unicode lacks characters. No class is above that of
+        # U+0345, which stands behind every other mark.
+        if found := unicodedata.combining(chr(code)):
+            decomposed = decompose(chr(code))
+            if code == 0x345 or decompose(f"\u0345{decomposed}") == f"{decomposed}\u0345":
+                order[code] = found
+    return order
+
+
+@functools.cache
+def _compositions() -> np.ndarray:
+    import tokenizers
+
+    compose = tokenizers.normalizers.NFC().normalize_str
+    found = []
+    for code in _probed():
+        char = chr(code)
+        if 0xAC00 <= code <= 0xD7A3:
+            syllable = code - 0xAC00
+            if syllable % 28:
+                pair = (code - syllable % 28, 0x11A7 + syllable % 28)
+            else:
+                pair = (0x1100 + syllable // 588, 0x1161 + syllable % 588 // 28)
+        else:
+            parts = unicodedata.decomposition(char).split()
+            if len(parts) != 2 or "<" in parts[0]:
+                continue
+            pair = (int(parts[0], 16), int(parts[1], 16))
+        if compose("".join(map(chr, pair))) == char:
+            found.append((pair[0] << 21 | pair[1], code))
+    return np.array(sorted(found), np.int64)
+
+
+@functools.lru_cache(maxsize=8)
+def _kinds(step: str) -> np.ndarray:
+    return _table(_kind_of(json.loads(step)), np.uint8)
+
+
+def _kind_of(step) -> Callable[[str], int]:
+    kind = step["type"]
+    behaviour = str(step.get("behavior", "")).lower()
+    pattern = (step.get("pattern") or {}).get("String", "")
+    if kind == "Split" and (len(pattern) != 1 or step.get("invert")):
+        raise _refused("pre_tokenizer", step)
+    if kind in ("Punctuation", "Split") and behaviour not in _BEHAVIOURS:
+        raise _refused("pre_tokenizer", step)
+    if kind not in (
+        "BertPreTokenizer",
+        "WhitespaceSplit",
+        "Whitespace",
+        "Punctuation",
+        "Split",
+        "Digits",
+        "CharDelimiterSplit",
+    ):
+        raise _refused("pre_tokenizer", step)
+    cut = tokenizer_json.part("pre_tokenizer", step).pre_tokenize_str
+
+    def found(char):
+        # Between two letters a character is one word with them, a word of its own, or gone.
+        # What it does beside its like tells whether they join.
+        parts = [text for text, _ in cut(f"a{char}a")]
+        if len(parts) == 1:
+            return LETTER
+        if len(parts) == 2 or not cut(char):
+            return BLANK
+        return ALONE if len(cut(2 * char)) == 2 else 3
+
+    if pattern:  # "a" itself may be the pattern
+        return lambda char: _BEHAVIOURS[behaviour] if char == pattern else LETTER
+    if kind == "CharDelimiterSplit":
+        return lambda char: BLANK if char == step["delimiter"] else LETTER
+    return found
+
+
+def _table(of: Callable[[str], Any], dtype) -> np.ndarray:
+    values = np.zeros(SIZE, dtype)
+    for code in _probed():
+        values[code] = of(chr(code))
+    _fill(values)
+    return values
+
+
+def _probed() -> Iterator[int]:
+    """The code points that are asked for: all of the planes that have characters, and of each other
+    plane (unassigned, or for private use) the first two, and the last two, which are none."""
+    for plane in range(17):
+        first = plane << 16
+        codes: Iterable[int] = (*range(first, first + 2), first + 0xFFFE, first + 0xFFFF)
+        if plane < 4 or plane == 14:
+            codes = range(first, first + 0x10000)
+        yield from (code for code in codes if not 0xD800 <= code < 0xE000)
+
+
+def _fill(values: np.ndarray) -> None:
+    for plane in range(17):
+        if not (plane < 4 or plane == 14):
+            first = plane << 16
+            values[first + 2 : first + 0xFFFE] = values[first + 1]
+
+
+def _refused(part: str, step: dict) -> UserError:
+    return UserError(
+        f"a TensorFlow graph cannot compute this tokeniser's {part} {shorten(step)}: export token "
+        "ids instead (--format=onnx)"
+    )

@@ -1,0 +1,239 @@
+"""WordPiece of others as TensorFlow operations, for SavedModels; equal to `ForeignTokenizer`.
+
+Any prefix, unknown token and length of words, after steps that work on characters
+(`foreign_tables`). Added tokens are cut off first, those that are found in normalised text after
+it. What a graph cannot compute is an error that names it.
+
+The characters of all texts of a batch stand in one flat vector. Dimensions in comments:
+B texts, C characters, W words, P pieces, M added tokens found.
+"""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from official_bert.errors import UserError
+from official_bert.json_files import shorten
+from official_bert.tokenization import foreign_tables
+from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.foreign_tables import ADDED, ALONE, BLANK
+from official_bert.tokenization.in_graph import (
+    Characters,
+    PagedTable,
+    Pieces,
+    TextsToPieces,
+    changes,
+    decode,
+    every_row,
+)
+from official_bert.tokenization.in_graph_added_tokens import AddedTokens
+
+# Private characters for the controls below U+0020, and one more that no piece has.
+_STAND_INS = "".join(map(chr, range(0x10FF00, 0x10FF21)))
+
+
+class InGraphWordPieces(TextsToPieces):
+    """Texts to WordPiece ids. Bytes that are not UTF-8 are ignored."""
+
+    def __init__(self, tokenizer: ForeignTokenizer):
+        """Builds the tables (seconds).
+
+        Raises:
+          UserError: a graph cannot compute a part of the tokeniser; the message names it.
+        """
+        super().__init__(name="in_graph_word_pieces")
+        contents, model = tokenizer.contents, tokenizer.contents["model"]
+        prefix, unk = model["continuing_subword_prefix"], model["unk_token"]
+        if not prefix or unk not in model["vocab"]:
+            what = shorten({"continuing_subword_prefix": prefix, "unk_token": unk})
+            raise UserError(
+                f"a TensorFlow graph cannot compute WordPiece with {what}: it needs a prefix, and "
+                "an unknown token that is a piece"
+            )
+        self._steps = [_Normalizer(step) for step in foreign_tables.normalizer_steps(contents)]
+        self._kind = PagedTable(foreign_tables.word_kinds(contents))
+        self._added = AddedTokens(tokenizer, normalized=False)
+        self._added_later = AddedTokens(tokenizer, normalized=True)
+        self._most = model["max_input_chars_per_word"]
+        self._most_bytes = 4 * max(self._most, 1)
+        id_of = model["vocab"]
+        vocab = every_row(id_of, max(id_of.values()) + 1)
+        if any(_STAND_INS[0] <= char <= _STAND_INS[-1] for piece in vocab for char in piece):
+            raise UserError("a TensorFlow graph cannot compute pieces with U+10FF00 to U+10FF20")
+        # FastWordpieceTokenizer crashes on some control characters (U+0000, U+0011).
+        vocab = [piece.translate(dict(enumerate(_STAND_INS[:-1]))) for piece in vocab]
+        self._word_piece = tf_text.FastWordpieceTokenizer(
+            vocab,
+            suffix_indicator=prefix,
+            max_bytes_per_word=self._most_bytes,
+            token_out_type=tf.int32,
+            unknown_token=unk,
+            no_pretokenization=True,
+        )
+        self._unk_id = id_of[unk]
+        self._lengths = tf.constant([len(piece.removeprefix(prefix)) for piece in vocab])
+
+    def _pieces(self, texts):
+        characters = self._added(decode(texts))
+        for step in self._steps:
+            characters = step(characters)
+        characters = self._added_later(characters)
+        characters, word, rows = self._words(characters)
+        points = tf.RaggedTensor.from_value_rowids(
+            characters.points, word, nrows=tf.size(rows), validate=False
+        )  # [W, (characters)]
+        pieces = self._word_piece.tokenize(self._spelt(points))  # [W, (pieces)]
+        ids, word_of_piece = pieces.flat_values, tf.cast(pieces.value_rowids(), tf.int32)
+        # The pieces of a word spell it and an unknown one stands for the whole word: either way
+        # the pieces take all the characters, in turn.
+        lengths = tf.where(
+            ids == self._unk_id,
+            tf.gather(tf.cast(points.row_lengths(), tf.int32), word_of_piece),
+            tf.gather(self._lengths, ids),
+        )
+        first = tf.gather(characters.points, tf.cumsum(lengths, exclusive=True))
+        ids = self._added.ids_or(ids, first)
+        ends = tf.cumsum(lengths) - 1
+        return Pieces(
+            *(
+                tf.RaggedTensor.from_value_rowids(
+                    values, tf.gather(rows, word_of_piece), tf.size(texts), validate=False
+                )
+                for values in (
+                    ids,
+                    tf.gather(characters.starts, ends - lengths + 1),
+                    tf.gather(characters.ends, ends),
+                )
+            )
+        )
+
+    def _words(self, characters):
+        """The characters of words, the word of each, and the text of each word."""
+        kind = self._kind(characters.points)
+        begins = (kind != BLANK) & (
+            (kind == ALONE) | changes(kind, filling=BLANK) | changes(characters.rows, filling=-1)
+        )
+        filled = kind != BLANK
+        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        return (
+            characters.take(tf.where(filled)[:, 0]),
+            tf.boolean_mask(word, filled),
+            tf.boolean_mask(characters.rows, begins),
+        )
+
+    def _spelt(self, points):
+        """UTF-8 strings [W]; added tokens and words too long are what is never a piece."""
+        values = points.values
+        is_added = values >= ADDED
+        unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
+        is_stand_in = (values >= ord(_STAND_INS[0])) & (values <= unseen)
+        values = tf.where(is_added | is_stand_in, unseen, values)
+        safe = points.with_values(tf.where(is_control, values + ord(_STAND_INS[0]), values))
+        noise = "x" * (self._most_bytes + 1)
+        noisy = tf.reduce_any(points.with_values(is_added), axis=1)
+        noisy |= points.row_lengths() > self._most
+        return tf.where(noisy, noise, tf.strings.unicode_encode(safe, "UTF-8"))
+
+
+class _Normalizer(tf.Module):
+    """One `foreign_tables.Step`."""
+
+    def __init__(self, step: foreign_tables.Step):
+        super().__init__(name="normalizer")
+        self._replacement = PagedTable(step.replacement)
+        self._starts, self._lengths = tf.constant(step.starts), tf.constant(step.lengths)
+        self._points = tf.constant(step.points)
+        self._order = None if step.order is None else PagedTable(step.order)
+        self._composed = None
+        if step.compositions is not None:
+            keys, values = step.compositions.T
+            # One key more, that no pair has: there is always something to find.
+            self._keys = tf.constant(np.append(keys, np.iinfo(np.int64).max))
+            self._composed = tf.constant(np.append(values, 0).astype(np.int32))
+
+    def __call__(self, characters: Characters) -> Characters:
+        replacement = self._replacement(characters.points)  # [C]
+        length = tf.gather(self._lengths, replacement)
+        source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]
+        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+        characters = characters.take(source)
+        replacement = tf.gather(replacement, source)
+        points = tf.gather(self._points, tf.gather(self._starts, replacement) + place)
+        points = tf.where(replacement == 0, characters.points, points)
+        characters = characters._replace(points=points)
+        if self._order is None:
+            return characters
+        # The library counts places anew where marks are sorted and composed: each character of the
+        # text is counted once, by the first part of what it becomes, wherever that goes.
+        sources, counted = (
+            characters.take(tf.where(place == 0)[:, 0]),
+            tf.cast(place == 0, tf.int32),
+        )
+        order = self._order(points)
+        moved = tf.cond(
+            tf.reduce_any(order > 0),
+            lambda: _canonical_order(order, characters.rows),
+            lambda: tf.range(tf.size(order)),
+        )
+        points, rows, counted = (tf.gather(x, moved) for x in (points, characters.rows, counted))
+        if self._composed is not None:
+            points, rows, counted = self._compose(points, rows, counted)
+        source = tf.cumsum(counted, exclusive=True) - tf.cast(counted == 0, tf.int32)
+        sources = sources.take(tf.maximum(source, 0))
+        return sources._replace(points=points, rows=rows)
+
+    def _compose(self, points, rows, counted):
+        """Unicode's canonical composition: a starter takes in what follows and has one with it."""
+
+        def step(points, rows, counted, going):
+            del going
+            size = tf.size(points)
+            order = self._order(points)
+            index = tf.range(size)
+            is_starter = (order == 0) | changes(rows, filling=-1)
+            starter = tf.cumsum(tf.cast(is_starter, tf.int32)) - 1
+            place = tf.cast(tf.where(is_starter)[:, 0], tf.int32)
+            own = tf.gather(place, starter)
+            # A starter is looked at beside the one right before it; a mark beside its starter.
+            with_ = tf.where(is_starter, tf.gather(place, tf.maximum(starter - 1, 0)), own)
+            key = tf.cast(tf.gather(points, with_), tf.int64) * (1 << 21)
+            key += tf.cast(points, tf.int64)
+            slot = tf.searchsorted(self._keys, key)
+            known = tf.gather(self._keys, slot) == key
+            before = tf.concat([[0], order[:-1]], 0)[:size]
+            unblocked = tf.where(
+                is_starter, index - with_ == 1, (index - with_ == 1) | (before < order)
+            )
+            joins = known & unblocked & (with_ < index)
+            joins &= tf.gather(rows, with_) == rows
+            # The first of a starter's joins; and no starter that itself joins the one before.
+            first = tf.math.unsorted_segment_min(tf.where(joins, index, size), with_, size)
+            joins &= tf.gather(first, with_) == index
+            run = tf.cumsum(tf.cast(~(joins & is_starter), tf.int32))
+            begun = tf.math.segment_min(index, run)
+            joins &= ~is_starter | ((index - tf.gather(begun, run)) % 2 == 1)
+            taken = tf.gather(joins & is_starter, with_)
+            joins &= is_starter | ~taken
+            at = tf.boolean_mask(with_, joins)
+            new = tf.boolean_mask(tf.gather(self._composed, slot), joins)
+            points = tf.tensor_scatter_nd_update(points, at[:, None], new)
+            taken_in = tf.boolean_mask(counted, joins)
+            counted = tf.tensor_scatter_nd_add(counted, at[:, None], taken_in)
+            stays = tf.where(~joins)[:, 0]
+            kept = [tf.gather(x, stays) for x in (points, rows, counted)]
+            return *kept, tf.reduce_any(joins)
+
+        any_size = tf.TensorShape([None])
+        *columns, _ = tf.while_loop(
+            lambda *state: state[-1],
+            step,
+            (points, rows, counted, tf.size(points) > 1),
+            shape_invariants=(any_size,) * 3 + (tf.TensorShape([]),),
+        )
+        return columns
+
+
+def _canonical_order(order, rows):
+    """The permutation that sorts each run of marks by class, leaving the rest."""
+    run = tf.cumsum(tf.cast((order == 0) | changes(rows, filling=-1), tf.int64))
+    return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)

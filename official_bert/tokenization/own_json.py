@@ -1,0 +1,97 @@
+"""BERT's own tokeniser as a `tokenizer.json`, and the tokenisers of others as our own classes."""
+
+from typing import Any
+
+from official_bert.errors import UserError
+from official_bert.json_files import shorten
+from official_bert.tokenization import sequences
+from official_bert.tokenization.base import Tokenizer
+from official_bert.tokenization.byte_pair import BytePairTokenizer
+from official_bert.tokenization.byte_pair_files import parts_of
+from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules
+from official_bert.tokenization.tokenizer import BertTokenizer
+from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
+
+# Our rules -> the fields of a BertNormalizer.
+RULES = dict(
+    zip(Rules._fields, ("lowercase", "strip_accents", "handle_chinese_chars"), strict=True)
+)
+_PREFIX = "continuing_subword_prefix"
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+
+
+def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
+    """The contents of `tokenizer.json` as the library `tokenizers` defines it."""
+    id_of = {piece: index for index, piece in enumerate(tokenizer.vocab) if piece}
+    special = [token for token in tokenizer.special if token]
+    contents = standard(id_of, tokenizer.rules, tokenizer.special.unk, special, MAX_WORD_CHARACTERS)
+    return {**contents, "post_processor": sequences.as_template(tokenizer)}
+
+
+def standard(
+    id_of: dict[str, int], rules: Rules, unk: str, special: list[str], max_chars: int
+) -> dict[str, Any]:
+    """A `tokenizer.json` with BERT's steps; texts are joined by nobody."""
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": id_of[name], "content": name, **FLAGS, "special": True}
+            for name in sorted(special, key=id_of.__getitem__)
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": rules.tokenize_chinese_chars,
+            "strip_accents": rules.strip_accents,
+            "lowercase": rules.do_lower_case,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": None,
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": unk,
+            _PREFIX: "##",
+            "max_input_chars_per_word": max_chars,
+            "vocab": id_of,
+        },
+    }
+
+
+def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | None:
+    """The tokeniser as BERT's ("word_piece") or RoBERTa's ("byte_pair") own class has it.
+
+    Raises:
+      UserError: it has steps, names or added tokens that the class has not; the message names one.
+    """
+    if tokenizer is None or tokenizer.kind == kind:
+        return tokenizer
+    if not isinstance(tokenizer, ForeignTokenizer) or kind not in ("word_piece", "byte_pair"):
+        raise UserError(
+            f"{target} has a {kind} vocabulary here, and this model's tokeniser is "
+            f"{tokenizer.kind}; a model folder keeps it"
+        )
+    if kind == "byte_pair":
+        return BytePairTokenizer(*parts_of(tokenizer.contents, f"{target}: tokeniser"))
+    contents = tokenizer.contents
+    rules = Rules(*((contents.get("normalizer") or {}).get(name) for name in RULES.values()))
+    usual = standard({}, rules, "[UNK]", [], 0)
+    model = {name: contents["model"].get(name) for name in ("type", "unk_token", _PREFIX)}
+    theirs = {**{name: contents.get(name) for name in ("normalizer", "pre_tokenizer")}, **model}
+    more = [
+        token["content"]
+        for token in tokenizer.added_tokens
+        if token["content"] not in SPECIAL_TOKENS
+    ]
+    expected = {**usual, **usual["model"], "added token": None}
+    for name, value in {**theirs, "added token": more[0] if more else None}.items():
+        if value != expected[name]:
+            raise UserError(
+                f"{target}'s format of BERT has no place for this tokeniser's {name} "
+                f"{shorten(value)}; a model folder keeps it"
+            )
+    return BertTokenizer(tokenizer.vocab, *rules)

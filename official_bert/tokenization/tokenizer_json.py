@@ -1,0 +1,306 @@
+"""The file `tokenizer.json` of the library `tokenizers`: its parts, and what they say of pieces."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from official_bert.errors import UserError
+from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.tokenization.base import SpecialTokens
+from official_bert.tokenization.byte_characters import text_of
+from official_bert.tokenization.vocabulary import MOST_PIECES
+
+# What each role is called where a file does not say, in the order in which they are tried.
+_USUAL = {
+    "pad": ("[PAD]", "<pad>"),
+    "unk": ("[UNK]", "<unk>"),
+    "cls": ("[CLS]", "<s>"),
+    "sep": ("[SEP]", "</s>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+_BLANK = "▁"  # how SentencePiece writes the blank before a word
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The contents of the file.
+
+    Raises:
+      UserError: it is missing, no JSON, or no tokenizer.
+    """
+    return check(read_json(path), path)
+
+
+def check(contents: dict[str, Any], where) -> dict[str, Any]:
+    """The contents, their vocabulary and added tokens being of the kinds that they must be.
+
+    Raises:
+      UserError: a field is missing or of another kind.
+    """
+    model = field(contents, "model", dict, where)
+    if model.get("type") == "Unigram":
+        for entry in list_of(model, "vocab", list, f"{where}: model"):
+            if len(entry) != 2 or not isinstance(entry[0], str):
+                raise UserError(f"{where}: vocab: {shorten(entry)} is no piece with its score")
+    else:
+        for piece in field(model, "vocab", dict, f"{where}: model"):
+            field(model["vocab"], piece, int, f"{where}: vocab")
+    if contents.get("added_tokens"):
+        for index, token in enumerate(list_of(contents, "added_tokens", dict, where)):
+            field(token, "content", str, f"{where}: added_tokens[{index}]")
+            field(token, "id", int, f"{where}: added_tokens[{index}]")
+    return contents
+
+
+def library(contents: dict[str, Any], where: str):
+    """`tokenizers.Tokenizer` of the contents, and the contents as it writes them: complete.
+
+    Raises:
+      UserError: it is not installed, does not know them, would draw its pieces at random, or gives
+        an added token another id.
+    """
+    check(contents, where)
+    try:
+        import tokenizers
+    except ImportError:
+        raise UserError(
+            f"{where}: needs the library that reads it: pip install tokenizers"
+        ) from None
+    model = field(contents, "model", dict, where)
+    if model.get("dropout"):
+        raise UserError(
+            f"{where}: model: dropout={shorten(model['dropout'])} draws the pieces of a text at "
+            "random; set it to null"
+        )
+    try:
+        found = tokenizers.Tokenizer.from_str(json.dumps(contents))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library's panics are no Exception
+        raise UserError(f"{where}: the library tokenizers cannot read it ({error})") from None
+    for token in contents.get("added_tokens") or ():
+        index = found.token_to_id(token["content"])
+        if index != token["id"]:
+            raise UserError(
+                f"{where}: added_tokens gives {token['content']!r} the id {token['id']}, but the "
+                f"library tokenizers, which counts on from the vocabulary, {index}"
+            )
+    return found, json.loads(found.to_str())
+
+
+def part(name: str, contents: dict[str, Any]):
+    """The library's normalizer or pre_tokenizer of one field of a file."""
+    import tokenizers
+
+    whole = {"version": "1.0", "added_tokens": [], name: contents}
+    model = {"type": "WordPiece", "unk_token": "", "continuing_subword_prefix": "", "vocab": {}}
+    model["max_input_chars_per_word"] = 0
+    rest = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
+    written = {**rest, **whole, "truncation": None, "padding": None, "model": model}
+    return getattr(tokenizers.Tokenizer.from_str(json.dumps(written)), name)
+
+
+def lower_cases(of_library) -> bool:
+    """Whether the normalizer lower-cases text."""
+    normalizer = of_library.normalizer
+    return normalizer is not None and normalizer.normalize_str("A").strip(f"{_BLANK} ") == "a"
+
+
+def pieces(of_library, contents: dict[str, Any], where: str) -> list[str]:
+    """The pieces in the order of their ids; "" where no piece has an id.
+
+    Raises:
+      UserError: an id is out of all bounds, or two pieces have it.
+    """
+    written = contents["model"].get("vocab")
+    id_of = of_library.get_vocab(with_added_tokens=True)
+    found = [""] * (max(id_of.values(), default=-1) + 1 if id_of else 0)
+    if len(found) > MOST_PIECES:
+        raise UserError(f"{where}: an id is {len(found) - 1:,}; at most {MOST_PIECES:,} are read")
+    for piece, index in id_of.items():
+        if found[index]:
+            raise UserError(f"{where}: {found[index]!r} and {piece!r} have the same id, {index}")
+        found[index] = piece
+    if isinstance(written, list):  # Unigram's: of a piece that stands there twice the last counts
+        found[: len(written)] = [piece for piece, _ in written]
+    if not found:
+        raise UserError(f"{where}: its vocabulary is empty")
+    return found
+
+
+def roles(
+    contents: dict[str, Any], vocab: list[str], where: str, named: dict[str, str] | None = None
+) -> SpecialTokens:
+    """Which tokens do what: as `named`, as the file's template, padding and model say, or, where
+    nothing says it, by the usual names.
+
+    A template of ours names the mask too, as the one token that it does not use.
+
+    Args:
+      named: {role: token}, as the files beside a `tokenizer.json` have them. Tokens that are no
+        pieces are passed over: the model has no vectors for them.
+
+    Raises:
+      UserError: no token begins or ends a sequence.
+    """
+    known = set(vocab)
+    said: dict[str, str | None] = {}
+    template = _template(contents, where)
+    if template:
+        said["cls"], said["sep"] = template.single[0], template.single[-1]
+        unused = [name for name in template.names if name not in template.pair]
+        said["mask"] = unused[0] if len(unused) == 1 else None
+    padding = contents.get("padding")
+    if isinstance(padding, dict):
+        said["pad"] = padding.get("pad_token")
+    model = contents["model"]
+    said["unk"] = model.get("unk_token")
+    if isinstance(model.get("unk_id"), int) and model["unk_id"] < len(vocab):
+        said["unk"] = vocab[model["unk_id"]]
+    found = {}
+    for role, usual in _USUAL.items():
+        candidates = ((named or {}).get(role), said.get(role), *usual)
+        found[role] = next((token for token in candidates if token in known and token), None)
+    for role, does in (("cls", "begins"), ("sep", "ends")):
+        if found[role] is None:
+            token = (named or {}).get(role)
+            told = f"{role}_token {token!r} is no piece of it" if token else "none is named"
+            raise UserError(
+                f"{where}: no token {does} a sequence ({told}); name one of its pieces as "
+                f"{role}_token in tokenizer_config.json beside it"
+            )
+    # What fills a row is never read.
+    return SpecialTokens(**{**found, "pad": found["pad"] or found["sep"]})
+
+
+def separators(contents: dict[str, Any], special: SpecialTokens, where: str) -> int:
+    """How many separators stand between two texts.
+
+    Raises:
+      UserError: the file joins texts in another way than `sequences.pack`.
+    """
+    template = _template(contents, where)
+    if template is None:
+        return 1
+    cls, sep = special.cls, special.sep
+    between = len(template.pair) - 4
+    expected = [cls, None, *[sep] * between, None, sep]
+    if template.single != [cls, None, sep] or between not in (1, 2) or template.pair != expected:
+
+        def shown(names):
+            return " ".join(name or "TEXT" for name in names)
+
+        raise UserError(
+            f"{where}: post_processor joins texts as {shown(template.single)!r} and "
+            f"{shown(template.pair)!r}; BERT's way is {shown([cls, None, sep])!r} and "
+            f"{shown([cls, None, sep, None, sep])!r}"
+        )
+    return between
+
+
+def padding(tokenizer) -> dict[str, Any]:
+    """The field `padding`: to the longest row of a batch."""
+    return {
+        "strategy": "BatchLongest",
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": tokenizer.pad_id,
+        "pad_type_id": 0,
+        "pad_token": tokenizer.special.pad,
+    }
+
+
+def steps(part: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    """The steps of a normalizer, pre_tokenizer or post_processor, sequences of them opened.
+
+    Args:
+      name: of the list in a "Sequence": "normalizers", "pretokenizers" or "processors".
+    """
+    if part is None:
+        return []
+    if part.get("type") != "Sequence":
+        return [part]
+    return [step for inner in part.get(name, []) for step in steps(inner, name)]
+
+
+def normalizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
+    return steps(contents.get("normalizer"), "normalizers")
+
+
+def pre_tokenizers(contents: dict[str, Any]) -> list[dict[str, Any]]:
+    return steps(contents.get("pre_tokenizer"), "pretokenizers")
+
+
+def says_where_words_begin(contents: dict[str, Any]) -> bool:
+    """Whether each piece shows if it continues the word of the piece before it."""
+    return bool(_prefix(contents)) or _is_byte_level(contents) or _has_blanks(contents)
+
+
+def piece_reader(contents: dict[str, Any]) -> Callable[[str], tuple[str, bool]]:
+    """What tells of a piece its letters, and whether it begins a word (true where none says it)."""
+    prefix, suffix = _prefix(contents), contents["model"].get("end_of_word_suffix")
+    if prefix:
+        return lambda piece: (piece.removeprefix(prefix), not piece.startswith(prefix))
+    if _is_byte_level(contents):
+        return lambda piece: _without(text_of(piece), " ")
+    if _has_blanks(contents):
+        return lambda piece: _without(piece, _BLANK)
+    return lambda piece: (piece.removesuffix(suffix) if suffix else piece, True)
+
+
+class _Template:
+    """How texts are joined: the names of tokens, None for a text. `names` are all it knows."""
+
+    def __init__(self, single, pair, names=()):
+        self.single, self.pair, self.names = single, pair, names
+
+
+def _template(contents, where) -> _Template | None:
+    """None where the file joins nothing to a text."""
+    for step in steps(contents.get("post_processor"), "processors"):
+        match step.get("type"):
+            case "ByteLevel":
+                continue
+            case "BertProcessing" | "RobertaProcessing" as kind:
+                cls, sep = step["cls"][0], step["sep"][0]
+                between = [sep] * (2 if kind == "RobertaProcessing" else 1)
+                return _Template([cls, None, sep], [cls, None, *between, None, sep])
+            case "TemplateProcessing":
+                tokens = step.get("special_tokens", {})
+                single, pair = (
+                    [
+                        token
+                        for part in list_of(step, name, dict, where)
+                        for token in (
+                            tokens[part["SpecialToken"]["id"]]["tokens"]
+                            if "SpecialToken" in part
+                            else [None]
+                        )
+                    ]
+                    for name in ("single", "pair")
+                )
+                if single == [None] and pair == [None, None]:
+                    continue
+                return _Template(
+                    single, pair, [t for one in tokens.values() for t in one["tokens"]]
+                )
+            case other:
+                raise UserError(f"{where}: post_processor: {shorten(other)} is not read")
+    return None
+
+
+def _prefix(contents):
+    model = contents["model"]
+    return model.get("continuing_subword_prefix") or ""
+
+
+def _is_byte_level(contents):
+    return any(step["type"] == "ByteLevel" for step in pre_tokenizers(contents))
+
+
+def _has_blanks(contents):
+    return any(step["type"] == "Metaspace" for step in pre_tokenizers(contents))
+
+
+def _without(piece: str, blank: str) -> tuple[str, bool]:
+    return (piece[len(blank) :] or piece, True) if piece.startswith(blank) else (piece, False)

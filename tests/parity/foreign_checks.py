@@ -1,0 +1,55 @@
+"""The zoo of foreign tokenisers against the library `tokenizers`, in Python and in graphs."""
+
+import json
+import sys
+from pathlib import Path
+
+from tests.parity.results import Result, check
+
+sys.path.append(str(Path(__file__).parents[1] / "official_bert"))  # where the zoo is
+
+_EACH = 500  # texts of each script
+_AT_ONCE = 1000
+
+
+@check("tokenizers", "tensorflow_text")
+def foreign_tokenizers() -> list[Result]:
+    """Ids and offsets of every tokeniser of the zoo, one line each."""
+    from tokenizer_zoo import BLOCKS, IN_GRAPH, ZOO, texts
+
+    found = texts(_EACH)
+    results = []
+    for name, make in ZOO.items():
+        made = make()
+        expected = [
+            (row.ids, row.offsets) for row in made.encode_batch(found, add_special_tokens=False)
+        ]
+        where = {"Python": _in_python, "a graph": _in_graph}
+        for place, encode in where.items():
+            if place == "a graph" and name not in IN_GRAPH:
+                continue
+            pairs = zip(encode(json.loads(made.to_str()), found), expected, strict=True)
+            differ = sum(ours != theirs for ours, theirs in pairs)
+            what = f"texts whose ids or offsets differ, of {len(found):,} in {len(BLOCKS)} scripts"
+            results.append(Result(f"{name}, in {place}: {what}", "tokenizers", differ, 0))
+    return results
+
+
+def _in_python(contents, found):
+    from official_bert.tokenization import ForeignTokenizer
+
+    return map(ForeignTokenizer(contents).encode_with_offsets, found)
+
+
+def _in_graph(contents, found):
+    import tensorflow as tf
+
+    from official_bert.serving.in_memory import in_graph_tokenizer
+    from official_bert.tokenization import ForeignTokenizer
+
+    graph = in_graph_tokenizer(ForeignTokenizer(contents))
+    for start in range(0, len(found), _AT_ONCE):
+        pieces = graph.tokenize_with_offsets(tf.constant(found[start : start + _AT_ONCE]))
+        ids, starts, ends = (values.to_list() for values in pieces)
+        for row, first, last in zip(ids, starts, ends, strict=True):
+            yield row, [*zip(first, last, strict=True)]
