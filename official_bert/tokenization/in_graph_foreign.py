@@ -72,6 +72,7 @@ class InGraphWordPieces(TextsToPieces):
         )
         self._unk_id = id_of[unk]
         self._lengths = tf.constant([len(piece.removeprefix(prefix)) for piece in vocab])
+        self._whole_lengths = tf.constant([len(piece) for piece in vocab])
 
     def _pieces(self, texts):
         characters = self._added(decode(texts))
@@ -89,7 +90,12 @@ class InGraphWordPieces(TextsToPieces):
         lengths = tf.where(
             ids == self._unk_id,
             tf.gather(tf.cast(points.row_lengths(), tf.int32), word_of_piece),
-            tf.gather(self._lengths, ids),
+            # A word may begin with what looks like the prefix.
+            tf.where(
+                changes(word_of_piece, filling=-1),
+                tf.gather(self._whole_lengths, ids),
+                tf.gather(self._lengths, ids),
+            ),
         )
         first = tf.gather(characters.points, tf.cumsum(lengths, exclusive=True))
         ids = self._added.ids_or(ids, first)
