@@ -3,7 +3,7 @@
 from official_bert.errors import UserError
 
 
-def in_memory(loaded, head: str, settings, exported: bool = True):
+def in_memory(loaded, head: str, settings):
     """A `ServedModel` with a copy of the weights as they are now.
 
     Args:
@@ -11,7 +11,6 @@ def in_memory(loaded, head: str, settings, exported: bool = True):
       head: what to serve: "classification", "span", "multiple_choice", "tagging", "masked_words",
         "embedding" or "features".
       settings: `ServingSettings`.
-      exported: whether a file is made of it; if not, Python may tokenise what a graph cannot.
 
     Raises:
       UserError: the model cannot be served so.
@@ -35,12 +34,7 @@ def in_memory(loaded, head: str, settings, exported: bool = True):
         "embedding": feature_vectors.ServedEmbedding,
         "features": feature_vectors.ServedFeatures,
     }[head]
-    tokenizer = loaded.tokenizer
-    if exported or tokenizer.kind != "tokenizer_json":
-        return kind(loaded, in_graph_tokenizer(tokenizer), settings)
-    from official_bert.tokenization.in_graph import InPython
-
-    return kind(loaded, InPython(tokenizer), settings)
+    return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
 
 
 def in_graph_tokenizer(tokenizer):

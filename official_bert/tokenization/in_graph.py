@@ -64,30 +64,6 @@ class TextsToPieces(tf.Module):
         raise NotImplementedError
 
 
-class InPython(TextsToPieces):
-    """A tokeniser of Python called from TensorFlow; no file holds it."""
-
-    def __init__(self, tokenizer):
-        super().__init__(name="in_python")
-        self._encode = tokenizer.encode_with_offsets
-
-    def _pieces(self, texts):
-        def encode(texts):
-            rows = [self._encode(text.decode("utf-8", "ignore")) for text in texts]
-            pieces = [(i, *at) for row in rows for i, at in zip(*row, strict=True)]
-            columns = np.array(pieces, np.int32).reshape(-1, 3).T
-            return *columns, np.array([len(ids) for ids, _ in rows], np.int32)
-
-        *columns, lengths = tf.numpy_function(encode, [texts], [tf.int32] * 4)
-        lengths = tf.ensure_shape(lengths, [None])
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_row_lengths(tf.ensure_shape(x, [None]), lengths, False)
-                for x in columns
-            )
-        )
-
-
 class InGraphTokenizer(TextsToPieces):
     """Texts to WordPiece ids, equal to those of `BertTokenizer`.
 
