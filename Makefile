@@ -16,8 +16,8 @@ test: .venv/dev.stamp
 test-parity: .venv/peers.stamp
 	$(BIN)/python -m pytest -m parity
 
-# With the oldest versions that pyproject.toml allows. uv would take newer ones of TensorFlow, since
-# packages that are not named here ask for a newer protobuf.
+# With the oldest versions that pyproject.toml allows. Without these constraints uv would take a newer
+# TensorFlow, and with it alone a protobuf that the newest tensorflow-metadata does not run with.
 test-lowest: .venv-lowest/stamp
 	.venv-lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
 
@@ -64,7 +64,7 @@ bench: .venv/bench.stamp
 .venv-lowest/stamp: .venv/bin/python requirements.txt requirements-base.txt pyproject.toml
 	.venv/bin/python -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet uv
-	echo 'tensorflow==2.20.*' > .venv-lowest/constraints.txt
+	printf 'tensorflow==2.20.*\nprotobuf>=6.31.1\n' > .venv-lowest/constraints.txt
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
 	  --only-binary :all: --no-binary seqeval --no-binary promise --no-binary official-bert \
 	  -c .venv-lowest/constraints.txt -e '.[dev,tensorflow]'
