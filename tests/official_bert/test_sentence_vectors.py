@@ -40,9 +40,8 @@ def written(encoder, tmp_path):
 
     def write(pooling, steps=(), lower=False, prompts=None, default=None, inner="", **sentence):
         tokenizer = ob.BertTokenizer([*SPECIAL, *WORDS], do_lower_case=False)
-        folder = tmp_path / "st"
-        folder.mkdir(exist_ok=True)
-        huggingface.export_huggingface(folder / inner, encoder, tokenizer, overwrite=True)
+        folder = tmp_path / f"st{len(list(tmp_path.iterdir()))}"
+        huggingface.export_huggingface(folder / inner, encoder, tokenizer)
         found = [("Transformer", inner), ("Pooling", "1_Pooling"), *steps]
         modules = [
             {"idx": i, "name": str(i), "path": path,
