@@ -4,6 +4,7 @@ A name that exists is that name, whatever characters it has; only then is it a p
 that links lead to in several ways is read once, by the shortest of them.
 """
 
+import errno
 import fnmatch
 import os
 import re
@@ -83,7 +84,7 @@ def _walk(folder: str) -> Iterator[tuple[str, bool]]:
 def _names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder or "."))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
     except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return []
         raise UserError(f"{folder}: cannot be read ({error.strerror})") from None

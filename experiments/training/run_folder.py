@@ -191,7 +191,8 @@ class RunFolder:
     def _check_config(self, config):
         """What config.json holds of an earlier run that began; None without one."""
         path = self.path / "config.json"
-        left = [name for name in _FILES + _FOLDERS if (self.path / name).exists()]
+        paths = (self.path / name for name in _FILES + _FOLDERS)
+        left = [p.name for p in paths if p.exists() and not (p.is_symlink() and p.is_dir())]
         if left in ([], ["config.json"]):
             return None  # nothing but the options of a run that was refused before it began
         stored = read_json(path, finite=False, missing="choose another --workdir or --overwrite")

@@ -1,0 +1,172 @@
+"""What was once done to a user's files: each attack, and that it fails now."""
+
+import multiprocessing
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+from test_foreign_files import COMMANDS, encoder, given, predictor  # noqa: F401
+
+import official_bert as ob
+from data_prep import sentences
+from experiments import predict
+from experiments.training import export_model, runs
+from experiments.training.checkpointing import Checkpoints
+from experiments.training.config import BertConfig, Phase, PretrainConfig
+from experiments.training.run_folder import RunFolder
+from official_bert import manifests
+from official_bert.errors import UserError
+
+TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
+
+
+def test_a_home_folder_as_output(tmp_path, given, monkeypatch):  # noqa: F811
+    """.bashrc.old, .env.tmp and .backup.tmp/ were removed, and .x.old/ was renamed x."""
+    monkeypatch.chdir(tmp_path)
+    for name in (".bashrc.old", ".env.tmp", ".backup.tmp/photo", ".notes.old/page"):
+        path = Path(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    sentences.split_files(str(given / "a.txt"), ".", "articles")
+    predict.run(str(given / "model"), str(given / "a.txt"), "answers.tsv", progress=False)
+    found = sorted(str(path) for path in Path().rglob("*") if path.name != manifests.FILE)
+    ours = ["a.txt.gz", "answers.tsv", "sentences.json"]
+    mine = [".backup.tmp", ".backup.tmp/photo", ".bashrc.old", ".env.tmp", ".notes.old"]
+    assert found == sorted([*ours, *mine, ".notes.old/page"])
+
+
+def test_a_device_as_output(given):  # noqa: F811
+    predict.run(str(given / "model"), str(given / "a.txt"), "/dev/null", progress=False)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_inputs_as_outputs(tmp_path, given, encoder):  # noqa: F811
+    books = tmp_path / "books"
+    books.mkdir()
+    shutil.copy(given / "a.txt", books / "a.txt")
+    ob.save(tmp_path / "model", encoder, TOKENIZER)
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for attack in (
+        lambda: sentences.split_files(f"{books}/*", books, "articles", compress=False),
+        lambda: sentences.split_files(str(books), books / "out", "articles"),
+        lambda: predict.run("", str(books / "a.txt"), str(books / "a.txt"), progress=False),
+        lambda: export_model.check(tmp_path / "model", tmp_path / "model", "onnx", overwrite=True),
+        lambda: export_model.check(tmp_path / "model", tmp_path / "model", "saved_model"),
+        lambda: export_model.check(tmp_path / "model", tmp_path, "onnx", overwrite=True),
+    ):
+        with pytest.raises(UserError, match="input"):
+            attack()
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["records", "sentences", "wikipedia", "finetuning", "pretraining"])
+def test_a_foreign_project_of_the_same_names(name, tmp_path, given, encoder):  # noqa: F811
+    """--overwrite, which messages recommend, emptied any folder with an options.json."""
+    for path in ("options.json", "config.json", "report.json", "sentences.json", "report.md",
+                 "model/weights", "events/diary", "work/thesis.tex"):  # fmt: skip
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("{}")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    for overwrite in (False, True):
+        with pytest.raises(UserError):
+            COMMANDS[name](given, tmp_path, overwrite, encoder)
+        found = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+        assert found == before
+
+
+def test_documents_as_the_folder_of_a_model(tmp_path, encoder):  # noqa: F811
+    """convert --output=docs --overwrite replaced all of docs."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match=r"thesis.tex.*is not replaced"):
+        ob.save(tmp_path / "docs", encoder, TOKENIZER, overwrite=True)
+    assert os.listdir(tmp_path / "docs") == ["thesis.tex"]
+
+
+def predicts(given, output, barrier, ended):  # noqa: F811
+    barrier.wait()
+    try:
+        predict.run(str(given / "model"), str(given / "a.txt"), str(output), progress=False)
+        ended.put(0)
+    except UserError:
+        ended.put(2)
+
+
+def test_many_into_one_file_at_once(tmp_path, given):  # noqa: F811
+    processes = multiprocessing.get_context("fork")
+    barrier, ended = processes.Barrier(4), processes.Queue()
+    started = [
+        processes.Process(target=predicts, args=(given, tmp_path / "out.tsv", barrier, ended))
+        for _ in range(4)
+    ]
+    for process in started:
+        process.start()
+    codes = [ended.get(timeout=60) for _ in started]
+    for process in started:
+        process.join(60)
+    assert 0 in codes and sorted(os.listdir(tmp_path)) == [manifests.FILE, "out.tsv"]
+    assert (tmp_path / "out.tsv").read_text().count("\n") > 10
+
+
+def without_manifests(folder):
+    """What a version before there were manifests would have left."""
+    for path in folder.rglob(manifests.FILE):
+        path.unlink()
+
+
+@pytest.mark.parametrize("name", ["records", "sentences", "wikipedia", "finetuning"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_of_an_earlier_version_goes_on(name, overwrite, tmp_path, given, encoder):  # noqa: F811
+    folder = tmp_path / "out"
+    COMMANDS[name](given, folder, False, encoder)
+    without_manifests(folder)
+    (folder / "notes.txt").write_text("mine")
+    COMMANDS[name](given, folder, overwrite, encoder)
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_run_of_an_earlier_version_goes_on(tmp_path):
+    config = PretrainConfig(bert=BertConfig(), phases=(Phase(records="x"),))
+    folder = RunFolder(tmp_path / "run", config)
+    for step in (1, 2):
+        Checkpoints(folder.checkpoints).save(step, {"w": np.full(2, step)}, {})
+    without_manifests(tmp_path)
+    folder = RunFolder(tmp_path / "run", config)
+    checkpoints = Checkpoints(folder.checkpoints, keep=1)
+    assert checkpoints.load_newest()[0]["w"].tolist() == [2, 2]
+    checkpoints.save(2, {"w": np.full(2, 5)}, {})
+    checkpoints.save(3, {"w": np.full(2, 3)}, {})
+    assert checkpoints.steps() == [3]
+    folder.write_json("results.json", {"x": 1})
+    RunFolder(tmp_path / "run", config, overwrite=True)
+    assert (
+        not Checkpoints(folder.checkpoints).steps() and not (folder.path / "results.json").exists()
+    )
+
+
+def test_a_folder_that_links_elsewhere_is_used_there(tmp_path):
+    """Checkpoints on another disk: --overwrite empties them of what is ours, and keeps the link."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "mine").write_text("mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoints").symlink_to(tmp_path / "disk")
+    config = PretrainConfig(bert=BertConfig(), phases=(Phase(records="x"),))
+    folder = RunFolder(tmp_path / "run", config)
+    Checkpoints(folder.checkpoints).save(1, {"w": np.ones(2)}, {})
+    assert (tmp_path / "disk" / "step-00000001").is_dir()
+    RunFolder(tmp_path / "run", config, overwrite=True)
+    assert not (tmp_path / "disk" / "step-00000001").exists()
+    assert (tmp_path / "disk" / "mine").exists() and folder.checkpoints.is_symlink()
+
+
+def test_a_work_folder_inside_its_records(tmp_path):
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "a.tfrecord").write_text("mine")
+    config = PretrainConfig(bert=BertConfig(), phases=(Phase(records=str(tmp_path / "records")),))
+    with pytest.raises(UserError, match=r"the output .* holds the input"):
+        runs.pretrain(config, tmp_path / "records", progress=False, overwrite=True)
+    assert os.listdir(tmp_path / "records") == ["a.tfrecord"]
