@@ -71,6 +71,9 @@ def test_cache_is_read_back_and_made_again_when_broken(tokenizer, tmp_path, monk
     path.write_bytes(path.read_bytes()[:100])
     assert_same(first, featurize(task, examples, tokenizer, 16, cache_dir=tmp_path))
     assert "making it again" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert_same(first, featurize(task, examples, tokenizer, 16, cache_dir=tmp_path / "file" / "x"))
+    assert "features are not kept" in capsys.readouterr().err
 
 
 def test_everything_that_matters_is_in_the_key(tokenizer, monkeypatch):

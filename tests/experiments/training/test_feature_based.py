@@ -119,6 +119,7 @@ def test_damaged_vectors_are_said_and_computed_again(conll, tmp_path, capsys):
         rows = frozen.sentences.columns["input_ids"].values[None]
         return frozen.complete({"input_ids": rows})["features"].tobytes()
 
+    capsys.readouterr()  # how the task's files were read
     expected, names = vectors(), sorted(path.name for path in folder.glob("[!.]*"))
     assert vectors() == expected and len(built) == 1 and capsys.readouterr().err == ""
     assert names == ["checksums.json", "layer-00.npy", "layer-01.npy"]
@@ -130,6 +131,9 @@ def test_damaged_vectors_are_said_and_computed_again(conll, tmp_path, capsys):
         assert f"{name}" in (said := capsys.readouterr().err) and "making it again" in said
     (folder / "layer-00.npy").unlink()
     assert vectors() == expected and "making it again" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "f"  # where nothing can be kept, training goes on without
+    assert vectors() == expected and "the vectors are not kept" in capsys.readouterr().err
 
 
 def test_a_sentence_longer_than_the_window_is_cut_but_whole_in_the_predictions(conll, tmp_path):
