@@ -27,7 +27,7 @@ def make(tmp_path, monkeypatch):
         folder = tmp_path / name
         create(path, vocab, str(folder), num_workers=workers, progress=False, **options)
         digest = hashlib.sha256()
-        for file in sorted(folder.rglob("*.*")):
+        for file in sorted(folder.rglob("[!.]*.*")):
             digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
         return digest.hexdigest()
 
