@@ -18,7 +18,7 @@ import itertools
 
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
-from experiments.configs.scales import FRESH_SEEDS, get_scale
+from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 from official_bert.errors import UserError
@@ -31,6 +31,10 @@ SHARES = {
     "cpu": (0.1, 0.25, 0.5, 0.75, 1.0),
     "smoke": (1 / 3, 2 / 3, 1.0),
 }
+
+
+# Those of the first run are known (experiments/results/PLAN.md, "Table 8 and Figure 5, anew").
+SEEDS = {"cpu": (5, 6, 7, 8)}
 
 
 def get_config(scale: str = "smoke") -> Ablation:
@@ -51,7 +55,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         name: dataclasses.replace(pretrain, snapshots=snapshots)
         for name, pretrain in pretrains.items()
     }
-    seeds = FRESH_SEEDS.get(scale, chosen.pretrain_seeds)
+    seeds = SEEDS.get(scale, chosen.pretrain_seeds)
     columns = chosen.tasks("MNLI-m", "entities")
     left_out = chosen.lacks("MNLI-m")
     labels = [column.label for column in columns]

@@ -86,11 +86,6 @@ class Scale:
         }
 
 
-# Scale -> pre-training seeds of tables planned anew after a run with seeds 1 to 4 was seen
-# (experiments/results/PLAN.md, "Table 8 and Figure 5, anew").
-FRESH_SEEDS = {"cpu": (5, 6, 7, 8)}
-
-
 def get_scale(name: str, **more) -> Scale:
     """The scale of that name; `more`: the functions that make a table's own."""
     made = {"paper": _paper, "gpu": _gpu, "gpu-day": _gpu_day}
