@@ -104,7 +104,7 @@ class SelfAttention(keras.layers.Layer):
         value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
-        kept = dropout(ops.softmax(scores, axis=-1), self.dropout_rate, seed)
+        kept = dropout(_softmax(scores), self.dropout_rate, seed)
         context = ops.matmul(kept, value)  # [B, A, L, D]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
         attended = self.output_dense(context)
@@ -214,6 +214,14 @@ class LayerNorm(keras.layers.Layer):
         variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
         normal = centred * ops.rsqrt(variance + self.epsilon)
         return ops.cast(normal * self.gamma + self.beta, dtype)
+
+
+def _softmax(scores):
+    """Over the last axis, same dtype. XLA would take exponentials and sums in bfloat16: in float32
+    they are nearer to the truth and cost a GPU nothing (benchmarks/results/gpu)."""
+    if keras.backend.backend() == "tensorflow":  # has a kernel of its own
+        return ops.softmax(scores, axis=-1)
+    return ops.cast(ops.softmax(ops.cast(scores, "float32"), axis=-1), scores.dtype)
 
 
 def attention_bias(input_mask, attention_direction: str, dtype: str):

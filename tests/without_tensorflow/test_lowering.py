@@ -1,0 +1,255 @@
+"""Programs for accelerators, lowered on a machine that has none, and what stands in them.
+
+`jax.export` writes the program of a platform without its device: what a GPU or a TPU would be given
+to compile. Nothing is run here.
+"""
+
+import functools
+import re
+
+import jax
+import numpy as np
+import pytest
+import tiny_runs
+from jax import export
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+
+from data_prep.pretraining import philox
+from data_prep.pretraining.masking_rules import MaskingRules
+from experiments.training import evaluation, jax_distribution
+from experiments.training.jax_distribution import stacked
+from experiments.training.jax_records import MakeBatch
+from experiments.training.jax_trainer import JaxTrainer
+from experiments.training.trainer_state import StepOptions
+from official_bert import BertEncoder
+from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
+from official_bert.pretraining import BertPretrainer
+from official_bert.teachers import Teacher
+
+pytestmark = pytest.mark.timeout(1800)
+PLATFORMS = ("cuda", "tpu", "rocm")
+PRECISIONS = ("float32", "mixed_bfloat16")
+ROWS, LENGTH, PREDICTIONS, CHOICES = 8, 12, 4, 3
+IDS = ("input_ids", "input_mask", "segment_ids")
+
+
+def _batch(*shape):
+    return {name: np.ones(shape or (ROWS, LENGTH), np.int32) for name in IDS}
+
+
+def _records():
+    made = {name: np.ones((ROWS, PREDICTIONS), np.int32) for name in (
+        "masked_lm_positions", "masked_lm_ids", "span_starts", "span_ends",
+    )}  # fmt: skip
+    weights = {"masked_lm_weights": np.ones((ROWS, PREDICTIONS), np.float32)}
+    return _batch() | made | weights | {"next_sentence_labels": np.ones((ROWS, 1), np.int32)}
+
+
+def _pretrainer(seed, objectives, teacher=None, **fields):
+    return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed, teacher=teacher)
+
+
+def _student(seed, objectives):
+    told = BertPretrainer(tiny_runs.bert(num_hidden_layers=2), ("masked_lm",), seed=1)
+    return _pretrainer(seed, objectives, Teacher(told))
+
+
+def _head(seed, kind, *arguments, **options):
+    return kind(BertEncoder(tiny_runs.bert(), seed=seed), *arguments, seed=seed, **options)
+
+
+def _ones(name, *shape, dtype=np.int32):
+    return {name: np.ones(shape, dtype)}
+
+
+LEFT = {"attention_direction": "left_to_right"}
+FRACTION = {"name": "next_token", "fraction": 0.3}
+BOTH = {"attention_direction": "shallow_concatenation"}
+# Name -> (function of a seed that builds the model, batch, options of the step).
+STEPS = {
+    "BERT": (functools.partial(_pretrainer, objectives=("masked_lm", "next_sentence")), _records()),
+    "No NSP": (functools.partial(_pretrainer, objectives=("masked_lm",)), _records()),
+    "left to right": (
+        functools.partial(_pretrainer, objectives=("next_token",), **LEFT), _records(),
+    ),
+    "a third of the tokens": (
+        functools.partial(_pretrainer, objectives=(FRACTION,), **LEFT), _records(),
+    ),
+    "shallow concatenation": (
+        functools.partial(_pretrainer, objectives=("adjacent_tokens",), **BOTH), _records(),
+    ),
+    "ALBERT": (
+        functools.partial(
+            _pretrainer, objectives=("masked_lm", "sentence_order"), embedding_size=8,
+            num_hidden_groups=1, gelu_form="tanh",
+        ),
+        _records(), {"optimizer": "lamb"},
+    ),
+    "ELECTRA": (
+        functools.partial(_pretrainer, objectives=("replaced_token",), pooler_activation="none"),
+        _records(),
+    ),
+    "RoBERTa": (
+        functools.partial(_pretrainer, objectives=("masked_lm",), type_vocab_size=1),
+        _records(), {"bias_correction": True, "clip_norm": 0.0},
+    ),
+    "SpanBERT": (
+        functools.partial(_pretrainer, objectives=("masked_lm", "span_boundary")), _records(),
+    ),
+    "DistilBERT": (
+        functools.partial(_student, objectives=("masked_lm", "soft_targets", "cosine_states")),
+        _records(),
+    ),
+    "TinyBERT": (functools.partial(_student, objectives=("transformer_layers",)), _records()),
+    "classification": (
+        functools.partial(_head, kind=BertClassifier, num_labels=3),
+        _batch() | _ones("label_ids", ROWS),
+    ),
+    "regression": (
+        functools.partial(_head, kind=BertClassifier, num_labels=1, problem="regression"),
+        _batch() | _ones("label_ids", ROWS, dtype=np.float32),
+    ),
+    "several labels": (
+        functools.partial(_head, kind=BertClassifier, num_labels=3, problem="multi_label"),
+        _batch() | _ones("label_ids", ROWS, 3),
+    ),
+    "BiLSTM": (
+        functools.partial(_head, kind=BertClassifier, num_labels=3, bilstm=True),
+        _batch() | _ones("label_ids", ROWS),
+    ),
+    "span": (
+        functools.partial(_head, kind=BertSpan),
+        _batch() | _ones("start_positions", ROWS) | _ones("end_positions", ROWS),
+    ),
+    "multiple choice": (
+        functools.partial(_head, kind=BertMultipleChoice),
+        _batch(ROWS, CHOICES, LENGTH) | _ones("label_ids", ROWS),
+    ),
+    "tagging": (
+        functools.partial(_head, kind=BertTagger, num_labels=3),
+        _batch() | _ones("label_ids", ROWS, LENGTH),
+    ),
+}  # fmt: skip
+
+
+def _trainer(name, precision, **options):
+    build, batch, *more = STEPS[name]
+    devices = jax_distribution.get_strategy("one_device")
+    options = StepOptions(train_metrics=True, **(more[0] if more else {}), **options)
+    return JaxTrainer(build, devices, options, precision, seed=1), batch
+
+
+def _lowered(trainer, batches, arrays=(), make=None):
+    """The loop of steps, for all platforms: jax.export.Exported."""
+    state = tuple([v.value for v in variables] for variables in trainer._step.variables)
+    program = export.export(trainer._take_steps, platforms=PLATFORMS)
+    return program(
+        state=state, schedule=trainer._schedule.values.value, batches=batches,
+        arrays=dict(arrays), count=2, measured=1, run_seed=np.int32(1), make=make, without=(),
+    )  # fmt: skip
+
+
+def _check(program):
+    """Nothing that an accelerator could not do, or would do at a crawl."""
+    text = program.mlir_module()
+    assert not re.search(r"tensor<[^>]*f64", text), "float64"
+    assert not re.search(r"tensor<[^>]*\?", text), "a dynamic shape"
+    assert "callback" not in text and "infeed" not in text, "the host is called"
+    return text
+
+
+def test_what_an_accelerator_cannot_do_is_seen():
+    shape = jax.ShapeDtypeStruct((2,), np.float32)
+    asking = jax.jit(lambda x: jax.pure_callback(np.sin, shape, x))
+    with pytest.raises(AssertionError, match="the host is called"):
+        _check(export.export(asking, platforms=PLATFORMS)(shape))
+    rows = export.symbolic_shape("rows")
+    unknown = export.export(jax.jit(lambda x: 2 * x), platforms=PLATFORMS)
+    with pytest.raises(AssertionError, match="a dynamic shape"):
+        _check(unknown(jax.ShapeDtypeStruct(rows, np.float32)))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", STEPS)
+def test_loops_of_steps(name, precision):
+    trainer, batch = _trainer(name, precision)
+    program = _lowered(trainer, stacked(iter([batch] * 2), 2, 2, 1))
+    text = _check(program)
+    assert program.platforms == PLATFORMS
+    donated = len(jax.tree.leaves(trainer._step.variables))
+    aliased = len(re.findall(r"tf.aliasing_output|jax.buffer_donor", text))
+    assert aliased == donated > 10  # a state has the memory of the one before
+    products = re.findall(r"stablehlo.dot_general.*-> tensor<[^>]*?(f32|bf16)>", text)
+    halves = products.count("bf16") / len(products)
+    assert halves == 0 if precision == "float32" else halves > 0.5
+
+
+def test_micro_batches():
+    trainer, batch = _trainer("BERT", "float32", accumulation=2)
+    _check(_lowered(trainer, stacked(iter([batch] * 2), 2, 2, 2)))
+
+
+def test_masks_made_on_the_device():
+    trainer, _ = _trainer("BERT", "mixed_bfloat16")
+    rules = MaskingRules(
+        length=LENGTH, wanted_slots=PREDICTIONS, slots=PREDICTIONS, prob=0.15, mask_below=0.8,
+        same_below=0.9, vocab_size=tiny_runs.bert().vocab_size, cls=2, sep=3, mask=4,
+        continues=None,
+    )  # fmt: skip
+    arrays = {name: np.ones((32, LENGTH), np.uint16) for name in IDS}
+    arrays["next_sentence_labels"] = np.ones((32, 1), np.uint8)
+    drawn = {
+        "rows": np.arange(ROWS, dtype=np.int32),
+        "philox": np.tile(philox.state((3, 0)), (ROWS, 1)),
+    }
+    _check(_lowered(trainer, stacked(iter([drawn] * 2), 2, 2, 1), arrays.items(), MakeBatch(rules)))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", STEPS)
+def test_evaluation_and_prediction(name, precision):
+    trainer, batch = _trainer(name, precision)
+    for function in (functools.partial(evaluation.terms, trainer.model), trainer._outputs_of):
+        _check(export.export(jax.jit(function), platforms=PLATFORMS)(batch))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_attention_multiplies_in_half_precision_and_its_softmax_does_not(precision):
+    trainer, batch = _trainer("BERT", precision)
+    program = export.export(jax.jit(trainer._outputs_of), platforms=PLATFORMS)(batch)
+    text = _check(program)
+    scores = f"tensor<{ROWS}x2x{LENGTH}x{LENGTH}x"
+    kind = "f32" if precision == "float32" else "bf16"
+    assert f"{scores}{kind}>" in " ".join(re.findall(r"stablehlo.dot_general.*", text))
+    assert re.findall(rf"stablehlo.exponential .*{scores}(\w+)>", text) == ["f32"]
+
+
+@pytest.mark.parametrize("devices", [8, 256])
+def test_a_step_over_many_devices(devices):
+    """Rows are divided, weights are not: lowered for more devices than any machine has."""
+    trainer, _ = _trainer("BERT", "float32")
+    mesh = AbstractMesh((devices,), ("rows",))
+    everywhere = NamedSharding(mesh, PartitionSpec())
+
+    def shaped(x, sharding):
+        x = np.asarray(x)
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding)
+
+    state = jax.tree.map(
+        lambda v: shaped(v.value, everywhere), tuple(map(list, trainer._step.variables))
+    )
+    batch = {
+        name: jax.ShapeDtypeStruct((1, devices * ROWS, *x.shape[1:]), x.dtype,
+                                   sharding=NamedSharding(mesh, PartitionSpec(None, "rows")))
+        for name, x in _records().items()
+    }  # fmt: skip
+
+    def step(state, schedule, batch):
+        trainer._step.prepare(state, batch, ())
+        return trainer._step(state, schedule, batch, np.int32(1), False, ())
+
+    program = export.export(
+        jax.jit(step, out_shardings=everywhere, donate_argnums=0), platforms=PLATFORMS
+    )(state, shaped(trainer._schedule.values.value, everywhere), batch)
+    assert program.nr_devices == devices
+    _check(program)
