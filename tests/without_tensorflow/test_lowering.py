@@ -161,8 +161,8 @@ def _check(program):
 def test_what_an_accelerator_cannot_do_is_seen():
     shape = jax.ShapeDtypeStruct((2,), np.float32)
     asking = jax.jit(lambda x: jax.pure_callback(np.sin, shape, x))
-    with pytest.raises(AssertionError, match="the host is called"):
-        _check(export.export(asking, platforms=PLATFORMS)(shape))
+    with pytest.raises(NotImplementedError, match="callback"):  # JAX lowers none of these
+        export.export(asking, platforms=PLATFORMS)(shape)
     rows = export.symbolic_shape("rows")
     unknown = export.export(jax.jit(lambda x: 2 * x), platforms=PLATFORMS)
     with pytest.raises(AssertionError, match="a dynamic shape"):
