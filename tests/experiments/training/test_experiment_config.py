@@ -17,6 +17,7 @@ from experiments.training.overrides import override
 from experiments.training.run_folder import RunFolder
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.files import write_text
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_fields_that_came_later_do_not_change_what_is_known_of_older_runs(tmp_pa
     assert "deterministic" not in to_dict(config)
     assert from_dict(PretrainConfig, to_dict(config)) == config
     RunFolder(tmp_path, config)
-    (tmp_path / "metrics.jsonl").touch()
+    write_text(tmp_path / "metrics.jsonl", "")
     path = tmp_path / "config.json"
     stored = json.loads(path.read_text())
     stored["phases"][0]["use_nsp"] = True  # as a run would have written that knew no such rule
@@ -155,7 +156,7 @@ def test_other_options_in_a_folder_are_listed(tmp_path):
     RunFolder(tmp_path, base)
     RunFolder(tmp_path, dataclasses.replace(base, seed=2))  # never began
     RunFolder(tmp_path, base)
-    (tmp_path / "metrics.jsonl").touch()
+    write_text(tmp_path / "metrics.jsonl", "")
     RunFolder(tmp_path, dataclasses.replace(base, log_every=1))
     phase = Phase("moved", num_train_steps=7)  # its records are compared by content (`inputs`)
     changed = dataclasses.replace(base, seed=1, bert=BertConfig(hidden_size=24), phases=(phase,))
@@ -170,14 +171,14 @@ def test_other_options_in_a_folder_are_listed(tmp_path):
         assert difference in str(error.value)
     assert "moved" not in str(error.value)
     (tmp_path / "mine.txt").write_text("not of the run")
-    (tmp_path / "results.json").write_text("{}")
+    write_text(tmp_path / "results.json", "{}")
     RunFolder(tmp_path, changed, overwrite=True)
     assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
 
 
 def test_a_run_of_another_kind_is_refused(tmp_path):
     RunFolder(tmp_path, PretrainConfig())
-    (tmp_path / "metrics.jsonl").touch()
+    write_text(tmp_path / "metrics.jsonl", "")
     with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
         RunFolder(tmp_path, FinetuneConfig())
 
@@ -185,7 +186,7 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
 def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
     folder = RunFolder(tmp_path, PretrainConfig())
     lines = [json.dumps({"step": step}) for step in (1, 5, 9)]
-    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"step": 1']) + "\n")
+    write_text(tmp_path / "metrics.jsonl", "\n".join([*lines, '{"step": 1']) + "\n")
     folder.forget_metrics_after(5)
     assert (tmp_path / "metrics.jsonl").read_text() == "\n".join(lines[:2]) + "\n"
 
