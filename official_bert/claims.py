@@ -8,6 +8,7 @@ from pathlib import Path
 from official_bert import manifests
 from official_bert.errors import UserError
 from official_bert.files import OWN_STREAM, check_file, check_free, is_remote, real_path
+from official_bert.locks import LOCK_FILE
 
 
 def claim(
@@ -37,6 +38,9 @@ def claim(
     for source in filter(_counts, inputs):
         for output in (*files, *folders, *work):
             _check_apart(source, output)
+    for path in (*files, *folders, *work):
+        if os.path.basename(os.path.normpath(path)) in (manifests.FILE, LOCK_FILE):
+            raise UserError(f"{path} is a name of files that this project keeps; choose another")
     for path in work:
         if not is_remote(path) and os.path.lexists(path) and not os.path.isdir(path):
             raise UserError(f"{path} is a file; give a folder")

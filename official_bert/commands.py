@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from absl import app, flags
 
 from official_bert.errors import UserError
+from official_bert.files import FULL, UNWRITABLE
 
-# A folder that is read-only, was removed while the command ran, or is on a full disk.
-_USERS_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR)
+# A folder that was removed while the command ran, is on a full disk, or cannot be written.
+_USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE)
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
@@ -31,6 +32,8 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
     """
 
     def guarded(argv: Sequence[str]) -> None:
+        for stream in (sys.stdout, sys.stderr):  # names of files may be no UTF-8
+            stream.reconfigure(errors="backslashreplace")
         # JAX tells of each kind of device that this machine has not.
         logging.getLogger("jax").setLevel(logging.WARNING)
         sys.exit(_exit_code(main, argv, takes_files))
@@ -73,7 +76,7 @@ def _exit_code(main, argv, takes_files) -> int:
     except UserError as error:
         return _say(f"error: {error}", 2)
     except OSError as error:
-        named = error.filename is not None or error.errno == errno.ENOSPC  # where does not matter
+        named = error.filename is not None or error.errno in FULL  # where does not matter
         if not named or error.errno not in _USERS_ERRORS:
             return _failed(error)
         return _say(f"error: {error.filename or 'the disk'}: {error.strerror}", 2)

@@ -27,8 +27,8 @@ from official_bert.errors import UserError
 
 _AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCHANGE = -100, 1, 2
 OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_UNWRITABLE = (
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+UNWRITABLE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR,
     errno.ENAMETOOLONG, errno.ENXIO,
 )  # fmt: skip
@@ -150,7 +150,7 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
     """Raises UserError where `atomic_folder` would not write: something is there."""
     shown, path = path, real_path(path)
     manifests.recover(path)
-    if path.exists() and not path.is_dir():
+    if os.path.lexists(path) and not path.is_dir():
         raise UserError(f"{shown} exists already and is no folder; choose another")
     if path.exists() and any(path.iterdir()):
         if not overwrite:
@@ -412,9 +412,9 @@ def _readable_errors(path: Path):
         raise
     except Exception as error:  # libraries that write turn a full disk into every kind
         number = error.errno if isinstance(error, OSError) else None
-        if number in _FULL or _is_full(path, error):
+        if number in FULL or _is_full(path, error):
             raise UserError(f"{path}: the disk is full; nothing was written there") from error
-        if number in _UNWRITABLE:
+        if number in UNWRITABLE:
             raise UserError(f"{path}: cannot be written ({error.strerror})") from error
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error

@@ -148,7 +148,7 @@ def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -
         if _is_at(handle, path):  # and not a file that its last holder just removed
             if flags & os.O_RDWR:  # of many readers the last one stands there
                 os.ftruncate(handle, 0)
-                os.pwrite(handle, _myself().encode(), 0)
+                os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
             return handle
         os.close(handle)
 

@@ -34,6 +34,8 @@ def run(body, *arguments):
         ("raise UserError('data.tsv line 3: bad')", [], 2, "error: data.tsv line 3: bad"),
         ("raise KeyboardInterrupt", [], 130, "interrupted"),
         ("raise ValueError('deep')", [], 1, "failed: ValueError: deep"),
+        ("open('a' * 300)", [], 2, "too long"),
+        (r"print('\udcff')", [], 0, ""),
         ("pass", ["--number=x"], 2, "--number"),
         ("pass", ["--nmber=2"], 2, "nmber"),
         ("pass", ["stray"], 2, "stray"),

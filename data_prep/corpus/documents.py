@@ -12,8 +12,9 @@ from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from official_bert.errors import UserError
 
-# Files of a folder that are no text of its corpus.
-_NO_TEXT = re.compile(r"[._].*|(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
+# What the commands write beside texts, and further files of a folder that are no text.
+_BESIDE_TEXTS = re.compile(r"(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
+_NO_TEXT = re.compile(rf"[._].*|{_BESIDE_TEXTS.pattern}")
 
 
 def documents(paths: str | Iterable[str]) -> Iterator[list[str]]:
@@ -61,11 +62,7 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
     Raises:
       UserError: nothing given, or a pattern that matches no file.
     """
-    globs = [globs] if isinstance(globs, str) else list(globs)
-    patterns = []
-    for text in globs:
-        split = [text] if os.path.exists(text) else text.split(",")
-        patterns.extend(part.strip() for part in split if part.strip())
+    patterns = _patterns(globs)
     if not patterns:
         raise UserError("no input files were given")
     paths = {}  # a dict keeps the order and drops repetitions
@@ -79,14 +76,30 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
 def folders_of(globs: str | Iterable[str]) -> list[str]:
     """The folders among what `expand_inputs` was given: outputs must not lie in them."""
-    return [name for name in ([globs] if isinstance(globs, str) else globs) if os.path.isdir(name)]
+    return [name for name in _patterns(globs) if os.path.isdir(name)]
+
+
+def _patterns(globs: str | Iterable[str]) -> list[str]:
+    patterns = []
+    for text in [globs] if isinstance(globs, str) else globs:
+        split = [text] if os.path.exists(text) else text.split(",")
+        patterns.extend(part.strip() for part in split if part.strip())
+    return patterns
 
 
 def _matches(pattern: str) -> list[str]:
     if storage.is_directory(pattern):
         below = storage.files_below(pattern.rstrip("/") or pattern)
         return [path for path in below if not _NO_TEXT.fullmatch(os.path.basename(path))]
-    return [pattern] if storage.exists(pattern) else storage.matches(pattern)
+    if storage.exists(pattern):
+        return [pattern]
+    return [path for path in storage.matches(pattern) if not _is_beside_texts(path)]
+
+
+def _is_beside_texts(path: str) -> bool:
+    name = os.path.basename(path)
+    known = _BESIDE_TEXTS.fullmatch(name) is not None
+    return known and (name.endswith(".gz") or storage.is_written_here(path))
 
 
 def _some(paths: list[str]) -> str:

@@ -12,6 +12,7 @@ from official_bert.checksums import sha256_file
 from official_bert.claims import claim
 from official_bert.errors import UserError
 from official_bert.files import atomic_folder, atomic_write, write_text
+from official_bert.locks import LOCK_FILE
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
@@ -173,6 +174,8 @@ def test_links_are_written_through(tmp_path, system):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(UserError, match="loop"):
         write_text(tmp_path / "loop", "new")
+    with pytest.raises(UserError, match="no folder"):
+        claim(folders=[tmp_path / "loop"])
 
 
 def test_modes_and_hard_links_are_kept(tmp_path):
@@ -360,6 +363,9 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
     claim(["a.txt", "", "-", "gs://x/y", "no_such_model"], files=["new.txt", "-", ""], work=["sub"])
     with pytest.raises(UserError, match="input"):
         claim(["gs://x/y/z"], work=["gs://x/y"])
+    for name in (manifests.FILE, LOCK_FILE):
+        with pytest.raises(UserError, match="this project keeps"):
+            claim(folders=[f"sub/{name}/"])
 
 
 def test_sha256(tmp_path):

@@ -133,3 +133,9 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(UserError, match="cannot be written"), exclusive(tmp_path):
         pass
     assert locks.shared(tmp_path) is None and (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_command_line_may_have_names_that_are_no_utf8(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks.sys, "argv", ["command", "--output=\udcff"])
+    with exclusive(tmp_path), pytest.raises(UserError, match="udcff"):
+        locks.shared(tmp_path)

@@ -2,14 +2,16 @@
 
 import gzip
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus.documents import documents, expand_inputs
+from data_prep.corpus.documents import documents, expand_inputs, folders_of
 from data_prep.corpus.text_files import text_lines
+from data_prep.jobs import storage
 from official_bert.errors import UserError
 
 # Anything a stripped, non-empty line can hold: other Unicode separators stay inside a line.
@@ -99,10 +101,20 @@ def test_expand_inputs(tmp_path, monkeypatch):
         Path(name).write_text("x\n")
     assert expand_inputs("b.txt,*.txt") == ["b.txt", "a.txt", "odd,[1].txt"]
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
+    assert folders_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
         (Path("deep") / name).write_text("x\n")
     assert expand_inputs("deep") == expand_inputs("deep/") == ["deep/er/c.txt", "deep/wiki_00"]
+    storage.write_json("deep/report.json", {})
+    Path("deep/options.json").write_text("texts of a user\n")
+    assert expand_inputs("deep/*") == ["deep/options.json", "deep/sentences.json", "deep/wiki_00"]
+    os.remove("deep/options.json")
+    storage.write_json("deep/options.json", {})
+    assert expand_inputs(["deep/*.json", "deep/report.json"]) == [
+        "deep/sentences.json",
+        "deep/report.json",
+    ]
     for wrong, message in [
         ("*.gz", r"no file matches '\*\.gz'"),
         ("a.txt,none.txt", r"no file matches 'none\.txt'"),
