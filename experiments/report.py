@@ -10,7 +10,7 @@ claims side by side.
 
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import adopt
-from experiments.tables import archives, evidence, origins, overview, report
+from experiments.tables import archives, judgement, origins, overview, report
 from official_bert import commands
 from official_bert.claims import claim
 from official_bert.errors import UserError
@@ -34,7 +34,7 @@ def main(_):
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
     runs = archives.runs(results, path.parent / "archives")
-    evidence.judge_results(results, evidence.claims_of(results), runs)
+    judgement.judge_results(results, judgement.claims_of(results), runs)
     print(report.text(results))  # which no other file has
     adopt(str(folder), list(report.FILES), str(path))
     claim(files=[local_path(folder) / name for name in report.FILES if "." in name])

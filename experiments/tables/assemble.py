@@ -9,9 +9,9 @@ from typing import Any
 
 from experiments.tables import archives, cost, origins
 from experiments.tables.ablation import Ablation, Column, Row
-from experiments.tables.evidence import judge_results
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run, mean_and_deviation
+from experiments.tables.judgement import judge_results
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
 from experiments.tables.status import FAILED, FINISHED, Status

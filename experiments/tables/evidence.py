@@ -1,197 +1,87 @@
-"""The evidence that a table's claims are judged by, gathered from its results.
+"""The evidence of a table: its runs, in the units in which rows are compared, and effects."""
 
-`gather` reads nothing but the results (results.json) and, where they are at hand, the scores by
-example of its runs: when a table has just been run, and years later from what is committed of it
-(`experiments.tables.archives`).
-"""
-
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any
 
-from experiments.tables.claims import SHARE, Claim, Comparison
-from experiments.tables.intervals import Effect, Run
-from experiments.tables.verdicts import (
-    Evidence,
-    Finding,
-    Verdict,
-    above_baseline,
-    judge,
-    row_effect,
-)
-from experiments.training.heldout import main_loss
-
-# Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
-# breaks. A model is taken to have left when it is this many nats below them.
-_PLATEAU_DEPTH = 1.0
+from experiments.tables.intervals import Effect, Run, effect
 
 
-def judge_results(results: dict, claims: Sequence[Claim], runs: Mapping | None = None) -> None:
-    """Puts into the results of a table the verdicts on claims and every row's own interval.
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """Everything that the claims of one table are judged by.
 
-    Args:
-      runs: (row, column) -> runs with the influence of each example; None: what `results` keeps of
-        them, and of the variance from examples what an earlier judgement wrote there.
+    Attributes:
+      runs: (row, column) -> runs; absent or empty where nothing finished.
+      baselines: column -> score of the trivial baseline, in printed units.
+      lower_is_better: columns that are losses or perplexities.
+      in_logs: columns of perplexities, which are compared by their logarithms, in nats.
+      in_nats: columns of losses.
+      holes: (row, column) -> why there are no runs.
+      random_rows: rows of randomly initialised models. They and the rows on the plateau lend their
+        variance between seeds to no comparison but their own.
+      pretrained: row -> the pre-training of this table that it begins with; not random weights.
+      plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
+      samples: column -> name of its set of evaluation examples, where several columns share one.
+      paper: (row, column) -> the paper's number.
+      known: (column, rows of a difference, or one row) and ("", claim) -> what `intervals.effect`
+        takes as `known`, where the runs have no influences.
     """
-    evidence = gather(results, runs)
-    for row in results["rows"]:
-        for column, cell in row["cells"].items():
-            if (row["label"], column) in evidence.runs:
-                cell["above_baseline"] = above_baseline(row["label"], column, evidence)
-                cell["interval"] = _interval_values(row["label"], column, evidence)
-    results["verdicts"] = [_verdict_values(judge(claim, evidence)) for claim in claims]
 
+    runs: Mapping[tuple[str, str], Sequence[Run]]
+    baselines: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lower_is_better: frozenset[str] = frozenset()
+    in_logs: frozenset[str] = frozenset()
+    in_nats: frozenset[str] = frozenset()
+    holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    random_rows: tuple[str, ...] = ()
+    pretrained: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
+    known: Mapping = dataclasses.field(default_factory=dict)
 
-def claims_of(results: dict) -> tuple[Claim, ...]:
-    """The claims that results were judged by."""
-    names = [field.name for field in fields(Comparison)]
-    return tuple(
-        Claim(
-            verdict["name"],
-            verdict["text"],
-            verdict["section"],
-            tuple(Comparison(**{n: finding[n] for n in names}) for finding in verdict["findings"]),
-            tuple(verdict["left_out"]),
-            verdict["own"],
-        )
-        for verdict in results["verdicts"]
-    )
-
-
-def gather(results: dict, runs: Mapping | None = None) -> Evidence:
-    """The evidence in a table's results; `runs` as for `judge_results`."""
-    columns, rows = results["columns"], results["rows"]
-    models = {model["name"]: model for model in results["scale_facts"]["models"]}
-    perplexities = frozenset(c["label"] for c in columns if c["metric"].endswith("perplexity"))
-    known = {}
-    if runs is None:
-        known = _known_variances(results)
-        runs = {
-            (row["label"], column): [Run(*values[:3]) for values in cell["values"]]
-            for row in rows
-            for column, cell in row["cells"].items()
-            if "values" in cell
+    def column(self, label: str) -> dict[str, list[Run]]:
+        """row -> runs, in the units that are compared."""
+        return {
+            row: [dataclasses.replace(run, value=self.units(label, run.value)) for run in runs]
+            for (row, column), runs in self.runs.items()
+            if column == label and runs
         }
-    of_rows = {row["label"]: models[row["variant"]] for row in rows}
-    return Evidence(
-        runs,
-        results["baselines"],
-        lower_is_better=frozenset(c["label"] for c in columns if c["lower_is_better"]),
-        in_logs=perplexities,
-        in_nats=frozenset(c["label"] for c in columns if not c["percent"]) - perplexities,
-        holes={
-            (row["label"], column): cell["hole"]
-            for row in rows
-            for column, cell in row["cells"].items()
-            if "hole" in cell
-        },
-        random_rows=tuple(label for label, model in of_rows.items() if model.get("random_init")),
-        pretrained={label: model["name"] for label, model in of_rows.items() if "steps" in model},
-        plateau={label: why for label, model in of_rows.items() if (why := _plateau(model))},
-        samples={c["label"]: c.get("sample", c["label"]) for c in columns},
-        paper={
-            (row["label"], c["label"]): row["cells"][c["label"]]["paper"]
-            for row in rows
-            for c in columns
-            # With another data set's number there is nothing to compare.
-            if c["label"] == c["paper_column"] and row["cells"][c["label"]]["paper"] is not None
-        },
-        known=known,
-    )
 
+    def units(self, label: str, value: float) -> float:
+        """A printed value of a column in the units in which the column's rows are compared."""
+        return math.log(value) if label in self.in_logs else value
 
-def _plateau(model: dict) -> str:
-    """Why a model's pre-trainings are taken to be on the masked-LM plateau, all or some of them; ""
-    where none is. A model that reads one way never is."""
-    alone = model.get("heldout_baseline")
-    if not alone or model["direction"] != "bidirectional":
-        return ""
-    name = main_loss(alone)  # ELECTRA's is its generator's
-    losses = [heldout[name] for heldout in model["heldout"] if heldout]
-    stuck = [loss for loss in losses if loss > alone[name] - _PLATEAU_DEPTH]
-    if not stuck:
-        return ""
-    said = f"held-out loss {max(stuck):.2f}, word frequencies alone {alone[name]:.2f}"
-    return said if len(stuck) == len(losses) else f"{len(stuck)} of {len(losses)} seeds; {said}"
+    def unit(self, label: str) -> str:
+        return "nats" if label in self.in_logs | self.in_nats else "points"
 
+    def sign(self, label: str) -> int:
+        return -1 if label in self.lower_is_better else 1
 
-def _known_variances(results: dict) -> dict:
-    """(column, rows) -> (variance from examples, their number, variance from runs and examples
-    together), of each difference that was judged and of each row alone; ("", claim) -> those of the
-    claim's mean effect."""
-    known = {}
-    for row in results["rows"]:
-        for column, cell in row["cells"].items():
-            if cell.get("interval"):
-                known[column, frozenset([row["label"]])] = _variances(cell["interval"])
-    for verdict in results["verdicts"]:
-        if verdict["mean_effect"]:
-            known["", verdict["name"]] = _variances(verdict["mean_effect"])
-        for finding in verdict["findings"]:
-            if finding["effect"] is not None:
-                rows = frozenset(filter(None, (finding[n] for n in ("better", "worse", "whole"))))
-                known[finding["column"], rows] = _variances(finding, _way(results, finding))
-    return {key: value for key, value in known.items() if value}
+    def pool(self, weights: Mapping[str, float]) -> list[str]:
+        """The rows that lend their variance: those with, or without, a pre-training like one of
+        the compared."""
+        kinds = {row in self.pretrained for row in weights}
+        rows = dict.fromkeys(row for row, _ in self.runs)
+        rows = [row for row in rows if (row in self.pretrained) in kinds]
+        return [row for row in rows if row not in self.random_rows and row not in self.plateau]
 
+    def effect(self, weights: Mapping, label: str, constant=0.0, known=None) -> Effect | None:
+        """A weighted sum of a column's rows, in the units that are compared."""
+        known = known or self._known(weights, label)
+        return effect(weights, self.column(label), self.pool(weights), constant, known)
 
-def _way(results: dict, finding: dict) -> float:
-    """What one percent of a share stands for, in the column's units; 1 for a difference."""
-    if finding["kind"] != SHARE:
-        return 1.0
-    means = {row["label"]: row["cells"][finding["column"]]["mean"] for row in results["rows"]}
-    return (means[finding["whole"]] - means[finding["worse"]]) / 100
-
-
-def _variances(values: dict, unit: float = 1.0) -> tuple[float, int, float] | None:
-    if not values["examples"]:
-        return None
-    variance = {source: unit**2 * part for source, part in values["variance"].items()}
-    return variance["examples"], values["examples"], variance["residual"]
-
-
-def _verdict_values(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "name": verdict.claim.name,
-        "text": verdict.claim.text,
-        "section": verdict.claim.section,
-        "own": verdict.claim.own,
-        "left_out": list(verdict.claim.left_out),
-        "verdict": verdict.verdict,
-        "mean_effect": verdict.mean_effect and _effect(verdict.mean_effect),
-        "footnotes": list(verdict.footnotes),
-        "findings": [_finding(finding) for finding in verdict.findings],
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    comparison = finding.comparison
-    return {
-        **{field.name: getattr(comparison, field.name) for field in fields(Comparison)},
-        "unit": finding.unit,
-        "verdict": finding.verdict,
-        "reason": finding.reason,
-        **_effect(finding.effect),
-        "detectable": finding.detectable,
-        "paper_effect": finding.paper_effect,
-        "size_agrees": finding.size_agrees,
-        "p": finding.p,
-        "refutation": finding.refutation,
-        "holm": finding.holm,
-    }
-
-
-def _effect(effect: Effect | None) -> dict[str, Any]:
-    """An effect and what its interval was computed from; None throughout where there is none."""
-    values = {field.name: effect and getattr(effect, field.name) for field in fields(Effect)}
-    return {"effect": values.pop("mean"), **values}
-
-
-def _interval_values(row: str, column: str, evidence: Evidence) -> dict[str, Any]:
-    """A row's own mean with its interval; a perplexity's is that of its logarithm, whose standard
-    error and variances are in nats."""
-    values = _effect(row_effect(row, column, evidence))
-    if column in evidence.in_logs:
-        for name in ("effect", "low", "high"):
-            values[name] = None if values[name] is None else math.exp(values[name])
-    return values
+    def _known(self, weights, label):
+        whole = self.known.get((label, frozenset(weights)))
+        if whole or not self.known:
+            return whole
+        # Of rows apart, as if each had examples of its own: more variance than pairs have.
+        parts = [self.known.get((label, frozenset([row]))) for row in weights]
+        if None in parts:
+            return None
+        squares = [weight**2 for weight in weights.values()]
+        variance, _, residual = (
+            sum(w * part[i] for w, part in zip(squares, parts, strict=True)) for i in range(3)
+        )
+        return variance, min(part[1] for part in parts), residual

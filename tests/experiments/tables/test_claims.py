@@ -16,8 +16,8 @@ from experiments.tables.claims import (
     Comparison,
     each,
 )
-from experiments.tables.evidence import _interval_values, _verdict_values
 from experiments.tables.intervals import Run
+from experiments.tables.judgement import _interval_values, _verdict_values
 from experiments.tables.verdicts import (
     Evidence,
     above_baseline,

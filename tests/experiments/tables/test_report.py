@@ -12,7 +12,7 @@ from experiments import report as command
 from experiments.tables import (
     archives,
     assemble,
-    evidence,
+    judgement,
     overview,
     plots,
     report,
@@ -75,7 +75,7 @@ def test_committed_verdicts_follow_from_committed_scores_without_any_data(folder
     results = read(folder)
     again = copy.deepcopy(results)
     runs = archives.runs(again, folder / "archives")
-    evidence.judge_results(again, evidence.claims_of(again), runs)
+    judgement.judge_results(again, judgement.claims_of(again), runs)
     close(json.loads(json.dumps(again)), results)
 
 
@@ -159,7 +159,7 @@ def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
 def test_a_failed_cell_is_a_hole_with_its_reason(squad):
     holed = copy.deepcopy(squad)
     holed["rows"][1]["cells"]["SQuAD"] = {"paper": 87.9, "hole": "killed (signal 9)"}
-    evidence.judge_results(holed, evidence.claims_of(holed))
+    judgement.judge_results(holed, judgement.claims_of(holed))
     made = report.markdown(holed, {})
     assert "- No NSP, SQuAD: killed (signal 9)" in made and "| failed |" in made
     claim = next(v for v in holed["verdicts"] if v["name"] == "left to right")
