@@ -98,7 +98,7 @@ def _state(folder, arguments):
 
 
 def _save(path, state, output, results):
-    from official_bert.files import atomic_write
+    from official_bert.common.files import atomic_write
 
     for target, content in ((path, state), (output, results)):
         if target:

@@ -35,7 +35,7 @@ def main():
 def make_models(shape, data_dir, folder):
     """Random weights in every format; their sizes in megabytes in `sizes.json`."""
     import official_bert
-    from official_bert import serving as exports
+    from official_bert import export as exports
 
     model, tokenizer, settings = serving.random_model(shape, data_dir)
     official_bert.save(f"{folder}/model", model, tokenizer, settings)

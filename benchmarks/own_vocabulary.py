@@ -31,7 +31,7 @@ from experiments.configs.scales import get_scale
 from experiments.training import runs
 from experiments.training.config import Phase
 from official_bert.checkpoints import embedded
-from official_bert.files import atomic_write
+from official_bert.common.files import atomic_write
 from official_bert.tokenization import BertTokenizer, write_vocab
 
 GENERAL = "tiny-wikipedia"

@@ -16,9 +16,9 @@ import time
 
 from absl import flags
 
-from official_bert import commands
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common import commands
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 _INPUT = flags.DEFINE_string("input", None, "Glob of text files, plain or .gz.")
 _VOCAB = flags.DEFINE_string("vocab", None, "The vocabulary, an uncased one.")

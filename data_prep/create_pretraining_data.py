@@ -28,9 +28,9 @@ from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
 from data_prep.pretraining.record_options import LATER, LATER_ROWS, RecordOptions
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.reference import Rules
 

@@ -10,7 +10,7 @@ from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.numpy_batches import numpy_batches
 from data_prep.pretraining.record_checks import explained
 from data_prep.pretraining.record_sets import SCHEMA, Position, Records, open_records
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 __all__ = [
     "SCHEMA",

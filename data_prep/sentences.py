@@ -32,9 +32,9 @@ from data_prep.jobs import storage
 from data_prep.jobs.output_folder import adopt, earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
 _MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:

@@ -16,9 +16,9 @@ from absl import flags
 from data_prep.jobs import storage
 from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.pretraining.record_sets import open_records
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 
 
 def show(source, vocab_path: str = "", examples: int = 3) -> str:

@@ -27,11 +27,11 @@ from experiments.training import provenance
 from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
 from experiments.training.config_json import differences, to_dict
 from experiments.training.heldout import main_loss
-from official_bert import commands, manifests
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import local_path, write_text
-from official_bert.json_files import read_json
+from official_bert.common import commands, manifests
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import local_path, write_text
+from official_bert.common.json_files import read_json
 
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 

@@ -9,9 +9,9 @@ what was loaded, what was left out and what keeps its initial values.
 
 from absl import flags
 
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 
 _FORMATS = ["google", "huggingface", "keras_hub"]
 

@@ -28,10 +28,10 @@ from experiments.training.config_flags import (
     task_options_from_flags,
 )
 from experiments.training.predictor import Predictor, task_on
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import make_folder, write_text
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import make_folder, write_text
 
 
 def run(model, records, batch_size=32, max_examples=0, precision="float32"):

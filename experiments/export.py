@@ -17,8 +17,8 @@ from pathlib import Path
 from absl import flags, logging
 
 from experiments.training import export_model
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 _OF_SAVED_MODELS = ("version", "input_fields", "null_score_diff_threshold")
 _SETTINGS = (
@@ -36,7 +36,7 @@ _SETTINGS = (
 
 def describe(saved_model: Path) -> str:
     """The signatures of an exported model, a line an input or output."""
-    from official_bert import serving
+    from official_bert import export as serving
 
     lines = []
     for name, function in serving.load(saved_model).signatures.items():

@@ -16,8 +16,8 @@ interrupted search continues, and the table of all is printed and kept in search
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
 from experiments.training.runs import finetune as run
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 
 def search(config, workdir, grid, progress=True, overwrite=False):

@@ -31,9 +31,9 @@ from experiments.training.config_flags import (
     task_options_from_flags,
 )
 from experiments.training.predictor import Predictor, read_task, task_on
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 
 _OFFICIAL = ("official", "squad")  # whole files, as the task's benchmark has them
 FORMATS = (*look.FORMATS, *_OFFICIAL)

@@ -14,8 +14,8 @@ import time
 from experiments.training.config import PretrainConfig
 from experiments.training.config_flags import config_from_flags, define_flags
 from experiments.training.runs import pretrain as run
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 
 def main(_):

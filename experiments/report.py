@@ -11,10 +11,10 @@ claims side by side.
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import adopt
 from experiments.tables import archives, judgement, origins, overview, report
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import local_path
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import local_path
 
 
 def main(_):

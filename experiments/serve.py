@@ -17,8 +17,8 @@ from pathlib import Path
 
 from absl import flags, logging
 
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 PAGE = Path(__file__).with_name("serve_page.html")
 # waitress reads a request before the application sees its size: more than this it cuts off itself.
@@ -37,8 +37,8 @@ def add_explanations(app, loaded) -> None:
     """
     import flask
 
-    from official_bert.serving.explanation import explain
-    from official_bert.serving.rest import RequestError, json_body
+    from experiments.serving.explanation import explain
+    from experiments.serving.rest import RequestError, json_body
 
     config = loaded and loaded.config
 
@@ -78,10 +78,10 @@ def make_server(
     """A waitress server for an exported model, not yet running.
 
     Args:
-      model: `official_bert.serving.load(...)`.
+      model: `official_bert.export.load(...)`.
       name: the model's name in addresses.
       host, port: where to listen; port 0 picks a free one (`server.effective_port`).
-      limits: `official_bert.serving.rest.Limits`.
+      limits: `experiments.serving.rest.Limits`.
       allowed_hosts: names under which it may be asked besides its address; "*" for all.
       loaded: `LoadedModel` that the page lets one look inside of; None: nothing to look at.
 
@@ -90,9 +90,9 @@ def make_server(
     """
     import waitress
 
-    from official_bert.serving.channels import channel_class
-    from official_bert.serving.hosts import Hosts
-    from official_bert.serving.rest import Limits, create_app
+    from experiments.serving.channels import channel_class
+    from experiments.serving.hosts import Hosts
+    from experiments.serving.rest import Limits, create_app
 
     limits, sockets = limits or Limits(), {}
     hosts = Hosts(host, tuple(allowed_hosts))
@@ -141,7 +141,7 @@ def main(argv) -> int:
 
 def _exported(model: str, scratch: Path) -> Path:
     from official_bert.checkpoints import model_folder
-    from official_bert.serving.client import newest_version
+    from official_bert.export.client import newest_version
 
     if not model_folder.is_model_folder(model):
         return newest_version(model)
@@ -153,9 +153,9 @@ def _exported(model: str, scratch: Path) -> Path:
 
 def _serve(options, path: Path) -> int:
     import official_bert
-    from official_bert import serving
+    from experiments.serving.rest import Limits
+    from official_bert import export as serving
     from official_bert.checkpoints.model_folder import is_model_folder
-    from official_bert.serving.rest import Limits
 
     model = serving.load(path)
     given = Path(options.model).resolve()

@@ -6,7 +6,7 @@ and tokenising from the command line starts at once.
 
 import importlib
 
-from official_bert.keras_registration import register_later
+from official_bert.backend.keras_registration import register_later
 
 _HOME_OF = {
     "BertConfig": "config",
@@ -28,7 +28,7 @@ _HOME_OF = {
     "WordEndTokenizer": "tokenization",
     "load": "checkpoints.resolve",
     "save": "checkpoints.model_folder",
-    "UserError": "errors",
+    "UserError": "common.errors",
 }
 
 __all__ = sorted(_HOME_OF)

@@ -53,7 +53,7 @@ class BidirectionalLSTM(keras.layers.Bidirectional):
 
     def call(self, sequences, initial_state=None, mask=None, training=None):
         if training and mask is not None and keras.backend.backend() == "tensorflow":
-            from official_bert import tensorflow_lstm
+            from official_bert.backend import tensorflow_lstm
 
             if tensorflow_lstm.on_processors():
                 cells = self.forward_layer.cell, self.backward_layer.cell

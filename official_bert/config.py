@@ -12,9 +12,9 @@ import os
 import re
 from typing import Any
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
-from official_bert.json_files import read_json
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+from official_bert.common.json_files import read_json
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 SHALLOW = "shallow_concatenation"

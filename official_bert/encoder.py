@@ -5,10 +5,10 @@ import functools
 import keras
 from keras import ops
 
-from official_bert import fit_arguments
-from official_bert.baselines.awd_lstm import LSTMBlock
+from official_bert.backend import fit_arguments
+from official_bert.common.errors import UserError
+from official_bert.compared.awd_lstm import LSTMBlock
 from official_bert.config import SHALLOW, BertConfig, parts_named
-from official_bert.errors import UserError
 from official_bert.layers import Embeddings, ShallowBlock, TransformerBlock, attention_bias
 from official_bert.randomness import fold_in, next_seed
 

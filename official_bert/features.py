@@ -7,7 +7,7 @@ learn.
 import keras
 from keras import ops
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Table 7's row -> which hidden states it reads (0 is the embedding output, -1 the last layer) and
 # how it joins them.

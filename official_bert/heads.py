@@ -10,11 +10,11 @@ import keras
 from keras import ops
 
 from official_bert import window_pooling
+from official_bert.backend.fit_arguments import check_classes
 from official_bert.bilstm import BiLSTM
+from official_bert.common.errors import UserError
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs, input_specs
-from official_bert.errors import UserError
-from official_bert.fit_arguments import check_classes
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
 from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in, next_seed
 

@@ -184,7 +184,7 @@ class Dense(keras.layers.Dense):
         *rows, width = ops.shape(x)
         x = ops.reshape(x, (-1, width))
         if keras.backend.backend() == "tensorflow":
-            from official_bert.tensorflow_kernels import dense
+            from official_bert.backend.tensorflow_kernels import dense
 
             x = dense(x, self.kernel, self.bias)
         else:
@@ -206,7 +206,7 @@ class LayerNorm(keras.layers.Layer):
     def call(self, x):
         """[..., H] -> [..., H]."""
         if keras.backend.backend() == "tensorflow":
-            from official_bert.tensorflow_kernels import layer_norm
+            from official_bert.backend.tensorflow_kernels import layer_norm
 
             return layer_norm(x, self.gamma, self.beta, self.epsilon)
         dtype, x = x.dtype, ops.cast(x, "float32")
@@ -250,7 +250,7 @@ def activation(config: BertConfig):
     if config.hidden_act != "gelu":
         return keras.activations.get(config.hidden_act)
     if config.gelu_form == "erf" and keras.backend.backend() == "tensorflow":
-        from official_bert.tensorflow_kernels import gelu
+        from official_bert.backend.tensorflow_kernels import gelu
 
         return gelu
     return functools.partial(ops.gelu, approximate=config.gelu_form == "tanh")

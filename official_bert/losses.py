@@ -9,8 +9,8 @@ micro-batches first and divides once.
 import keras
 from keras import ops
 
-from official_bert import fit_arguments, replicas
-from official_bert.errors import UserError
+from official_bert.backend import fit_arguments, replicas
+from official_bert.common.errors import UserError
 
 
 def cross_entropy(logits, labels):
@@ -20,7 +20,9 @@ def cross_entropy(logits, labels):
     """
     logits = ops.cast(logits, "float32")
     if keras.backend.backend() == "tensorflow":
-        from official_bert.tensorflow_kernels import cross_entropy as tensorflow_cross_entropy
+        from official_bert.backend.tensorflow_kernels import (
+            cross_entropy as tensorflow_cross_entropy,
+        )
 
         return tensorflow_cross_entropy(logits, ops.cast(labels, "int32"))
     picked = ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1)[..., 0]

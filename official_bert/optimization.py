@@ -17,7 +17,7 @@ import re
 import keras
 from keras import ops
 
-from official_bert import replicas
+from official_bert.backend import replicas
 
 # Weights whose names end in these words are not decayed: biases ("bias", "filter_0_bias") and the
 # parameters of layer normalisation.
@@ -166,7 +166,7 @@ class BertAdamW(keras.optimizers.Optimizer):
             learning_rate = learning_rate * self.rate_factors[index]
         learning_rate = self._thawed(learning_rate, variable)
         if keras.backend.backend() == "tensorflow":
-            from official_bert.tensorflow_kernels import adamw
+            from official_bert.backend.tensorflow_kernels import adamw
 
             first, second = (1.0, 1.0) if not self.bias_correction else self._corrections(variable)
             adamw(

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, input_specs
-from official_bert.errors import UserError
 from official_bert.losses import ModelWithLosses
 from official_bert.objectives import objective, of_bert
 from official_bert.randomness import next_seed

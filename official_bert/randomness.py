@@ -10,7 +10,7 @@ MirroredStrategy draw the same mask.)
 import keras
 from keras import ops
 
-from official_bert import replicas
+from official_bert.backend import replicas
 
 # Seeds of neighbouring layers lie this far apart. PyTorch seeds its generator with the sum of both
 # numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay distinct.
@@ -68,7 +68,7 @@ def dropout(x, rate: float, seed):
     if seed is None or rate == 0:
         return x
     if keras.backend.backend() == "tensorflow":
-        from official_bert.tensorflow_kernels import dropout as tensorflow_dropout
+        from official_bert.backend.tensorflow_kernels import dropout as tensorflow_dropout
 
         return tensorflow_dropout(x, rate, seed)
     keep = ops.cast(uniform(ops.shape(x), seed) >= rate, x.dtype)

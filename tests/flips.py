@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from tests import tiny_inputs
 
 _MANIFEST = ("max_seq_length", "max_predictions_per_seq", "vocab_size", "vocab_sha256", "options",

@@ -29,7 +29,7 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from tests import tiny_inputs
 
 _TURN = 3.0  # seconds
@@ -241,8 +241,8 @@ def vocabulary(data):
 
 
 def configuration(data):
+    from official_bert.common.json_files import parse_json
     from official_bert.config import BertConfig
-    from official_bert.json_files import parse_json
 
     content = json.dumps(BertConfig(hidden_size=12).to_dict()).encode()
     with _refusing():
@@ -253,7 +253,7 @@ def configuration(data):
 def _client():
     import tensorflow as tf
 
-    from official_bert.serving.rest import Limits, create_app
+    from experiments.serving.rest import Limits, create_app
 
     def signature(**inputs):
         output = {"scores": tf.TensorSpec([None, 2])}

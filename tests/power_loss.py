@@ -15,7 +15,7 @@ import os
 import shutil
 from pathlib import Path
 
-from official_bert import files
+from official_bert.common import files
 
 _CALLS = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink", "remove")
 

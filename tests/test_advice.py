@@ -26,8 +26,8 @@ _ONLY_WHERE_IT_IS = {
     ("experiments.training.inputs", "overwrite"): "only runs check what they read",
     ("experiments.training.predictor", "split"): "predict asks for a split that one file may be",
     ("experiments.training.predictor", "task_options"): "export and serve set none",
-    ("official_bert.files", "overwrite"): "only commands with --overwrite call `check_free`",
-    ("official_bert.serving.onnx_file", "precision"): "serve writes no ONNX files",
+    ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
+    ("official_bert.export.onnx_file", "precision"): "serve writes no ONNX files",
 }
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z_0-9]*)(?:\.(\w+))?")
 _OTHER_COMMAND = re.compile(r"\b(?:data_prep|experiments)\.(\w+)|[Rr]ecords|GLUE|run it again with")

@@ -90,8 +90,8 @@ DESTROYERS = {
     *(f"shutil.{name}" for name in ("rmtree", "move", "copy", "copy2", "copyfile", "copytree")),
 }
 OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
-OWNERS = {"official_bert.files", "official_bert.manifests"}
-IN_ITS_OWN_FOLDER = {"official_bert.guarded"}  # a temporary one, from a process with limits
+OWNERS = {"official_bert.common.files", "official_bert.common.manifests"}
+IN_ITS_OWN_FOLDER = {"official_bert.common.guarded"}  # a temporary one, from a process with limits
 
 
 def destructive_calls(path):
@@ -113,7 +113,7 @@ def test_one_module_owns_all_destruction():
         for line, text in destructive_calls(FILES[module])
         if not text.startswith(("write_text(", "files.write_text("))
     ]
-    assert not found, "use official_bert.files:\n" + "\n".join(found)
+    assert not found, "use official_bert.common.files:\n" + "\n".join(found)
     assert all(list(destructive_calls(FILES[module])) for module in OWNERS)
 
 
@@ -140,7 +140,7 @@ def test_light_imports_load_neither_keras_nor_tensorflow(statement):
 def test_stand_ins_for_classes_give_way_to_them():
     import keras
 
-    from official_bert.keras_registration import register_later
+    from official_bert.backend.keras_registration import register_later
 
     made = keras.layers.Dense
     register_later(["Made"], {"Made": made}.get)  # Keras is loaded already

@@ -18,8 +18,8 @@ from experiments.training import export_model, runs
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, Phase, PretrainConfig
 from experiments.training.run_folder import RunFolder
-from official_bert import manifests
-from official_bert.errors import UserError
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
 
 TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
 

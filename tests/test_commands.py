@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 MAIN = """
 from absl import flags
 from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 flags.DEFINE_integer("number", 1, "A number.")
 def main(argv):
     {body}

@@ -22,9 +22,9 @@ from experiments.training.config import BertConfig, FinetuneConfig, Phase, Pretr
 from experiments.training.events import EventWriter
 from experiments.training.run_folder import RunFolder
 from official_bert.checkpoints import google, huggingface
-from official_bert.errors import UserError
-from official_bert.locks import LOCK_FILE
-from official_bert.manifests import FILE
+from official_bert.common.errors import UserError
+from official_bert.common.locks import LOCK_FILE
+from official_bert.common.manifests import FILE
 
 # Names that commands write, and names that look like those they remove.
 NAMES = [*["a\nb", "b c", " ", "�", "[x]*?", "-rf", "ä"], LOCK_FILE]

@@ -10,7 +10,7 @@ from test_foreign_files import COMMANDS, encoder, given, predictor  # noqa: F401
 import official_bert as ob
 from experiments.training import export_model
 from official_bert.checkpoints import keras_hub
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
 

@@ -18,7 +18,7 @@ from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.tasks import get_task
 from data_prep.tasks.squad_metrics import f1
 from official_bert import BertTokenizer, UserError
-from official_bert.json_files import parse_json
+from official_bert.common.json_files import parse_json
 from official_bert.tokenization import reference
 from tests import tiny_inputs
 from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model

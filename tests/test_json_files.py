@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from official_bert import json_files
-from official_bert.errors import UserError
-from official_bert.json_files import field, list_of, parse_json, read_json
+from official_bert.common import json_files
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
 # Lines of our own logs, words of a command line, a pipe and a key of our own may be read directly.
 DIRECT = {
-    "official_bert/json_files.py": 2,
+    "official_bert/common/json_files.py": 2,
     "data_prep/corpus/sources.py": 1,
     "experiments/ablate.py": 2,
     "experiments/tables/cells.py": 1,

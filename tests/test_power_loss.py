@@ -14,7 +14,7 @@ from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from experiments.tables import status as statuses
 from experiments.training.checkpointing import Checkpoints
-from official_bert import files, manifests
+from official_bert.common import files, manifests
 
 
 @pytest.fixture(params=[True, False], ids=["exchange", "two steps"])

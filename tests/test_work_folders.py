@@ -17,10 +17,10 @@ from experiments.training import runs, search
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from experiments.training.run_folder import RunFolder
-from official_bert import commands, manifests
-from official_bert.errors import UserError
-from official_bert.files import make_folder, write_text
-from official_bert.locks import exclusive
+from official_bert.common import commands, manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import make_folder, write_text
+from official_bert.common.locks import exclusive
 
 
 @pytest.fixture

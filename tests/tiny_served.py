@@ -5,9 +5,9 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from official_bert.serving import client, exports
-from official_bert.serving.in_memory import in_memory
-from official_bert.serving.settings import ServingSettings
+from official_bert.export import client, exports
+from official_bert.export.in_memory import in_memory
+from official_bert.export.settings import ServingSettings
 
 
 class Unsaved(client.ExportedModel):

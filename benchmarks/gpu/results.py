@@ -3,7 +3,7 @@
 import json
 import time
 
-from official_bert.files import atomic_write
+from official_bert.common.files import atomic_write
 
 
 class Results:

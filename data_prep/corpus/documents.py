@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # What the commands write beside texts, and further files of a folder that are no text.
 _BESIDE_TEXTS = re.compile(r"(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from data_prep.corpus.text_files import BYTE_ORDER_MARK, open_bytes
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _FILES = 20  # of the input, evenly spread
 _BYTES = 1 << 18  # from the start of each

@@ -7,7 +7,7 @@ several times. The language of a file is its folder: corpus/en/*.txt, corpus/is/
 
 import os
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def language_of(path: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from data_prep.jobs import storage
-from official_bert.errors import UserError
-from official_bert.json_files import field, parse_json
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, parse_json
 
 _MAGIC = b"PAR1"
 _BATCH = 256  # rows; a row may be a book

@@ -6,7 +6,7 @@ words that a vocabulary does not know: only the shares tell.
 
 from collections.abc import Mapping
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 LEAST_KEPT = 0.5  # of the characters read
 MOST_UNKNOWN = 0.05  # of the tokens

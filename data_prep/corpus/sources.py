@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator
 from data_prep.corpus import parquet_files, text_layout, tfds_corpora
 from data_prep.corpus.input_look import look
 from data_prep.corpus.text_files import text_lines
-from official_bert.errors import UserError
-from official_bert.json_files import whole_characters
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from data_prep.jobs import storage
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # of a packed file: a few bytes of it could ask for all memory

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from data_prep.corpus import sentence_ends, text_layout
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 PREFIX = "tfds:"
 

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from data_prep.corpus.text_files import DamagedFile, is_plain, open_bytes
 from data_prep.corpus.wikitext import Site
 from data_prep.jobs import storage
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _STREAM = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # how a bzip2 stream begins
 _BZ2_STRETCH, _PLAIN_STRETCH = 1 << 20, 1 << 22  # bytes: some hundred pages

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 class Alphabet(NamedTuple):

@@ -9,8 +9,8 @@ import zlib
 
 import numpy as np
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 _CHECKSUM = "checksum"
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from data_prep.jobs import storage
 from data_prep.jobs.workers import missing_tasks, run_task, summaries
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 class BeamWorkers:

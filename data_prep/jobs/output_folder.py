@@ -5,9 +5,9 @@ import os
 import re
 
 from data_prep.jobs import storage
-from official_bert import locks, manifests
-from official_bert.errors import UserError
-from official_bert.files import real_path
+from official_bert.common import locks, manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import real_path
 
 # What is written into folders of records and token stores.
 _WRITTEN = re.compile(

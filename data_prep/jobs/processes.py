@@ -11,7 +11,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def available_cores() -> int:

@@ -21,11 +21,11 @@ import google_crc32c
 import numpy as np
 
 from data_prep.jobs import walk
-from official_bert import files as local_files
-from official_bert.checksums import sha256_file
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
-from official_bert.json_files import parse_json
+from official_bert.common import files as local_files
+from official_bert.common.checksums import sha256_file
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+from official_bert.common.json_files import parse_json
 
 _MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below
 # What to install for a kind of remote path.

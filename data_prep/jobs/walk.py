@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _MAGIC = re.compile(r"[*?[]")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.pretraining.random_streams import RandomStream
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # A random key is 20 bits of chance above 12 bits of position: sorted keys bring their positions
 # along, and equal chances (one pair in a million) fall back on the position.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.jobs import storage
-from official_bert.json_files import field
+from official_bert.common.json_files import field
 
 
 @dataclass(frozen=True)

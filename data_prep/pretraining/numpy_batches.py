@@ -12,7 +12,7 @@ from data_prep.pretraining.record_checks import find_fault
 from data_prep.pretraining.record_files import read_records
 from data_prep.pretraining.record_parsing import columns
 from data_prep.pretraining.record_sets import Position, Records
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def numpy_batches(

@@ -10,7 +10,7 @@ import numpy as np
 
 from data_prep.jobs import storage
 from data_prep.pretraining.tf_example import masked
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _LARGEST_RECORD = 64_000_000  # bytes, of a compressed file
 _KINDS = {2: "float32", 3: "int64"}  # fields of a tf.train.Feature

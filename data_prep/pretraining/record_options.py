@@ -7,7 +7,7 @@ from data_prep.corpus import languages
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.pretraining.masking import SPANS, MaskingRates
 from data_prep.pretraining.packings import PACKINGS
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Left out of records' options at their defaults, so that records made before them are found again;
 # and those that a token store does not depend on.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from data_prep.jobs import output_folder, storage
 from data_prep.pretraining import philox
 from data_prep.pretraining.record_checks import CHANGED, SCHEMA, shard_names
-from official_bert import locks
-from official_bert.checksums import crc32c_file
-from official_bert.errors import UserError
+from official_bert.common import locks
+from official_bert.common.checksums import crc32c_file
+from official_bert.common.errors import UserError
 
 WINDOW = 4096  # records that are shuffled together when read
 

@@ -32,7 +32,7 @@ from data_prep.pretraining.store_tasks import (
     token_dtype,
     tokenise,
 )
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 BLOCK_TOKENS = 1 << 21
 _TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes

@@ -5,7 +5,7 @@ What it holds, how it was made and under which licences: README.md and LICENSES.
 
 from pathlib import Path
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _FOLDER = Path(__file__).resolve().parent
 

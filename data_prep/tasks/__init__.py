@@ -16,7 +16,7 @@ import types
 import typing
 
 from data_prep.tasks.task import Task
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # name: (module of this package, class, options that the name stands for)
 TASKS = {

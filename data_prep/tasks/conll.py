@@ -19,8 +19,8 @@ from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import Inputs, Task, label_list
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization.running_text import word_spans
 from official_bert.tokenization.windows import max_context_window, window_starts
 

@@ -8,7 +8,7 @@ scored by accuracy.
 import collections
 
 from data_prep.tasks import metrics
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Letters of BIOES, BMES and BILOU.
 _IOB2 = {"S-": "B-", "E-": "I-", "M-": "I-", "U-": "B-", "L-": "I-"}

@@ -9,8 +9,8 @@ from data_prep.corpus import parquet_files
 from data_prep.tasks import look, reading
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.token_lines import TokenLines
-from official_bert.errors import UserError
-from official_bert.json_files import shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
 
 WORDS = ("tokens", "words")
 _HINT = "; --task_options.word_column= and --task_options.tag_column= name others"

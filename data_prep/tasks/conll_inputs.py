@@ -3,7 +3,7 @@
 from data_prep.corpus import parquet_files
 from data_prep.tasks import conll_files, look, reading, token_lines
 from data_prep.tasks.task import Inputs
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _WANTED = (*((name,) for name in conll_files.WORDS), ("text",))
 _FEW = 5  # lines of texts may have the same number of words by chance

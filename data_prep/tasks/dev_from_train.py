@@ -9,7 +9,7 @@ inside a training text: they say little of it.)
 import collections
 import hashlib
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _RUN = 5  # words in a row
 # Of all examples: a larger group (questions that begin alike) stays in training as a whole.

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from data_prep.jobs import array_files
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass

@@ -19,7 +19,7 @@ from data_prep.jobs.processes import Processes, WorkerDied, available_cores
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.task import Task
 from official_bert import tokenization
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _CHUNK = 512  # examples a unit of work
 # Workers pay where the rest would take longer than this; starting one costs about a second.

@@ -16,8 +16,8 @@ from data_prep.tasks import look, msr_paraphrase, reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from data_prep.tasks.windows import Windows
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 _NLI = ("entailment", "neutral", "contradiction")
 _TWO_WAY = ("entailment", "not_entailment")

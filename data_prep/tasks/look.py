@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks import reading
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
 FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")

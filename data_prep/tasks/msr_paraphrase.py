@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from data_prep.tasks import look, reading
 from data_prep.tasks.task import find_file
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 FILES = {
     "train": "msr_paraphrase_train.txt",

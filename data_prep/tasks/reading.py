@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import decode_lines, text_lines
-from official_bert.errors import UserError
-from official_bert.json_files import parse_json, shorten, whole_characters
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import parse_json, shorten, whole_characters
 
 _FIRST = 200  # lines that are looked at
 

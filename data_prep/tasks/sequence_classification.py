@@ -12,8 +12,8 @@ import numpy as np
 from data_prep.tasks import dev_from_train, metrics
 from data_prep.tasks.task import Task
 from data_prep.tasks.windows import Windows
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization import sequences
 
 # The scores of each kind of problem, the main one first.

@@ -4,7 +4,7 @@ import os
 
 from data_prep.tasks.reading import is_held_out
 from data_prep.tasks.task import MissingFile, find_file
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 class SplitFiles:

@@ -29,8 +29,8 @@ from data_prep.tasks.squad_windows import (
 )
 from data_prep.tasks.task import Task
 from official_bert import span_answers
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization.windows import max_context_window, window_starts
 
 

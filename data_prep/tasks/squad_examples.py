@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from data_prep.tasks import look
-from official_bert.errors import UserError
-from official_bert.json_files import field, list_of
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, list_of
 
 
 @dataclasses.dataclass(frozen=True)

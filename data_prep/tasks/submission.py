@@ -12,10 +12,10 @@ import os
 import zipfile
 
 from data_prep.jobs import storage, walk
-from official_bert import commands
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 FILES = (
     "CoLA.tsv",

@@ -12,7 +12,7 @@ from data_prep.tasks import look, metrics, reading
 from data_prep.tasks.sequence_classification import softmax, write_answers
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 
 

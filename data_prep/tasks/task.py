@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data_prep.tasks import look, reading
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,8 @@ from data_prep.tasks.sequence_classification import METRICS, SequenceClassificat
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
 from data_prep.tasks.windows import Windows
-from official_bert.errors import UserError
-from official_bert.json_files import shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 
 # Column names that say by themselves what the texts are, tried in this order.

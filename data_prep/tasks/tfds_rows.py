@@ -1,7 +1,7 @@
 """Rows of the benchmarks that TFDS has, for tasks whose `data_dir` is empty."""
 
 from data_prep.tasks.task import MissingFile
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def read(name: str, split: str, tfds_dir: str, files: str):

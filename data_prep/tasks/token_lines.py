@@ -9,7 +9,7 @@ sentence are comments, unless they can be tokens.
 import re
 
 from data_prep.tasks import look, reading
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _NUMBER = re.compile(r"\d+")
 _NO_TOKEN = re.compile(r"\d+[-.]\d+")

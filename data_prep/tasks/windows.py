@@ -7,7 +7,7 @@ each of them stands beside the whole other text, as SQuAD's paragraphs beside th
 
 import dataclasses
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 from official_bert.window_pooling import POOLINGS
 

@@ -12,8 +12,8 @@ from experiments.beyond.word_vectors import all_examples
 from experiments.training import start_checks, starts
 from experiments.training.bert_start import BertStart
 from experiments.training.starting_point import StartingPoint
-from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.objectives import parts
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
@@ -37,15 +37,15 @@ class NewElmo(StartingPoint):
     """A StartingPoint of pre-training whose `bert` is an ElmoConfig."""
 
     def encoder(self, config, seed, **options):
-        from official_bert.baselines.elmo import ELMo
-        from official_bert.baselines.words_of_pieces import WordsOfPieces
+        from official_bert.compared.elmo import ELMo
+        from official_bert.compared.words_of_pieces import WordsOfPieces
 
         elmo = ELMo(self.bert, seed=seed, **options)
         elmo.words = WordsOfPieces(self.tokenizer)
         return elmo
 
     def save(self, path, model, settings):
-        from official_bert.baselines.elmo import save_elmo
+        from official_bert.compared.elmo import save_elmo
 
         save_elmo(path, model.encoder)
 
@@ -85,7 +85,7 @@ class Elmo(BertStart):
         return None, None
 
     def of_finetuning(self, config, task, examples):
-        from official_bert.baselines.elmo import load_elmo
+        from official_bert.compared.elmo import load_elmo
 
         known = all_examples(task, config, examples)
         # A tagging task's texts are words with a blank before them.

@@ -16,7 +16,7 @@ import numpy as np
 from data_prep.tasks.task import MissingFile
 from experiments.training import finetune_files, starts
 from experiments.training.examples import read_examples, splits_to_predict
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 NAME = "tfidf"
 _NEVER = -1e9  # the score of a class that no training example has

@@ -17,9 +17,9 @@ from experiments.training import starts
 from experiments.training.bert_start import BertStart
 from experiments.training.examples import read_examples
 from experiments.training.flops import encoder_flops, text_bilstm_flops
-from official_bert.baselines.elmo_config import ElmoConfig, is_elmo_folder
-from official_bert.baselines.word_vectors import read_vectors, vectors_width
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
+from official_bert.compared.word_vectors import read_vectors, vectors_width
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
@@ -74,7 +74,7 @@ class WordStart:
 
     def model(self, head, seed):
         """A new `text_classifiers.TextClassifier` for `Task.head`."""
-        from official_bert.baselines import text_classifiers
+        from official_bert.compared import text_classifiers
 
         inputs = self.vectors.shape[1]
         options = {"rate": self.rate, "seed": seed}
@@ -159,7 +159,7 @@ def start(config, task, examples) -> WordStart:
     first, *_ = examples.get("train") or task.examples("train")
     pairs, elmo = len(task.texts(first)) == 2, None
     if config.elmo:
-        from official_bert.baselines.elmo import load_elmo
+        from official_bert.compared.elmo import load_elmo
 
         known = all_examples(task, config, examples)
         texts = (text for example in known for text in task.texts(example))

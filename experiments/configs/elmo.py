@@ -18,7 +18,7 @@ import dataclasses
 
 from experiments.configs import pretrain
 from experiments.training.config import PretrainConfig, choose_scale
-from official_bert.baselines.elmo_config import ElmoConfig
+from official_bert.compared.elmo_config import ElmoConfig
 
 TINY = ElmoConfig(
     filters=((1, 16), (2, 32), (3, 64), (4, 64)), num_highways=1, lstm_width=256, projection=64

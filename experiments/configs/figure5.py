@@ -21,7 +21,7 @@ from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Shares of the pre-training after which a model is fine-tuned.
 SHARES = {

@@ -30,7 +30,7 @@ from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import SHARE, Claim, Comparison, each
 from experiments.training.config import Phase, choose_scale
-from official_bert.baselines.elmo_config import is_elmo_folder
+from official_bert.compared.elmo_config import is_elmo_folder
 
 ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder
 FINE_TUNED = "BERT BASE, fine-tuned"

@@ -13,7 +13,7 @@ from typing import ClassVar
 from data_prep.pretraining.record_options import check_predictions
 from experiments.tables.claims import Claim
 from experiments.training.config import FinetuneConfig, PretrainConfig
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,8 +20,8 @@ from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run
 from experiments.tables.status import FINISHED
 from experiments.training import example_scores
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 SCORED = ("pretrain", "finetune", "cloze", "pairs")
 SCORES = "run/example_scores.npz"

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from experiments.training.config_json import from_dict
-from official_bert.json_files import read_json
+from official_bert.common.json_files import read_json
 
 
 def run_cell(kind: str, config: dict, folder: Path) -> dict:

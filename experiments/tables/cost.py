@@ -12,8 +12,8 @@ from experiments.training.flops import (
     pretrain_flops,
     training_flops,
 )
-from official_bert.baselines.elmo_config import ElmoConfig
 from official_bert.checkpoints.integrity import encoder_parameters
+from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig
 
 # Used where nothing was measured: two cores, small matrices.

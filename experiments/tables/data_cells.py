@@ -7,7 +7,7 @@ from data_prep.corpus.documents import expand_inputs
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell
 from experiments.training.digests import files_digest
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Options of records that came later: left out at their defaults, so that a key stays what it was.
 _LATER = {"spans": "", "packing": "segments", "dynamic_masking": False}

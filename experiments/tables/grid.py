@@ -22,10 +22,10 @@ from typing import Any
 
 from experiments.tables.pool import Pool
 from experiments.tables.status import FAILED, PENDING, RUNNING, Status, read_status
-from official_bert import manifests
-from official_bert.errors import UserError
-from official_bert.files import remove
-from official_bert.locks import exclusive, is_locked
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import remove
+from official_bert.common.locks import exclusive, is_locked
 
 RUNNER = "experiments.tables.cells:run_cell"
 KEY_LENGTH = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from data_prep.tasks.look import look
 from data_prep.tasks.reading import is_held_out
-from official_bert.errors import UserError
-from official_bert.files import write_text
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 
 LABELS = ("entailment", "neutral", "contradiction")
 

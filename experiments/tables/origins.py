@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from experiments.tables.status import FINISHED, Status
 from experiments.training import provenance
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def origins(statuses: Iterable[Status]) -> list[dict]:

@@ -12,7 +12,7 @@ from experiments.tables.claims import NOT_DECIDED
 from experiments.tables.intervals import INTERVAL
 from experiments.tables.report import markdown_table
 from experiments.tables.wording import SHORT, count, interval, name_of
-from official_bert.files import atomic_write
+from official_bert.common.files import atomic_write
 
 
 def write(folder: Path) -> str:

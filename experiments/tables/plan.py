@@ -21,9 +21,9 @@ from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_json import to_dict
 from experiments.training.digests import checkpoint_digest, files_digest, task_digest
 from experiments.training.flops import pretrain_flops
-from official_bert.claims import members
+from official_bert.common.claims import members
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
-from official_bert.errors import UserError
 from official_bert.objectives import parts
 
 

@@ -22,7 +22,7 @@ from experiments.tables.status import (
     read_status,
     write_status,
 )
-from official_bert.files import make_folder
+from official_bert.common.files import make_folder
 
 
 class Pool:

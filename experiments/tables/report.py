@@ -11,7 +11,7 @@ from data_prep.jobs import storage
 from experiments.tables import origins, wording
 from experiments.tables import score_tables as tables
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from official_bert.files import write_text
+from official_bert.common.files import write_text
 
 FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.jobs import storage
-from official_bert.json_files import field
+from official_bert.common.json_files import field
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 

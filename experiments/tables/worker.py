@@ -18,9 +18,9 @@ from pathlib import Path
 
 from experiments.tables.status import FAILED, FINISHED, Status, write_status
 from experiments.training import provenance
-from official_bert.errors import UserError
-from official_bert.files import appending
-from official_bert.locks import exclusive
+from official_bert.common.errors import UserError
+from official_bert.common.files import appending
+from official_bert.common.locks import exclusive
 
 
 def main(runner: str) -> None:

@@ -13,8 +13,8 @@ import sys
 
 from data_prep.tasks import look
 from data_prep.tasks.reading import cell
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 # What a table shows of a prediction, by the kind of head and problem.
 _ANSWERS = {

@@ -6,7 +6,7 @@ Loop, checkpoints, run folders, batches of tasks and evaluation are one code. A 
 
 import keras
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 if keras.backend.backend() == "tensorflow":
     from experiments.training import distribution

@@ -1,6 +1,6 @@
 """The division of a batch."""
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):

@@ -2,7 +2,7 @@
 
 from experiments.training import start_checks, starts
 from experiments.training.flops import finetune_flops
-from official_bert import commands
+from official_bert.common import commands
 
 
 class BertStart(starts.Start):

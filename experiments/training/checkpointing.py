@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert import manifests
 from official_bert.checkpoints import integrity
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder, atomic_write, make_folder, remove, write_text
-from official_bert.json_files import read_json
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, atomic_write, make_folder, remove, write_text
+from official_bert.common.json_files import read_json
 
 _STATE = "state.json"
 _NAME = re.compile(r"step-(\d{8,})")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def of(config, task, features):

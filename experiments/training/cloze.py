@@ -15,7 +15,7 @@ import numpy as np
 
 from data_prep.records import numpy_batches, open_records
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def score(model, records, max_examples=0, batch_size=64):

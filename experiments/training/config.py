@@ -8,9 +8,9 @@ the command line (`config_flags`).
 import dataclasses
 
 from official_bert import objectives
-from official_bert.baselines.elmo_config import ElmoConfig
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
-from official_bert.errors import UserError
 
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 PRECISION = ("float32", "mixed_bfloat16")

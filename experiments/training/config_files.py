@@ -7,7 +7,7 @@ import inspect
 import pathlib
 
 from experiments.training.overrides import override
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 # Configurations that share a file there: each is a function of its name.

@@ -10,7 +10,7 @@ import sys
 
 from experiments.training import config_files, config_help
 from experiments.training.overrides import guess
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _TASK_OPTIONS = "task_options."
 

@@ -9,7 +9,7 @@ import textwrap
 import typing
 
 from data_prep.tasks import docstring_of, options_of
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
 

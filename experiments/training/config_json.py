@@ -5,7 +5,7 @@ import json
 
 from experiments.training.config import Phase
 from experiments.training.overrides import replace_field
-from official_bert.baselines.elmo_config import ElmoConfig
+from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from data_prep.tasks import get_task
 from official_bert.checkpoints import embedded, google
-from official_bert.checksums import sha256_file
+from official_bert.common.checksums import sha256_file
 
 
 def files_digest(paths: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ import os
 import tensorflow as tf
 
 from data_prep.records import pretraining_dataset
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @functools.cache

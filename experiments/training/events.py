@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.pretraining.tf_example import framed, varint
-from official_bert.files import appending
+from official_bert.common.files import appending
 
 _PLUGIN = b"\x0a\x07scalars"
 _METADATA = b"\x0a" + varint(len(_PLUGIN)) + _PLUGIN + b"\x20\x01"

@@ -3,7 +3,7 @@
 from data_prep.tasks import options_of
 from data_prep.tasks.batches import sample
 from data_prep.tasks.task import MissingFile
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def read_examples(task, split, config):

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from experiments.training.predictor import described_task
-from official_bert.claims import claim
-from official_bert.errors import UserError
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
 
 FORMATS = ("saved_model", "onnx", "litert")
 
@@ -20,7 +20,7 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     """
     from official_bert.checkpoints import resolve
     from official_bert.checkpoints.model_folder import is_model_folder
-    from official_bert.serving import exports, id_export, saved_model
+    from official_bert.export import exports, id_export, saved_model
 
     target = Path(output, str(version)) if format == "saved_model" else output
     claim([model_folder], folders=[target], overwrite=overwrite)
@@ -45,12 +45,12 @@ def export(model_folder, output, **options) -> Path:
     Args:
       model_folder: the folder.
       output: where to; the SavedModel is in its sub-folder "1".
-      **options: as for `official_bert.serving.export`.
+      **options: as for `official_bert.export.export`.
 
     Returns:
       The path of the SavedModel.
     """
-    from official_bert import serving
+    from official_bert import export as serving
 
     loaded = _load(model_folder)
     if loaded.head == "classification" and not options.get("input_fields"):
@@ -60,8 +60,8 @@ def export(model_folder, output, **options) -> Path:
 
 
 def export_ids(model_folder, output, **options):
-    """Exports a model folder to take token ids; see `official_bert.serving.export_ids`."""
-    from official_bert import serving
+    """Exports a model folder to take token ids; see `official_bert.export.export_ids`."""
+    from official_bert import export as serving
 
     return serving.export_ids(_load(model_folder), output, **options)
 
@@ -71,7 +71,7 @@ def answer(saved_model, texts, **more_inputs) -> list[dict]:
 
     `texts` go to the model's first input; `more_inputs` are lists for the others, by name.
     """
-    from official_bert import serving
+    from official_bert import export as serving
 
     model = serving.load(saved_model)
     first = model.description["inputs"][0]

@@ -1,7 +1,7 @@
 """Files that fine-tuning leaves: predictions, scores of examples, analysis, report."""
 
 from experiments.training import example_scores, finetune_report
-from official_bert.files import make_folder, write_text
+from official_bert.common.files import make_folder, write_text
 
 
 def write_dev(folder, task, examples, predictions, results):

@@ -28,9 +28,9 @@ from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder
+from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.config import BertConfig
 from official_bert.heads import build_head
-from official_bert.language_model_too import LanguageModelToo
 
 
 def run(config, folder, progress, task, examples):

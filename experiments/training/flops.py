@@ -8,7 +8,7 @@ Element-wise work is not counted either: a measured rate contains it.
 import itertools
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
-from official_bert.baselines.elmo_config import MAX_CHARACTERS, ElmoConfig
+from official_bert.compared.elmo_config import MAX_CHARACTERS, ElmoConfig
 from official_bert.objectives import parts
 
 

@@ -22,16 +22,16 @@ from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.feature_set import Column, FeatureSet
 from data_prep.tasks.featurize import code_hash
-from official_bert.checksums import crc32c_file
-from official_bert.errors import UserError
+from official_bert.common.checksums import crc32c_file
+from official_bert.common.errors import UserError
+from official_bert.common.files import allocate, atomic_folder
 from official_bert.features import select_layers
-from official_bert.files import allocate, atomic_folder
 
 _CODE = (
     Path(__file__),
     *(
         Path(official_bert.__file__).parent / name
-        for name in ("encoder.py", "layers.py", "baselines/elmo.py")
+        for name in ("encoder.py", "layers.py", "compared/elmo.py")
     ),
 )
 _CHECKSUMS = "checksums.json"

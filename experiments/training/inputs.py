@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from data_prep.records import open_records
 from experiments.training.digests import checkpoint_digest, examples_digest, files_digest
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary
 
 

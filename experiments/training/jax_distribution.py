@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data_prep.records import numpy_batches
 from experiments.training.jax_records import DeviceBatches
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from data_prep.pretraining import jax_masking, philox, record_sets
 from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.numpy_batches import numpy_batches, reading_order
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

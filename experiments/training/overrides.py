@@ -7,8 +7,8 @@ import json
 import types
 import typing
 
+from official_bert.common.errors import UserError
 from official_bert.config import named_config
-from official_bert.errors import UserError
 
 
 def override(config, overrides):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from experiments.training.cloze import opened
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.objectives import objective
 
 QUESTIONS = ("next_sentence", "sentence_order")

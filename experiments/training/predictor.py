@@ -3,8 +3,8 @@
 import functools
 import os
 
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 
 def read_task(model):

@@ -9,7 +9,7 @@ from experiments.training.backend import distribution
 from experiments.training.batch_sizes import check_batch_size
 from experiments.training.flops import pretraining_step_flops, teacher_step_flops
 from experiments.training.start_checks import check_fit
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.objectives import objective
 
 

@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from data_prep.jobs import progress
 from experiments.training.events import EventWriter
-from official_bert.files import appending
+from official_bert.common.files import appending
 
 
 class Progress:

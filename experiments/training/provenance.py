@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parents[2]
 # was computed. Configurations are not among it: they are in a run's own config.json.
 _COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
              "experiments/tables/cells.py", "experiments/tables/nli_mixture.py")  # fmt: skip
-_ONLY_SHOWS = ("official_bert/export", "official_bert/serving", "data_prep/show_records.py",
+_ONLY_SHOWS = ("official_bert/export", "data_prep/show_records.py",
                "experiments/training/config_help.py", "experiments/training/config_flags.py",
                "experiments/training/events.py", "experiments/training/progress.py",
                "experiments/training/provenance.py")  # fmt: skip

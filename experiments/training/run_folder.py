@@ -13,13 +13,13 @@ from pathlib import Path
 from data_prep.jobs import storage
 from experiments.training import provenance
 from experiments.training.config_json import differences, from_dict, result_dict, to_dict
-from official_bert import manifests
-from official_bert.baselines.elmo_config import is_elmo_folder
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
-from official_bert.errors import UserError
-from official_bert.files import local_path, make_folder, real_path, remove, write_text
-from official_bert.json_files import read_json
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import local_path, make_folder, real_path, remove, write_text
+from official_bert.common.json_files import read_json
+from official_bert.compared.elmo_config import is_elmo_folder
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip

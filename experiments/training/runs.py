@@ -10,10 +10,10 @@ import sys
 from data_prep.tasks import TASKS
 from experiments.training import start_checks, starts
 from experiments.training.run_folder import RunFolder
-from official_bert import commands
-from official_bert.claims import claim, members
-from official_bert.errors import UserError
-from official_bert.locks import exclusive
+from official_bert.common import commands
+from official_bert.common.claims import claim, members
+from official_bert.common.errors import UserError
+from official_bert.common.locks import exclusive
 
 
 def pretrain(config, workdir, progress=True, overwrite=False, began=None):

@@ -6,9 +6,9 @@ import re
 import statistics
 
 from experiments.training.overrides import override
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import local_path, write_text
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import local_path, write_text
 
 
 def parse(text, config):

@@ -10,7 +10,7 @@ from experiments.training.checkpointing import Checkpoints
 from experiments.training.progress import Progress
 from experiments.training.trainer_state import StepOptions
 from experiments.training.trainers import get_trainer
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_every=0):

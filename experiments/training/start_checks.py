@@ -15,8 +15,8 @@ from data_prep.tasks.task import MissingFile
 from experiments.training import class_weights, inputs, starts, teacher_checks
 from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.checkpoints import model_folder, resolve
+from official_bert.common.errors import UserError
 from official_bert.config import SHALLOW, BertConfig, parts_named
-from official_bert.errors import UserError
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 

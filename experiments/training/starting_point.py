@@ -8,8 +8,8 @@ from typing import Any
 
 from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
 from official_bert.objectives import needs_teacher, parts
 from official_bert.tokenization import load_tokenizer
 

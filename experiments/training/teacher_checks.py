@@ -1,9 +1,9 @@
 """Checks of a teacher before TensorFlow is loaded."""
 
 from experiments.training import kept_head
-from official_bert import teacher_fit
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
+from official_bert.family import teacher_fit
 from official_bert.objectives import needs_teacher, parts
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from experiments.training import distribution, evaluation
 from experiments.training.train_step import TrainStep
 from experiments.training.trainer_state import TrainerState, padded_to_a_multiple
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 class Trainer(TrainerState):

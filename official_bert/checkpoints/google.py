@@ -12,10 +12,10 @@ from pathlib import Path
 from official_bert.checkpoints import integrity, model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.tensor_bundle import TensorBundle
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder
+from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder
-from official_bert.json_files import field, read_json, shorten
 from official_bert.objectives import of_bert
 
 _LEFT_OUT = (

@@ -27,10 +27,10 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.huggingface_config import MEMBERS
 from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.json_files import is_json_object
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder, write_text
-from official_bert.json_files import is_json_object
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer
 
 _LEFT_OUT = (

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.checkpoints import huggingface_family, huggingface_family_export
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.json_files import field, list_of, read_json, shorten
 
 FILES = ("config.json", "bert_config.json")
 MEMBERS = huggingface_family_export.MEMBERS

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Fields of `BertConfig` that the translations add to those of BERT's config.json.
 OUR_FIELDS = (

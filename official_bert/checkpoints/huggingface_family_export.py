@@ -7,8 +7,8 @@ import numpy as np
 
 from official_bert.checkpoints import huggingface_family, huggingface_gpt
 from official_bert.checkpoints.huggingface_family import POSITIONS
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
 from official_bert.objectives import parts
 
 MEMBERS = {**huggingface_family.MEMBERS, "openai-gpt": huggingface_gpt.GPT}

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from official_bert.checkpoints import transfer
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.json_files import field, shorten
 from official_bert.objectives import of_bert
 
 # The class in config.json's "architectures" -> our head.

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from official_bert.checkpoints.google import find_tokenizer
-from official_bert.errors import UserError
-from official_bert.files import write_text
-from official_bert.json_files import field, read_json, shorten
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.common.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,

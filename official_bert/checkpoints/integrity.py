@@ -16,10 +16,10 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from official_bert import manifests
-from official_bert.checksums import crc32c_file
+from official_bert.common import manifests
+from official_bert.common.checksums import crc32c_file
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
 
 CHECKSUMS = "checksums"
 _MOST_TIMES = 4  # a model may be so many times as large as its weights file

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert import hdf5_files
 from official_bert.checkpoints import (
     integrity,
     keras_hub_family,
@@ -20,10 +19,11 @@ from official_bert.checkpoints import (
     transfer,
 )
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.common import hdf5_files
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder
+from official_bert.common.json_files import field, is_json_object, read_json, shorten
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder
-from official_bert.json_files import field, is_json_object, read_json, shorten
 from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.own_json import as_own
 

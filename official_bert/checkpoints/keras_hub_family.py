@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
 
 _SIZES = {
     "vocab_size": "vocabulary_size",

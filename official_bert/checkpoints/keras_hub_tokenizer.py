@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from official_bert.checkpoints.google import find_tokenizer
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,

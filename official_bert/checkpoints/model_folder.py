@@ -17,16 +17,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from official_bert import hdf5_files, objectives
-from official_bert.answers import Answers
+from official_bert import objectives
 from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.checkpoints.names import named_variables
+from official_bert.common import hdf5_files
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.json_files import field, list_of, read_json, shorten
+from official_bert.common.manifests import recover
 from official_bert.config import PROBLEMS, BertConfig
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder, write_text
-from official_bert.json_files import field, list_of, read_json, shorten
-from official_bert.manifests import recover
-from official_bert.sentence_vectors import SentenceVectors
+from official_bert.family.sentence_vectors import SentenceVectors
+from official_bert.predict import Answers
 from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"

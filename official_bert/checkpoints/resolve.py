@@ -7,7 +7,7 @@ from pathlib import Path
 
 from official_bert.checkpoints import embedded, google, huggingface, keras_hub, model_folder
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def load(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:

@@ -12,9 +12,9 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
-from official_bert.json_files import parse_json
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+from official_bert.common.json_files import parse_json
 
 CHECKSUMS = "official_bert_crc32c"
 

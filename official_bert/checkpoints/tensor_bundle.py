@@ -14,7 +14,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 _MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5
 _MOST_INDEX_BYTES, _LONGEST_NAME = 1 << 24, 1 << 12

@@ -18,8 +18,8 @@ from official_bert.checkpoints.names import (
     rows_of,
     to_ours,
 )
+from official_bert.common.errors import UserError
 from official_bert.config import SHALLOW
-from official_bert.errors import UserError
 
 # Begins the names of the encoder's tensors.
 _OF_ENCODER = {

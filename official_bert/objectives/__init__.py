@@ -1,4 +1,4 @@
-"""Objectives of pre-training: one file each, and the list of them.
+"""Objectives of pre-training: the paper's, one file each, and the list of all.
 
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
@@ -7,22 +7,22 @@ Configurations and model folders write an objective as its name, "masked_lm", or
 import importlib
 from typing import Any
 
+from official_bert.common.errors import UserError
 from official_bert.config import SHALLOW
-from official_bert.errors import UserError
 
-# Name -> its file and class.
+# Name -> its file, which is imported when it is asked for, and its class.
 _OBJECTIVES = {
-    "masked_lm": ("masked_lm", "MaskedLM"),
-    "next_token": ("next_token", "NextToken"),
-    "adjacent_tokens": ("adjacent_tokens", "AdjacentTokens"),
-    "adjacent_words": ("adjacent_words", "AdjacentWords"),
-    "next_sentence": ("sentence_pair", "NextSentence"),
-    "sentence_order": ("sentence_pair", "SentenceOrder"),
-    "span_boundary": ("span_boundary", "SpanBoundary"),
-    "replaced_token": ("replaced_token", "ReplacedToken"),
-    "soft_targets": ("distillation", "SoftTargets"),
-    "cosine_states": ("distillation", "CosineStates"),
-    "transformer_layers": ("distillation", "TransformerLayers"),
+    "masked_lm": ("objectives.masked_lm", "MaskedLM"),
+    "next_token": ("objectives.next_token", "NextToken"),
+    "adjacent_tokens": ("compared.adjacent_tokens", "AdjacentTokens"),
+    "adjacent_words": ("compared.adjacent_words", "AdjacentWords"),
+    "next_sentence": ("objectives.sentence_pair", "NextSentence"),
+    "sentence_order": ("objectives.sentence_pair", "SentenceOrder"),
+    "span_boundary": ("family.span_boundary", "SpanBoundary"),
+    "replaced_token": ("family.replaced_token", "ReplacedToken"),
+    "soft_targets": ("family.distillation", "SoftTargets"),
+    "cosine_states": ("family.distillation", "CosineStates"),
+    "transformer_layers": ("family.distillation", "TransformerLayers"),
 }
 Written = str | dict[str, Any]
 
@@ -66,7 +66,7 @@ def fills_masks(settings: dict[str, Any]) -> bool:
 
 def needs_teacher(written: Written) -> bool:
     """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
-    return _OBJECTIVES[parts(written)[0]][0] == "distillation"
+    return _OBJECTIVES[parts(written)[0]][0] == "family.distillation"
 
 
 def objective(written):
@@ -80,6 +80,6 @@ def objective(written):
     name, options = parts(written)
     file, kind = _OBJECTIVES[name]
     try:
-        return getattr(importlib.import_module(f"official_bert.objectives.{file}"), kind)(**options)
+        return getattr(importlib.import_module(f"official_bert.{file}"), kind)(**options)
     except TypeError as error:
         raise UserError(f"objective {name}: {error}") from None

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
+from official_bert.common.errors import UserError
 from official_bert.encoder import gather_positions
-from official_bert.errors import UserError
 from official_bert.layers import Dense, LayerNorm, activation
 from official_bert.losses import correct, cross_entropy, weighted_sum
 from official_bert.objectives.protocol import Loss, Objective
@@ -123,7 +123,7 @@ class MaskedLMHead(keras.layers.Layer):
         x = self.norm(self.activation(self.transform(x))) if self.transform else x
         table = ops.cast(word_embeddings, self.compute_dtype)
         if keras.backend.backend() == "tensorflow":
-            from official_bert.tensorflow_kernels import scores_of_table
+            from official_bert.backend.tensorflow_kernels import scores_of_table
 
             rows, predictions, width = ops.shape(x)
             scores = scores_of_table(ops.reshape(x, (-1, width)), table, self.bias)

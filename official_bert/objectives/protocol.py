@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 
 PADDINGS = ("longest", "max_length")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 from official_bert.tokenization.byte_characters import BYTE_CHARACTERS, bytes_of, text_of

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from official_bert.errors import UserError
-from official_bert.files import write_text
-from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization import tokenizer_json
 from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.byte_characters import BYTE_CHARACTERS

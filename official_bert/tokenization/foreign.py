@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization import decoding, sequences, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert.errors import UserError
-from official_bert.json_files import shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
 from official_bert.tokenization import tokenizer_json
 
 CODE_POINTS = 0x110000

@@ -9,7 +9,7 @@ Dimensions in comments: C characters, M tokens found, P pieces.
 import numpy as np
 import tensorflow as tf
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import foreign_tables, tokenizer_json
 from official_bert.tokenization.foreign import ForeignTokenizer
 from official_bert.tokenization.foreign_tables import ADDED

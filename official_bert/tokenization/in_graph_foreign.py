@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from official_bert.errors import UserError
-from official_bert.json_files import shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
 from official_bert.tokenization import foreign_tables
 from official_bert.tokenization.foreign import ForeignTokenizer
 from official_bert.tokenization.foreign_tables import ADDED, ALONE, BLANK

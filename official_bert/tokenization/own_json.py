@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from official_bert.errors import UserError
-from official_bert.json_files import shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 from official_bert.tokenization.base import Tokenizer
 from official_bert.tokenization.byte_pair import BytePairTokenizer

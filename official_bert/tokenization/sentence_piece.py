@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert import guarded
-from official_bert.errors import UserError
-from official_bert.files import atomic_write, scratch
+from official_bert.common import guarded
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write, scratch
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]")

@@ -3,7 +3,7 @@
 RoBERTa has two separators between A and B, OpenAI GPT one of its own; they are counted to A.
 """
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TRUNCATIONS = ("head", "tail", "head+tail")
 

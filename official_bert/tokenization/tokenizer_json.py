@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from official_bert.errors import UserError
-from official_bert.json_files import field, list_of, read_json, shorten
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.byte_characters import text_of
 from official_bert.tokenization.vocabulary import MOST_PIECES

@@ -5,8 +5,8 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization.base import SpecialTokens
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

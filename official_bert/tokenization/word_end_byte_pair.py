@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.errors import UserError
-from official_bert.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.tokenization import byte_pair, byte_pair_files, offsets, reference, sequences
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 

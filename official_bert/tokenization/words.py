@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import vocabulary
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 

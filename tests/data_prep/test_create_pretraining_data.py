@@ -20,7 +20,7 @@ from data_prep.corpus.documents import documents
 from data_prep.pretraining import rows, shards, token_store
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, write_vocab
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from data_prep.pretraining import record_sets
 from data_prep.pretraining.record_files import read_records
 from data_prep.records import Position, numpy_batches, open_records, pretraining_dataset
 from data_prep.show_records import show, statistics, statistics_text
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
 

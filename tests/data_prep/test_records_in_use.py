@@ -9,7 +9,7 @@ from made_records import make
 
 from data_prep.pretraining import shards
 from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 

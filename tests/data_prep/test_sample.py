@@ -11,7 +11,7 @@ import pytest
 from data_prep import sample
 from data_prep.corpus.documents import documents
 from data_prep.tasks.conll import Conll
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def read_tsv(task, split):

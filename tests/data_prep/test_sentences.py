@@ -14,7 +14,7 @@ from data_prep import sentences
 from data_prep.corpus.documents import documents
 from data_prep.corpus.text_files import text_lines
 from data_prep.sentences import split_file, split_files, split_sentences
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 HARD = Path(__file__).with_name("hard_sentences.txt")
 

@@ -12,7 +12,7 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 from data_prep import show_records
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining.tf_example import pack_records
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def ids(*tokens, length):

@@ -14,7 +14,7 @@ from data_prep.corpus import wordpiece_learner
 from data_prep.corpus.documents import documents
 from data_prep.sentences import split_sentences
 from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, load_vocab
 from official_bert.tokenization.reference import Rules, basic_tokenize, wordpiece_tokenize
 

@@ -19,7 +19,7 @@ from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from data_prep.sentences import split_sentences
 from data_prep.wikipedia import extract
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 SENTENCE = "Page number {} is about a town in the north, and it has some text."
 

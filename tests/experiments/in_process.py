@@ -5,7 +5,7 @@ import sys
 import pytest
 from absl import app, flags
 
-from official_bert import commands
+from official_bert.common import commands
 
 
 def call(command, *arguments):

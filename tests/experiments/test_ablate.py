@@ -17,7 +17,7 @@ from experiments.tables import archives, assemble, plan
 from experiments.tables.grid import Grid
 from experiments.training import provenance
 from experiments.training.config_files import load_config
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """

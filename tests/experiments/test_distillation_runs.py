@@ -19,8 +19,8 @@ from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.flops import encoder_flops, head_flops
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
-from official_bert.teachers import Teacher
+from official_bert.common.errors import UserError
+from official_bert.family.teachers import Teacher
 
 DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
 STUDENT = tiny_runs.bert(type_vocab_size=0, pooler_activation="none")

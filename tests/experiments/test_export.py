@@ -9,7 +9,7 @@ import official_bert
 from experiments import export
 from experiments.training import export_model as command
 from official_bert import BertClassifier, BertTokenizer
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 

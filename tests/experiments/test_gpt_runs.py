@@ -12,7 +12,7 @@ from experiments.training import finetune_run, start_checks, starting_point
 from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture(scope="module")

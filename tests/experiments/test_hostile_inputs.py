@@ -12,8 +12,8 @@ from experiments.training import export_model
 from experiments.training.predictor import read_task
 from experiments.training.pretrain_feed import Feed, check_fit
 from official_bert import BertConfig, BertTokenizer
-from official_bert.errors import UserError
-from official_bert.serving.settings import ServingSettings
+from official_bert.common.errors import UserError
+from official_bert.export.settings import ServingSettings
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcde"]
 FINE = {

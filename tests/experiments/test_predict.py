@@ -14,7 +14,7 @@ import pytest
 
 from data_prep.tasks import get_task
 from experiments import predict
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture(autouse=True)

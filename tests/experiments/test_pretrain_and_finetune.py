@@ -18,7 +18,7 @@ from experiments.training.search import parse
 from experiments.training.starting_point import of_finetuning
 from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer
 
 pytest.importorskip("tokenizers")

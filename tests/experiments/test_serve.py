@@ -22,10 +22,10 @@ from in_process import call
 
 import official_bert
 from experiments import serve
+from experiments.serving.rest import Gate, Limits, RequestError, create_app
 from official_bert import BertClassifier, BertConfig, BertPretrainer, BertTokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.serving import export, load
-from official_bert.serving.rest import Gate, Limits, RequestError, create_app
+from official_bert.export import export, load
 
 ROOT = Path(__file__).parents[2]
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]

@@ -11,7 +11,7 @@ from experiments.training import start_checks
 from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def test_three_stages(data, tmp_path, monkeypatch):

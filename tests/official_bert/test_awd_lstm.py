@@ -9,14 +9,14 @@ from keras import ops
 
 import official_bert as ob
 from experiments.training.flops import encoder_flops
-from official_bert.baselines import awd_lstm
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.integrity import encoder_parameters
+from official_bert.common.errors import UserError
+from official_bert.compared import awd_lstm
 from official_bert.config import AWD_LSTM
-from official_bert.errors import UserError
+from official_bert.export.settings import ServingSettings
 from official_bert.heads import BertClassifier
 from official_bert.randomness import make_seed
-from official_bert.serving.settings import ServingSettings
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 import official_bert
 from experiments.training.digests import checkpoint_digest
 from official_bert.checkpoints import embedded, resolve
-from official_bert.errors import UserError
-from official_bert.serving import exports
+from official_bert.common.errors import UserError
+from official_bert.export import exports
 
 NAME = "tiny-wikipedia"
 RESULTS = Path(__file__).parents[2] / "experiments" / "results" / "table5" / "night"

@@ -10,7 +10,7 @@ from tiny import CONFIG, VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.checkpoints import google, huggingface, resolve
-from official_bert.serving import exports
+from official_bert.export import exports
 
 TABLE = "bert.embeddings.word_embeddings.weight"
 

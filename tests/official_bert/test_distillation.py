@@ -17,10 +17,10 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints import model_folder
-from official_bert.distilled import Distilled
-from official_bert.objectives.distillation import cosines, soft_target_losses
-from official_bert.teacher_fit import chosen_layers
-from official_bert.teachers import Teacher, begin_with
+from official_bert.family.distillation import cosines, soft_target_losses
+from official_bert.family.distilled import Distilled
+from official_bert.family.teacher_fit import chosen_layers
+from official_bert.family.teachers import Teacher, begin_with
 
 DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
 

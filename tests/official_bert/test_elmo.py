@@ -9,10 +9,10 @@ import pytest
 from keras import ops
 
 from official_bert import BertAdamW, BertTokenizer
-from official_bert.baselines.elmo import ELMo, load_elmo, save_elmo
-from official_bert.baselines.elmo_config import ElmoConfig, character_ids
-from official_bert.baselines.words_of_pieces import WordsOfPieces
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo import ELMo, load_elmo, save_elmo
+from official_bert.compared.elmo_config import ElmoConfig, character_ids
+from official_bert.compared.words_of_pieces import WordsOfPieces
 from tests.parity import other_checks
 
 TINY = ElmoConfig(

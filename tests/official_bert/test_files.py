@@ -7,12 +7,12 @@ import stat
 
 import pytest
 
-from official_bert import files, manifests
-from official_bert.checksums import sha256_file
-from official_bert.claims import claim
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder, atomic_write, write_text
-from official_bert.locks import LOCK_FILE
+from official_bert.common import files, manifests
+from official_bert.common.checksums import sha256_file
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, atomic_write, write_text
+from official_bert.common.locks import LOCK_FILE
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])

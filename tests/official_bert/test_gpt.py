@@ -11,13 +11,13 @@ from tiny import VOCAB
 
 import official_bert as ob
 from official_bert.checkpoints import google, huggingface, model_folder
+from official_bert.common.errors import UserError
+from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.config import OPENAI_GPT
-from official_bert.errors import UserError
+from official_bert.export.packed_encoder import PackedEncoder
+from official_bert.export.packing import from_padded
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
-from official_bert.language_model_too import LanguageModelToo
 from official_bert.losses import ModelWithLosses
-from official_bert.serving.packed_encoder import PackedEncoder
-from official_bert.serving.packing import from_padded
 
 
 @pytest.fixture(scope="module")

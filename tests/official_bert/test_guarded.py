@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from official_bert import UserError, guarded
+from official_bert import UserError
+from official_bert.common import guarded
 
 ROOT = Path(__file__).parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
@@ -105,7 +106,7 @@ def test_a_missing_file(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_ctrl_c_ends_both(path):
     code = (
-        "import sys; from official_bert import guarded; print('now', flush=True); "
+        "import sys; from official_bert.common import guarded; print('now', flush=True); "
         f"guarded.arrays('test_guarded:busy', {str(path)!r}, 'json')"
     )
     places = f"{ROOT}:{Path(__file__).parent}"

@@ -9,7 +9,8 @@ import pytest
 from tiny import CONFIG, VOCAB
 
 import official_bert as ob
-from official_bert import UserError, hdf5_files
+from official_bert import UserError
+from official_bert.common import hdf5_files
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints.model_folder import LoadedModel, describe
-from official_bert.serving import export_ids, id_export
-from official_bert.serving.exports import choose_head
-from official_bert.serving.id_model import IdModel
-from official_bert.serving.settings import ServingSettings
+from official_bert.export import export_ids, id_export
+from official_bert.export.exports import choose_head
+from official_bert.export.id_model import IdModel
+from official_bert.export.settings import ServingSettings
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]
 FAMILY = {  # as its members differ from BERT
@@ -36,7 +36,7 @@ FAMILY = {  # as its members differ from BERT
 def onnx_file():
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnx", reason="needs the extra onnx")
-    from official_bert.serving import onnx_file
+    from official_bert.export import onnx_file
 
     return onnx_file
 
@@ -45,7 +45,7 @@ def onnx_file():
 def litert_file():
     pytest.importorskip("ai_edge_litert", reason="needs the extra litert")
     pytest.importorskip("tensorflow")
-    from official_bert.serving import litert_file
+    from official_bert.export import litert_file
 
     return litert_file
 
@@ -179,7 +179,7 @@ def test_onnx_runtime_joins_the_operators_of_a_rounded_product(onnx_file, tmp_pa
     import onnx
     import onnxruntime
 
-    from official_bert.serving.onnx_graph import Dense, Graph
+    from official_bert.export.onnx_graph import Dense, Graph
 
     graph, rng = Graph(int8=True), np.random.default_rng(0)
     kernel, table = rng.normal(size=(8, 4)), rng.normal(size=(6, 4))

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from official_bert import locks
-from official_bert.errors import UserError
-from official_bert.locks import exclusive
+from official_bert.common import locks
+from official_bert.common.errors import UserError
+from official_bert.common.locks import exclusive
 
 
 def test_the_second_is_told_who_is_there(tmp_path):

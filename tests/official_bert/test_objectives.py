@@ -10,11 +10,11 @@ from scipy.special import erf, log_softmax
 
 from official_bert import BertPretrainer, UserError
 from official_bert.checkpoints import model_folder
+from official_bert.family.replaced_token import draw
+from official_bert.family.span_boundary import SpanBoundary, span_ends
 from official_bert.objectives import objective, of_bert
 from official_bert.objectives.next_token import NextToken
-from official_bert.objectives.replaced_token import draw
 from official_bert.objectives.sentence_pair import NextSentence, SentenceOrder, swap_segments
-from official_bert.objectives.span_boundary import SpanBoundary, span_ends
 from official_bert.randomness import make_seed
 
 

@@ -12,7 +12,7 @@ from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, 
 from tiny_served import Unsaved
 
 from official_bert import BertClassifier, BertMultipleChoice, BertSpan, UserError
-from official_bert.serving import export, load
+from official_bert.export import export, load
 
 # Runs in a process that has tensorflow and tensorflow-text, and cannot import this project.
 FRESH = """
@@ -61,7 +61,7 @@ def choices(tmp_path_factory):
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_the_packed_encoder_equals_the_encoder(monkeypatch, direction):
     """Rows of mixed length, in one group and in several."""
-    from official_bert.serving import packed_encoder, packing
+    from official_bert.export import packed_encoder, packing
 
     encoder = make_encoder(num_hidden_layers=2, attention_direction=direction)
     rng = np.random.default_rng(0)

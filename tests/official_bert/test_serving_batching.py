@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.serving.batching import Batcher, can_be_joined
+from experiments.serving.batching import Batcher, can_be_joined
 
 
 def signature(input_shape=(None,), **output_shapes):

@@ -14,7 +14,7 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints.model_folder import LoadedModel, describe
-from official_bert.serving.served_model import valid_utf8
+from official_bert.export.served_model import valid_utf8
 
 tf = pytest.importorskip("tensorflow")
 

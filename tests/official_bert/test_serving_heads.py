@@ -7,7 +7,7 @@ from tiny_served import Unsaved
 
 from data_prep.tasks import squad
 from official_bert import BertClassifier, BertPretrainer, BertSpan, BertTagger
-from official_bert.serving import export, load
+from official_bert.export import export, load
 
 
 def test_multi_label_regression_and_bfloat16(tmp_path):
@@ -115,11 +115,11 @@ def test_tagging_labels_words(tmp_path):
 def test_a_tagger_trained_on_last_pieces_is_read_there():
     import tensorflow as tf
 
-    from official_bert.serving.in_memory import (
+    from official_bert.export.in_memory import (
         in_graph_tokenizer,  # made once for all of these tests
     )
-    from official_bert.serving.settings import ServingSettings
-    from official_bert.serving.tagging import ServedTagger
+    from official_bert.export.settings import ServingSettings
+    from official_bert.export.tagging import ServedTagger
 
     model = loaded(
         BertTagger(make_encoder(), 3, seed=4),

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from official_bert.serving.hosts import Hosts
+from experiments.serving.hosts import Hosts
 
 
 def status(hosts, **headers):

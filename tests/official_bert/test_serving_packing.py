@@ -8,8 +8,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from official_bert.serving import packing
-from official_bert.serving.windows import windows
+from official_bert.export import packing
+from official_bert.export.windows import windows
 from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import max_context_window, window_starts
 

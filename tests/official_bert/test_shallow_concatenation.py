@@ -14,15 +14,15 @@ from experiments.training.config import PretrainConfig
 from experiments.training.flops import encoder_flops, pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.integrity import encoder_parameters
+from official_bert.common.errors import UserError
+from official_bert.compared.adjacent_tokens import AdjacentTokens
 from official_bert.config import SHALLOW
 from official_bert.encoder import BertEncoder
-from official_bert.errors import UserError
+from official_bert.export.settings import ServingSettings
 from official_bert.layers import ShallowBlock
 from official_bert.objectives import of_bert
-from official_bert.objectives.adjacent_tokens import AdjacentTokens
 from official_bert.pretraining import BertPretrainer
 from official_bert.randomness import make_seed
-from official_bert.serving.settings import ServingSettings
 
 
 @pytest.fixture(scope="module")

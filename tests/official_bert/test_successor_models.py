@@ -9,7 +9,7 @@ from successor_tokenizers import byte_pairs, sentence_piece_model
 import official_bert as ob
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.resolve import EXPORTERS
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import SentencePieceTokenizer, own_json
 from official_bert.tokenization.running_text import word_spans
 
@@ -101,8 +101,8 @@ def test_exports(tmp_path, encoder, tokenizer):
 
 def _served(loaded, head, **settings):
     pytest.importorskip("tensorflow")
-    from official_bert.serving.in_memory import in_memory
-    from official_bert.serving.settings import ServingSettings
+    from official_bert.export.in_memory import in_memory
+    from official_bert.export.settings import ServingSettings
 
     return in_memory(loaded, head, ServingSettings.of_model(loaded, **settings))
 

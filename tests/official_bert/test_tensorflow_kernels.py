@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert import tensorflow_kernels
+from official_bert.backend import tensorflow_kernels
 
 X = tf.constant(np.random.default_rng(0).normal(0, 3, (4, 5, 16)), tf.float32)
 

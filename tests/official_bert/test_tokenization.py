@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenization_texts import NASTY, REAL, corpus_lines, every_code_point, letters_vocab, texts
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from successor_tokenizers import TEXTS, byte_pairs, learnt_byte_pairs
 from tokenization_texts import NASTY
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer, load_tokenizer
 from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL, words
 

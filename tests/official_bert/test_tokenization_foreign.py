@@ -9,7 +9,7 @@ import tokenizer_zoo
 from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
 
 from official_bert.checkpoints import huggingface_tokenizer
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer, own_json
 
 EACH = 21  # texts of a block; 500 and more in all
@@ -55,7 +55,7 @@ def load_or_foreign(path):
 
 def in_graph(tokenizer):
     pytest.importorskip("tensorflow")
-    from official_bert.serving.in_memory import in_graph_tokenizer
+    from official_bert.export.in_memory import in_graph_tokenizer
 
     return in_graph_tokenizer(tokenizer)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from tokenization_texts import NASTY, every_code_point, texts
 
 from official_bert.checkpoints import huggingface_tokenizer, model_folder
+from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
-from official_bert.errors import UserError
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, own_json, reference
 from official_bert.tokenization.in_graph import InGraphTokenizer
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from successor_tokenizers import TEXTS, sentence_piece_model
 from tokenization_texts import NASTY
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import SentencePieceTokenizer, load_tokenizer
 from official_bert.tokenization.sentence_piece import normalized
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 
 

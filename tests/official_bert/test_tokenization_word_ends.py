@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer, WordEndTokenizer, load_tokenizer
 
 HARD = Path(__file__).parents[1] / "data_prep" / "hard_sentences.txt"

@@ -4,8 +4,8 @@ import pytest
 from successor_tokenizers import byte_pairs, sentence_piece_model, word_ends
 
 from official_bert import BertTokenizer
-from official_bert.serving import tokenizer_json
-from official_bert.serving.settings import ServingSettings
+from official_bert.export import tokenizer_json
+from official_bert.export.settings import ServingSettings
 from official_bert.tokenization import SentencePieceTokenizer
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from official_bert.files import atomic_write
+from official_bert.common.files import atomic_write
 from tests.parity.results import Result, why_not
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "parity.md"

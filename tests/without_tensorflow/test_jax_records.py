@@ -13,7 +13,7 @@ from data_prep.records import numpy_batches, open_records
 from experiments.training import jax_distribution
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.pretraining import BertPretrainer
 
 pytestmark = pytest.mark.timeout(1800)

@@ -22,9 +22,9 @@ from experiments.training.jax_records import MakeBatch
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert import BertEncoder
+from official_bert.family.teachers import Teacher
 from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
 from official_bert.pretraining import BertPretrainer
-from official_bert.teachers import Teacher
 
 pytestmark = pytest.mark.timeout(1800)
 PLATFORMS = ("cuda", "tpu", "rocm")

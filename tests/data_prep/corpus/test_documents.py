@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from data_prep.corpus.documents import documents, expand_inputs, folders_of
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Anything a stripped, non-empty line can hold: other Unicode separators stay inside a line.
 sentences = (

@@ -5,7 +5,7 @@ from corpora import write_corpus, write_vocabulary
 
 from data_prep.create_pretraining_data import create
 from data_prep.vocab import learn_vocab
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 SENTENCE = "worda wordb wordc wordd"
 OPTIONS = {"max_seq_length": 64, "dupe_factor": 1, "num_workers": 1, "progress": False}

@@ -7,7 +7,7 @@ from data_prep.corpus import languages
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import token_store
 from data_prep.vocab import count_words
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def test_weights_smooth_the_shares():

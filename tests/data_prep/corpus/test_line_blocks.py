@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from data_prep.corpus import line_blocks
 from data_prep.corpus.documents import documents
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 # Lines of a file: sentences, blank lines of several kinds, a long document without any.
 lines = st.lists(

@@ -7,7 +7,7 @@ import pytest
 
 from data_prep.corpus.documents import documents
 from data_prep.sentences import report, split_files
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 LEAD = "Anarchism is a philosophy & a <movement>. It calls for change."
 BODY = "The word is old. It comes from Greek."

@@ -16,7 +16,7 @@ from data_prep.create_pretraining_data import create
 from data_prep.sentences import report, split_files
 from data_prep.tasks.look import look
 from data_prep.vocab import count_words
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TEXT = "Caf\u00e9 und M\u00fcller\n\nzwei\n" * 2000
 

@@ -5,7 +5,7 @@ import pytest
 from data_prep.corpus import tfds_corpora
 from data_prep.corpus.documents import documents
 from data_prep.sentences import split_files
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 CHAPTER = "It was a long story, and nobody knew its end. " * 6
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data_prep.jobs import array_files
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 ARRAYS = {
     "ids/values": np.arange(30, dtype=np.int16),

@@ -10,7 +10,7 @@ from corpora import write_corpus, write_vocabulary
 
 from data_prep.create_pretraining_data import create
 from data_prep.jobs.beam import BeamWorkers
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 OPTIONS = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, "held_out": 0.1}
 ROOT = Path(__file__).parents[3]

@@ -4,8 +4,8 @@ import pytest
 
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder, earlier
-from official_bert.errors import UserError
-from official_bert.files import write_text
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 
 OPTIONS = {"length": 4, "files": ["a", "b"]}
 

@@ -11,8 +11,8 @@ from data_prep import vocab, wikipedia
 from data_prep.corpus.documents import documents, expand_inputs
 from data_prep.jobs import storage
 from data_prep.sentences import split_files
-from official_bert.errors import UserError
-from official_bert.files import atomic_folder, atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, atomic_write
 
 ARTICLE = "The town lies in the north. It has a river and a bridge.\n" * 9
 

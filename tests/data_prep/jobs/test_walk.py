@@ -7,7 +7,7 @@ import pytest
 from data_prep.corpus.documents import expand_inputs
 from data_prep.jobs import storage, walk
 from data_prep.records import open_records
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture

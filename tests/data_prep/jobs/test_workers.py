@@ -3,7 +3,7 @@
 import pytest
 
 from data_prep.jobs import storage, workers
-from official_bert.files import write_text
+from official_bert.common.files import write_text
 
 
 @pytest.fixture

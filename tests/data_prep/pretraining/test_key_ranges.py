@@ -9,7 +9,7 @@ from corpora import write_corpus, write_vocabulary
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from data_prep.pretraining import key_ranges, shards, token_store
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 READ, SHARDS = 2000, 96
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows, prediction_counts
 from data_prep.pretraining.random_streams import RandomStream
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 VOCAB, CLS, SEP, MASK = 1000, 2, 3, 4
 

@@ -17,7 +17,7 @@ from data_prep.pretraining.masking_rules import MaskingRules
 from data_prep.pretraining.packings import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.records import open_records
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import load_tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "official_bert"))

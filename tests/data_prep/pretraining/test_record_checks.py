@@ -12,7 +12,7 @@ from data_prep.jobs import storage
 from data_prep.pretraining.record_checks import find_fault
 from data_prep.pretraining.record_files import read_records
 from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 tf = pytest.importorskip("tensorflow")
 

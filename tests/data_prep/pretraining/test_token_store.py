@@ -13,7 +13,7 @@ from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import create
 from data_prep.jobs.workers import LocalWorkers
 from data_prep.pretraining import store_tasks, token_store
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
 

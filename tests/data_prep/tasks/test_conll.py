@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from data_prep.tasks import conll_columns, conll_files, get_task, metrics
 from data_prep.tasks.conll_files import TaggedDocument
 from data_prep.tasks.featurize import featurize
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TEXT = """-DOCSTART- -X- O O
 

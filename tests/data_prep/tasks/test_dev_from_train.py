@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from data_prep.tasks import dev_from_train, get_task
 from data_prep.tasks.sequence_classification import TextExample
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 WORDS = st.sampled_from([f"word{number}" for number in range(10)])
 

@@ -6,7 +6,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.featurize import cache_key, featurize
 from data_prep.tasks.sequence_classification import TextExample
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
 TASK = {"labels": ["no", "yes"], "text_column": "text"}

@@ -8,7 +8,7 @@ import pytest
 
 from data_prep.tasks import get_task, submission
 from data_prep.tasks.glue import GLUE
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 FILES = {
     "CoLA/train.tsv": "gj04\t1\t\tThe cat sat.\ngj04\t0\t*\tCat the sat.\n",

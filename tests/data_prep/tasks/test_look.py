@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from data_prep.tasks import get_task, look
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 ROWS = [
     {"text": "good, film", "label": "pos"},

@@ -6,7 +6,7 @@ import pytest
 
 from data_prep.corpus import text_files
 from data_prep.tasks import look, reading
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def rows(path, *columns):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from data_prep.tasks import TASKS, get_task
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -13,7 +13,7 @@ from squad_questions import CONTEXT, IMPOSSIBLE, document, logits_of, question
 from data_prep.tasks import get_task, squad_examples, squad_windows
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.windows import max_context_window, window_starts
 

@@ -6,7 +6,7 @@ import pytest
 
 from data_prep.tasks import get_task, squad_examples, squad_metrics
 from data_prep.tasks.squad_examples import SquadExample
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 CONTEXT = "The river rises in the hills. The town of Mill lies on the river."
 FLAT = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from data_prep.tasks import get_task
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 HEADER = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"

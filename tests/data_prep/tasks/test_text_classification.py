@@ -6,7 +6,7 @@ import pytest
 
 from data_prep.tasks import get_task, metrics
 from data_prep.tasks.task import MissingFile
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TRAIN = "text\tlabel\nthe cat\tham\nthe dog\tspam\na cat\tham\n"
 

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from data_prep.tasks import get_task
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")
 

@@ -7,7 +7,7 @@ import pytest
 from data_prep.tasks import conll_files, get_task
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 MULTICONER = """# id 00aa-11 domain=en
 the _ _ O

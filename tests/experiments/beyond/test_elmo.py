@@ -13,9 +13,9 @@ from experiments.training import flops, start_checks
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
 from experiments.training.config_json import from_dict, to_dict
-from official_bert.baselines.elmo import load_elmo
-from official_bert.baselines.elmo_config import ElmoConfig
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
+from official_bert.compared.elmo import load_elmo
+from official_bert.compared.elmo_config import ElmoConfig
 
 SENTENCES = {"train": 24, "valid": 8}
 

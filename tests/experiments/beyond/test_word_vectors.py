@@ -12,7 +12,7 @@ from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture

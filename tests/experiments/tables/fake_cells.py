@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def run_cell(kind: str, config: dict, folder: Path) -> dict:

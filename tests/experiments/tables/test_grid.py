@@ -12,7 +12,7 @@ import pytest
 
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.status import FAILED, FINISHED, PENDING
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 RUNNER = "tests.experiments.tables.fake_cells:run_cell"
 

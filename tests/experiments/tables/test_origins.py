@@ -9,7 +9,7 @@ from experiments.tables.grid import Cell, Grid
 from experiments.tables.origins import check, origins, warnings
 from experiments.tables.status import FAILED, FINISHED, Status, read_status
 from experiments.training import provenance
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 RUNNER = "tests.experiments.tables.fake_cells:run_cell"
 ONE = {

@@ -17,7 +17,7 @@ from experiments.training import example_scores, flops
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
 from official_bert.checkpoints.integrity import encoder_parameters
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
 

@@ -21,7 +21,7 @@ from experiments.tables import (
 )
 from experiments.tables.claims import NOT_DECIDED
 from experiments.tables.status import Status
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 TABLES = sorted(path.parent for path in RESULTS.glob("*/*/results.json"))

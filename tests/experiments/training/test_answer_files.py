@@ -7,7 +7,7 @@ import pytest
 
 from data_prep.tasks import look
 from experiments.training.answer_files import open_answers
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 HEAD = {"head": "classification", "problem": "single_label"}
 ROWS = [

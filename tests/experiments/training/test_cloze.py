@@ -12,8 +12,8 @@ from experiments.tables import cells
 from experiments.tables.intervals import MEASURES
 from experiments.training import cloze, example_scores
 from official_bert.checkpoints import model_folder
+from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
-from official_bert.errors import UserError
 from official_bert.losses import correct, cross_entropy
 from official_bert.objectives import of_bert
 from official_bert.pretraining import BertPretrainer

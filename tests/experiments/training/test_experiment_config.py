@@ -15,9 +15,9 @@ from experiments.training.config_files import load_config
 from experiments.training.config_json import from_dict, result_dict, to_dict
 from experiments.training.overrides import override
 from experiments.training.run_folder import RunFolder
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 from official_bert.config import BertConfig
-from official_bert.errors import UserError
-from official_bert.files import write_text
 
 
 @pytest.fixture

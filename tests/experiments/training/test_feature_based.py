@@ -12,8 +12,8 @@ from data_prep.tasks.featurize import featurize
 from experiments import finetune
 from experiments.training import frozen_features
 from experiments.training.config import FinetuneConfig
+from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
-from official_bert.errors import UserError
 from official_bert.features import COMBINATIONS
 from official_bert.tokenization import BertTokenizer
 

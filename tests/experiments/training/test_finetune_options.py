@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.training import class_weights, kept_head, loop
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 OURS = {"head": "classification", "num_labels": 2, "labels": ["ham", "spam"]}
 OURS["problem"] = "single_label"

@@ -9,7 +9,7 @@ import tiny_runs
 from experiments.beyond import tfidf
 from experiments.training import pretrain_run, runs
 from experiments.training.config import FinetuneConfig, Phase
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 OTHER_DATA = r"run holds a run on other data: "
 

@@ -12,7 +12,7 @@ from experiments.tables import cells
 from experiments.tables.intervals import MEASURES
 from experiments.training import example_scores, pair_questions
 from official_bert.checkpoints import model_folder
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 from official_bert.pretraining import BertPretrainer
 from official_bert.tokenization import BertTokenizer
 

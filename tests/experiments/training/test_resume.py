@@ -12,7 +12,7 @@ import tiny_runs
 
 from experiments.training import checkpointing, loop
 from experiments.training.checkpointing import Checkpoints
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 @pytest.fixture(scope="module")

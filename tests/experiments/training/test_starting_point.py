@@ -8,7 +8,7 @@ import tiny_runs
 from experiments import pretrain
 from experiments.training.starting_point import StartingPoint
 from official_bert import BertPretrainer
-from official_bert.errors import UserError
+from official_bert.common.errors import UserError
 
 
 def test_a_next_sentence_head_that_was_never_trained_is_new(data):

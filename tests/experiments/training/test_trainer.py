@@ -16,9 +16,9 @@ from experiments.training.flops import training_flops
 from experiments.training.trainer import Trainer, _open_spec
 from experiments.training.trainer_state import StepOptions
 from experiments.training.trainers import get_trainer
+from official_bert.common.errors import UserError
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
-from official_bert.errors import UserError
 from official_bert.heads import BertClassifier, BertTagger
 from official_bert.objectives import of_bert
 from official_bert.optimization import BertAdamW, WarmupLinearDecay

@@ -12,8 +12,8 @@ import tiny_runs
 from experiments.training import runs
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig
 from experiments.training.overrides import override
-from official_bert import commands
-from official_bert.errors import UserError
+from official_bert.common import commands
+from official_bert.common.errors import UserError
 
 # name: (task, fields of FinetuneConfig, what the error says); {} is the folder of the data.
 FINETUNING = {

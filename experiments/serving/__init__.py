@@ -1,0 +1,1 @@
+"""The local server's application, for trying an exported model (`experiments.serve`)."""

@@ -1,0 +1,1 @@
+"""Kernels of TensorFlow that are measured to pay, and what Keras itself is told of the models."""

@@ -1,0 +1,81 @@
+"""What `fit`, `evaluate` and `predict` are given, checked before Keras turns it into graphs.
+
+Inside a compiled step a wrong label is an index error of some operation, or no error at all.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from official_bert.common.errors import UserError
+
+_BRINGS_ITS_OWN = (
+    "{name} brings its own loss and metrics, so compile(optimizer) is all; for others, put a layer "
+    "on BertEncoder in a model of your own (docs/library.md shows how)"
+)
+
+
+def check(model, x, y) -> None:
+    """Raises UserError where arrays or lists are no inputs and labels of the model.
+
+    Args:
+      model: a `ModelWithLosses`.
+      x, y: as for `fit`; datasets and generators pass unseen.
+    """
+    check_inputs(x)
+    if model.compiled:
+        own = model.get_compile_config() or {}
+        if any(own.get(name) for name in ("loss", "metrics", "weighted_metrics", "loss_weights")):
+            raise UserError(_BRINGS_ITS_OWN.format(name=type(model).__name__))
+    named = y if isinstance(y, Mapping) else dict.fromkeys(model.label_names[:1], y)
+    for name, values in named.items():
+        if isinstance(values, np.ndarray | list | tuple):
+            if _holds_texts(values):
+                raise UserError(
+                    f"{name} are texts; give numbers, such as labels.index(text) for each"
+                )
+            model.check_labels(name, np.asarray(values))
+
+
+def check_inputs(x) -> None:
+    """Raises UserError where arrays or lists hold texts, or a mask that is none."""
+    for value in x.values() if isinstance(x, Mapping) else [x]:
+        if _holds_texts(value):
+            raise UserError(
+                "x holds texts; a model reads what its tokenizer makes of them: "
+                "fit(loaded.tokenizer(texts, max_length=128, truncation='head'), labels)"
+            )
+    if not isinstance(x, Mapping) or not isinstance(x.get("input_mask"), np.ndarray | list):
+        return
+    mask = np.asarray(x["input_mask"])
+    if not ((mask == 0) | (mask == 1)).all():
+        raise UserError(f"input_mask must be 0 or 1, but has {mask.min()} to {mask.max()}")
+    # Windows and choices may be fewer than a batch has place for, and so may rows that weigh 0.
+    if mask.ndim == 2 and "example_weights" not in x and not mask.any(axis=1).all():
+        row = int(np.flatnonzero(~mask.any(axis=1))[0])
+        raise UserError(f"input_mask: row {row} has no token; there is nothing to answer")
+
+
+def check_classes(name: str, labels: np.ndarray, rank: int, classes: int, least: int = 0) -> None:
+    """Raises UserError unless `labels` are whole numbers from `least` to `classes` - 1."""
+    if labels.ndim != rank or labels.dtype.kind not in "iub":
+        shape = "[rows]" if rank == 1 else "[rows, tokens]"
+        raise UserError(
+            f"{name} have the shape {labels.shape} and type {labels.dtype}, expected whole numbers "
+            f"{shape}; np.argmax(y, axis=-1) makes them of one-hot rows"
+        )
+    if labels.size and not least <= labels.min() <= labels.max() < classes:
+        raise UserError(
+            f"{name} go from {labels.min()} to {labels.max()}, but the model has {classes} classes "
+            f"(0 to {classes - 1})"
+        )
+
+
+def _holds_texts(value) -> bool:
+    if isinstance(value, str):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "US" or (
+            value.dtype == object and isinstance(next(iter(value.flat), None), str)
+        )
+    return isinstance(value, list | tuple) and any(isinstance(part, str) for part in value[:1])

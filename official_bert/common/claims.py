@@ -1,0 +1,91 @@
+"""The inputs and outputs of a command, named once before it works: what it reads stays unharmed."""
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import OWN_STREAM, check_file, check_free, is_remote, real_path
+from official_bert.common.locks import LOCK_FILE
+
+
+def claim(
+    inputs: Iterable[str | os.PathLike] = (),
+    *,
+    files: Iterable[str | os.PathLike] = (),
+    folders: Iterable[str | os.PathLike] = (),
+    work: Iterable[str | os.PathLike] = (),
+    overwrite: bool = False,
+) -> None:
+    """Checks, before any work, where a command reads and where it will write; called once by each.
+
+    What killed processes left beside the outputs is removed. Paths that are empty or "-" do not
+    count, and of remote ones (with "://") only their names do.
+
+    Args:
+      inputs: files and folders that are read; what does not exist (a preset's name) does no harm.
+      files: that will be written with `atomic_write`.
+      folders: that will be written with `atomic_folder`, with `overwrite`.
+      work: folders that are written to piece by piece.
+
+    Raises:
+      UserError: an output is an input, lies in one or around one; or something stands there that
+        this project did not write.
+    """
+    files, folders, work = (list(filter(_counts, paths)) for paths in (files, folders, work))
+    for source in filter(_counts, inputs):
+        for output in (*files, *folders, *work):
+            _check_apart(source, output)
+    for path in (*files, *folders, *work):
+        if os.path.basename(os.path.normpath(path)) in (manifests.FILE, LOCK_FILE):
+            raise UserError(f"{path} is a name of files that this project keeps; choose another")
+    for path in work:
+        if not is_remote(path) and os.path.lexists(path) and not os.path.isdir(path):
+            raise UserError(f"{path} is a file; give a folder")
+    for path in files:
+        if not is_remote(path) and OWN_STREAM.fullmatch(str(path)) is None:
+            check_file(real_path(path), path)
+    for parent in {os.path.dirname(real_path(path)) for path in files if not is_remote(path)}:
+        manifests.clean(parent)
+    for path in folders:
+        check_free(path, overwrite)
+
+
+def members(path: str | os.PathLike) -> list[str]:
+    """The files right in a folder, of which a command reads some and which an output may lie
+    beside; of anything else itself."""
+    if is_remote(path) or not os.path.isdir(path):
+        return [str(path)]
+    return [entry.path for entry in os.scandir(path) if entry.is_file()]
+
+
+def _check_apart(source, output) -> None:
+    """Raises UserError where writing `output` could change `source`."""
+    if not is_remote(source) and not os.path.lexists(source):
+        return
+    read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
+    if written == read or _is_same(read, written):
+        raise UserError(f"{output} is an input as well as the output; choose another output")
+    if written in read.parents:
+        raise UserError(
+            f"the output {output} holds the input {source}, which must not change; choose another"
+        )
+    if read in written.parents:
+        raise UserError(
+            f"the output {output} lies in the input {source}, which must not change; choose another"
+        )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        first = os.stat(one)
+        plain = stat.S_ISREG(first.st_mode) or stat.S_ISDIR(first.st_mode)
+        return plain and os.path.samestat(first, os.stat(other))
+    except OSError:
+        return False
+
+
+def _counts(path) -> bool:
+    return str(path) not in ("", "-", "None")

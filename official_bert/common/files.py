@@ -1,0 +1,432 @@
+"""Files and folders that are complete under their final name or not there at all.
+
+That holds for a process that is killed and for a machine that loses its power: what is written
+under a temporary name is on the disk before it gets its own, and a folder that replaces another
+changes places with it in one step. And it holds for what others put there: only what this project
+wrote (`manifests`) is replaced or removed, a new name never takes that of a file that
+came meanwhile, links, devices and pipes are written through, and modes and hard links are kept.
+Nothing else in this project replaces or removes a file; a test keeps it so.
+"""
+
+import contextlib
+import ctypes
+import errno
+import functools
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from official_bert.common import manifests
+from official_bert.common.errors import UserError
+
+_AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCHANGE = -100, 1, 2
+OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+UNWRITABLE = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR,
+    errno.ENAMETOOLONG, errno.ENXIO,
+)  # fmt: skip
+# Folders that `atomic_folder` and `scratch` gave out: nobody else writes there.
+_private: set[Path] = set()
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
+    """Opens a temporary file beside `path` and renames it to `path` when the block succeeds.
+
+    Text is UTF-8 with "\\n" line ends. After an error nothing is left behind and an older file of
+    that name is untouched. When this returns, the file would survive a loss of power. What a link
+    leads to, a device or a pipe gets the bytes themselves.
+
+    Raises:
+      UserError: the path is remote, is a file that this project did not write, the disk is full or
+        the folder cannot be written.
+    """
+    path = local_path(path)
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    with _readable_errors(path):
+        if stream := OWN_STREAM.fullmatch(str(path)):
+            number = {"stdout": 1, "stderr": 2}.get(stream[1]) or int(stream[2] or stream[3])
+            with open(os.dup(number), mode, **text) as file:
+                yield file
+            return
+        target = real_path(path)
+        if _is_private(target):
+            with open(target, mode, **text) as file:
+                yield file
+            return
+        if not check_file(target, path):
+            with open(_open_device(target), mode, **text) as file:
+                yield file
+            return
+        make_folder(target.parent)
+        temporary, handle = manifests.create(target.parent)
+        try:
+            with open(handle, mode, **text) as file:
+                yield file
+                file.flush()
+                if os.path.lexists(target):
+                    os.fchmod(handle, stat.S_IMODE(os.lstat(target).st_mode))
+                os.fsync(handle)
+                _put_file(temporary, target, path)
+        finally:
+            manifests.discard(temporary)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes a file of text as `atomic_write` does."""
+    with atomic_write(path) as file:
+        file.write(text)
+
+
+def appending(path: str | os.PathLike, mode: str = "a") -> IO:
+    """Opens a file of ours at its end, or a new one.
+
+    Raises:
+      UserError: as `atomic_write`.
+    """
+    path = local_path(path)
+    text = {} if "b" in mode else {"encoding": "utf-8"}
+    with _readable_errors(path):
+        target = real_path(path)
+        if check_file(target, path) and not target.exists():
+            make_folder(target.parent)
+            manifests.add(target)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o666))
+        return open(target, mode, buffering=0 if "b" in mode else -1, **text)
+
+
+@contextlib.contextmanager
+def atomic_folder(
+    path: str | os.PathLike, overwrite: bool = False, size: int = 0
+) -> Iterator[Path]:
+    """Yields a temporary folder beside `path` and renames it to `path` when the block succeeds.
+
+    With `overwrite` the old folder stays under its name until the new one takes it. When this
+    returns, the new one would survive a loss of power. Of several processes that make a new folder
+    at once, one succeeds.
+
+    Args:
+      size: bytes that will be written at least; where the disk has not so many, nothing begins.
+
+    Raises:
+      UserError: `path` is remote, exists and `overwrite` is false, holds what this project did not
+        write, or cannot be written.
+    """
+    check_free(path, overwrite)
+    shown, path = path, real_path(path)
+    with _readable_errors(path):
+        make_folder(path.parent)
+        manifests.clean(path.parent)
+        number = secrets.token_hex(8)
+        temporary = path.with_name(f".{path.name}.{number}.tmp")
+        os.mkdir(temporary)
+        handle = manifests.hold(temporary)
+        _private.add(temporary)
+        try:
+            manifests.begin(temporary, number)
+            _reserve(temporary, size)
+            yield temporary
+            manifests.add_below(temporary)
+            if path.exists():
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+            _sync_tree(temporary)
+            _put_folder(temporary, path, number, shown, overwrite)
+        finally:
+            _private.discard(temporary)
+            os.close(handle)
+            if temporary.exists():
+                manifests.clear_away(temporary)
+
+
+def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
+    """Raises UserError where `atomic_folder` would not write: something is there."""
+    shown, path = path, real_path(path)
+    manifests.recover(path)
+    if os.path.lexists(path) and not path.is_dir():
+        raise UserError(f"{shown} exists already and is no folder; choose another")
+    if path.exists() and any(path.iterdir()):
+        if not overwrite:
+            raise UserError(f"{shown} exists already; choose another folder or pass --overwrite")
+        if strangers := sorted(map(str, manifests.foreign(path))):
+            more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
+            raise UserError(
+                f"{shown} holds what this project did not write ({', '.join(strangers[:3])}{more}) "
+                "and is not replaced; move that away, or choose another folder"
+            )
+
+
+def check_file(target: Path, shown: str | os.PathLike) -> bool:
+    """Whether a regular file is or will be at `target`, the end of all links, and not a device.
+
+    Raises:
+      UserError: what is there is not ours, and bytes cannot be sent to it.
+    """
+    try:
+        mode = os.lstat(target).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return False
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "no file that can be written"
+        raise UserError(f"{shown} is {kind}; choose another name")
+    if not manifests.is_listed(target) and not _is_private(target):
+        raise UserError(
+            f"{shown} exists, and this project did not write it; it is not replaced: move it away, "
+            "or choose another name"
+        )
+    return True
+
+
+def make_folder(path: str | os.PathLike) -> None:
+    """Makes a folder and those above it; each is on the disk when its parent is synced.
+
+    A folder that is made inside one of ours is ours.
+    """
+    folder = Path(os.path.realpath(path))
+    with _readable_errors(folder):
+        made = None
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            if each.parent == made or manifests.is_kept(each.parent):
+                manifests.add(each)
+            each.mkdir(exist_ok=True)
+            manifests.sync(each.parent)
+            made = each
+
+
+def remove(*paths: str | os.PathLike) -> None:
+    """Removes files and folders with all in them as far as this project wrote it; the rest stays.
+
+    A link stays as well, while the folder that it leads to is emptied of what is ours.
+    """
+    named = [Path(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
+    linked = [path.resolve() for path in named if path.is_symlink() and path.is_dir()]
+    manifests.remove(*named, *(inner for folder in linked for inner in folder.iterdir()))
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A temporary folder somewhere, which is removed with all in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(os.path.realpath(name))
+        _private.add(folder)
+        try:
+            yield folder
+        finally:
+            _private.discard(folder)
+
+
+def allocate(path: str | os.PathLike) -> None:
+    """Gives a file that was made longer than its bytes its place on the disk, before it is mapped
+    into memory: where there is none, a mapped file would end the process (SIGBUS).
+
+    Raises:
+      OSError: the disk is full.
+    """
+    with open(path, "r+b") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
+    """The file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
+
+    What no file can be called (control characters, over 255 bytes) is refused here as well, since
+    asking the system for it fails in other ways.
+
+    A link may lead to the blobs of a Hugging Face cache, which is how that cache is laid out.
+
+    Raises:
+      UserError: the name leads out of the folder.
+    """
+    folder = Path(folder)
+    path = folder / name
+    plain = name not in ("", ".", "..") and not set(name) & {"/", "\\"}
+    plain = plain and name.isprintable() and len(name.encode()) <= 255
+    if plain and path.is_symlink():
+        target, home = path.resolve().parent, folder.resolve()
+        blobs = home.parent.parent / "blobs" if home.parent.name == "snapshots" else home
+        plain = target in (home, blobs)
+    if not plain:
+        raise UserError(f"{source}: it names the file {name!r}, which is outside of {folder}")
+    return path
+
+
+def is_remote(path: str | os.PathLike) -> bool:
+    return "://" in str(path)
+
+
+def real_path(path: str | os.PathLike) -> Path:
+    """Where a local path leads to, through all links."""
+    return Path(os.path.realpath(local_path(path)))
+
+
+def local_path(path: str | os.PathLike) -> Path:
+    """The Path of a local file or folder; one of "gs://bucket/x" would be the local folder "gs:".
+
+    Raises:
+      UserError: the path is remote.
+    """
+    if is_remote(path):
+        raise UserError(
+            f"{path} is a remote path; this is written to local folders only: give one, and copy "
+            f"it when it is done"
+        )
+    return Path(path)
+
+
+def _is_private(path: Path) -> bool:
+    return any(folder in _private for folder in path.parents)
+
+
+def _put_file(temporary: Path, target: Path, shown: Path) -> None:
+    """Gives a whole temporary file its name."""
+    if not os.path.lexists(target):
+        try:
+            with manifests.adding(target):
+                _move_to_new_name(temporary, target)
+        except FileExistsError:
+            raise UserError(f"{shown} came to be meanwhile, and is left as it is") from None
+    elif check_file(target, shown) and os.lstat(target).st_nlink == 1:
+        os.replace(temporary, target)
+    else:  # its other names keep their file
+        with open(temporary, "rb") as new, open(target, "r+b") as old:
+            shutil.copyfileobj(new, old, 1 << 20)
+            old.truncate()
+            old.flush()
+            os.fsync(old.fileno())
+    manifests.sync(target.parent)
+
+
+def _open_device(target: Path) -> int:
+    """A device or a pipe, open for writing; to wait for a reader who may never come is no use."""
+    try:
+        handle = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise UserError(f"{target} is a pipe that nobody reads") from None
+        raise
+    os.set_blocking(handle, True)
+    return handle
+
+
+def _move_to_new_name(old: Path, new: Path) -> None:
+    """Renames a file; raises FileExistsError where the new name is taken, at whatever moment."""
+    number = _rename(old, new, _RENAME_NOREPLACE)
+    if number == errno.EEXIST:
+        raise FileExistsError(number, os.strerror(number), str(new))
+    if number:  # not known to this file system
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o666))
+        os.replace(old, new)
+
+
+def _move_to_new_folder(old: Path, new: Path) -> None:
+    """Renames a folder; raises FileExistsError where the new name is that of anything but an empty
+    folder."""
+    try:
+        os.rename(old, new)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
+            raise FileExistsError(error.errno, error.strerror, str(new)) from None
+        raise
+
+
+def _put_folder(new: Path, path: Path, number: str, shown, overwrite: bool) -> None:
+    kept = manifests.is_kept(path.parent)
+    if not path.exists() or not any(path.iterdir()):
+        try:
+            with manifests.adding(path) if kept else contextlib.nullcontext():
+                _move_to_new_folder(new, path)
+        except FileExistsError:
+            raise UserError(f"{shown} exists already: it came to be meanwhile") from None
+        manifests.sync(path.parent)
+        return
+    check_free(path, overwrite)
+    manifests.begin(path, number)
+    if not _exchange(new, path):
+        old = new.with_suffix(".old")
+        os.rename(path, old)  # `manifests.recover` undoes this if it is the last thing that happens
+        os.rename(new, path)
+        manifests.sync(path.parent)
+        manifests.clear_away(old)
+    manifests.sync(path.parent)  # else `new` names the old one now, which the caller removes
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Lets two files or folders change places in one step; False where that is not possible."""
+    return not _rename(one, other, _RENAME_EXCHANGE)
+
+
+def _rename(one: Path, other: Path, flags: int) -> int:
+    """0, or the number of the error."""
+    rename = _renameat2()
+    if rename is None:
+        return errno.ENOSYS
+    paths = os.fsencode(one), os.fsencode(other)
+    failed = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], flags)
+    return ctypes.get_errno() if failed else 0
+
+
+@functools.cache
+def _renameat2():
+    # A call of Linux that Python does not have; not every file system knows the flags.
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p] * 2 + [ctypes.c_uint]
+    return function
+
+
+def _sync_tree(folder: Path) -> None:
+    """Waits until all that is below `folder`, and the folder itself, is on the disk."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            manifests.sync(Path(parent, name))
+        manifests.sync(Path(parent))
+
+
+def _reserve(folder: Path, size: int) -> None:
+    """Raises OSError where the disk has no place for so many bytes: what other libraries do when
+    it runs full in their hands is everything from a message to the end of the process."""
+    if size and hasattr(os, "posix_fallocate"):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+@contextlib.contextmanager
+def _readable_errors(path: Path):
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # libraries that write turn a full disk into every kind
+        number = error.errno if isinstance(error, OSError) else None
+        if number in FULL or _is_full(path, error):
+            raise UserError(f"{path}: the disk is full; nothing was written there") from error
+        if number in UNWRITABLE:
+            raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+        if number == errno.ENOENT and not path.parent.exists():
+            raise UserError(f"{path}: its folder was removed while it was written") from error
+        raise
+
+
+def _is_full(path: Path, error: Exception) -> bool:
+    texts = ("No space left on device", "Disk quota exceeded", f"errno = {errno.ENOSPC}")
+    if any(text in str(error) for text in texts):
+        return True
+    try:
+        place = os.statvfs(next(each for each in path.parents if each.exists()))
+    except OSError:
+        return False
+    return place.f_blocks > 0 and place.f_bavail * place.f_frsize < 1 << 16

@@ -1,0 +1,172 @@
+"""Reads JSON that may be damaged, huge, nested without end or of another kind than expected.
+
+Every JSON file of the project comes in through `read_json`, and what arrives in other ways (a
+request, a remote file) through `parse_json`: size, depth and kind are checked, and the message
+says which file and, with `field`, which field is wrong.
+"""
+
+import json
+import math
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+from official_bert.common.errors import UserError
+
+MOST_BYTES = 64_000_000
+MOST_DEPTH = 64
+_HALVES = re.compile("[\ud800-\udfff]")
+_KINDS = {
+    dict: "a JSON object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
+
+
+def read_json(
+    path: str | os.PathLike,
+    kind: type | None = dict,
+    most_bytes: int = MOST_BYTES,
+    finite: bool = True,
+    missing: str = "",
+) -> Any:
+    """The contents of a JSON file; halves of surrogate pairs become U+FFFD.
+
+    Args:
+      path: the file.
+      kind: dict or list, what the file must hold; None for any value.
+      most_bytes: larger files are refused before they are read.
+      finite: whether NaN and infinite numbers are refused.
+      missing: what to add to the message where the file cannot be read.
+
+    Raises:
+      UserError: the file cannot be read, is too large, is no JSON, is nested too deeply, or holds
+        something else. The message starts with the path.
+    """
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # looked at first: to open a pipe would wait
+            raise UserError(f"{path}: is no file")
+        if status.st_size > most_bytes:
+            raise UserError(f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read")
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as error:
+        told = f"{path}: cannot be read ({error.strerror})"
+        raise UserError(f"{told}; {missing}" if missing else told) from error
+    value = parse_json(content, str(path), kind, finite)
+    return whole_characters(value, content.decode("utf-8-sig"))
+
+
+def parse_json(
+    content: bytes | str, where: str, kind: type | None = dict, finite: bool = True
+) -> Any:
+    """The value that JSON text stands for; `where` starts the message of an error.
+
+    Raises:
+      UserError: as `read_json`.
+    """
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+        checks = {"parse_constant": _refuse, "parse_float": _finite} if finite else {}
+        value = json.loads(text, **checks)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        told = f"not UTF-8: {error.reason} at byte {error.start}, line {line}"
+        raise UserError(f"{where}: not valid JSON ({told})") from error
+    except RecursionError:
+        raise UserError(f"{where}: nested too deeply") from None
+    except ValueError as error:
+        raise UserError(f"{where}: not valid JSON ({error})") from error
+    if _is_deeper(value, MOST_DEPTH):
+        raise UserError(f"{where}: nested too deeply; at most {MOST_DEPTH} levels are read")
+    if kind is not None and not isinstance(value, kind):
+        raise UserError(f"{where}: expected {_KINDS[kind]}, not {shorten(value)}")
+    return value
+
+
+def whole_characters(value: Any, text: str) -> Any:
+    """`value`, parsed of `text`, with U+FFFD for halves of surrogate pairs: no file holds them."""
+    if "\\ud" not in text and "\\uD" not in text:  # the escape is the only way to one
+        return value
+    return json.loads(_HALVES.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+
+
+def field(
+    fields: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str | os.PathLike
+) -> Any:
+    """`fields[name]`, of the expected kind; a bool is no number.
+
+    Raises:
+      UserError: the field is missing or of another kind; the message names file and field.
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    expected = " or ".join(_KINDS[each] for each in kinds)
+    if name not in fields:
+        raise UserError(f"{where}: the field {name} is missing; it must be {expected}")
+    value = fields[name]
+    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+        raise UserError(f"{where}: {name} must be {expected}, not {shorten(value)}")
+    return value
+
+
+def list_of(
+    fields: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str | os.PathLike
+) -> list[Any]:
+    """`fields[name]`, a list of values of one kind.
+
+    Raises:
+      UserError: as `field`.
+    """
+    values = field(fields, name, list, where)
+    for index, value in enumerate(values):
+        field({f"{name}[{index}]": value}, f"{name}[{index}]", kind, where)
+    return values
+
+
+def shorten(value: Any, most: int = 80) -> str:
+    """The value as JSON, cut to one short line for a message."""
+    if _is_deeper(value, MOST_DEPTH):
+        return f"{_KINDS[type(value)]} nested too deeply"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    # Level by level, with no recursion: the stack's limit is what must not decide.
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(depth):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _refuse(name: str):
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is beyond the numbers of a computer")
+    return value
+
+
+def is_json_object(path: str | os.PathLike, *names: str) -> bool:
+    """Whether the file is a JSON object with one of these fields; False where it cannot be read."""
+    try:
+        fields = read_json(Path(path))
+    except UserError:
+        return False
+    return any(name in fields for name in names)

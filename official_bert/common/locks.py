@@ -1,0 +1,166 @@
+"""One process that writes a folder, or many that read it: who comes second is told who is there."""
+
+import contextlib
+import errno
+import os
+import shlex
+import socket
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+from official_bert.common.errors import UserError
+from official_bert.common.files import local_path, make_folder
+from official_bert.common.manifests import remove_held
+
+LOCK_FILE = ".official_bert.lock"
+_OURS = b"process "  # how what `exclusive` writes begins
+_HELD = (errno.EACCES, errno.EAGAIN)
+
+
+class FolderLock:
+    """A lock that is held; made by `exclusive`."""
+
+    def __init__(self, folder: Path, handle: int):
+        self.folder = folder
+        self._handle = handle
+
+    def check(self) -> None:
+        """Call before results are written: another folder may have come under the name.
+
+        Raises:
+          UserError: the folder was removed or replaced since it was locked.
+        """
+        if not _is_at(self._handle, self.folder / LOCK_FILE):
+            raise UserError(
+                f"{self.folder} was removed or replaced while this command used it; "
+                "its results are lost, run the command again"
+            )
+
+
+@contextlib.contextmanager
+def exclusive(folder: str | os.PathLike, wait: bool = False) -> Iterator[FolderLock]:
+    """Makes `folder` where it is missing and holds its lock, until the process ends at the latest.
+
+    The file in it says who holds it. Processes forked meanwhile hold it, too, so that a killed
+    command's workers are gone before the next one begins.
+
+    Args:
+      wait: until another process that holds it has ended.
+
+    Raises:
+      UserError: another process holds it (the message says which), or the folder cannot be written
+        or is not local.
+    """
+    folder = local_path(folder)
+    path = folder / LOCK_FILE
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; give a folder")
+    try:
+        make_folder(folder)
+        handle = _open(path, os.O_RDWR | os.O_CREAT, wait=wait)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        yield FolderLock(folder, handle)
+    finally:
+        # Removed while it is held: nobody can have locked this very file in between.
+        remove_held(path, handle)
+        os.close(handle)
+
+
+class SharedLock:
+    """A lock that readers hold together; made by `shared`.
+
+    It ends with `release`, with this object, or with the process.
+    """
+
+    def __init__(self, handle: int, path: Path):
+        self.release = weakref.finalize(self, _release, handle, path, os.getpid())
+
+
+def shared(folder: str | os.PathLike) -> SharedLock | None:
+    """Holds an existing folder against processes that would write to it (`exclusive`).
+
+    Returns: None where the file system takes no lock of this user; nor does it take one of a
+      writer then, or the writer is another user.
+    Raises:
+      UserError: another process writes to it; the message says which.
+    """
+    path = Path(folder) / LOCK_FILE
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
+        with contextlib.suppress(OSError):
+            return SharedLock(_open(path, flags, is_shared=True), path)
+    return None
+
+
+def is_locked(folder: str | os.PathLike) -> bool:
+    """Whether a process holds the lock of a folder."""
+    import fcntl
+
+    try:
+        handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _release(handle: int, path: Path, owner: int) -> None:
+    """Ends a shared lock; the last holder removes the file."""
+    import fcntl
+
+    with contextlib.suppress(OSError):
+        if os.getpid() == owner:  # a forked process has the same lock: it only lets go
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_held(path, handle)
+    os.close(handle)
+
+
+def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -> int:
+    import fcntl
+
+    kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
+    while True:
+        # Never that which a link leads to.
+        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+        except OSError as error:
+            holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
+            os.close(handle)
+            if error.errno in _HELD:
+                raise UserError(
+                    f"{path.parent} is in use by {holder or 'another process'}; wait for it to "
+                    "end, or choose another folder"
+                ) from None
+            raise
+        if os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
+            os.close(handle)
+            raise UserError(f"{path} was not written by this project; choose another folder")
+        if _is_at(handle, path):  # and not a file that its last holder just removed
+            if flags & os.O_RDWR:  # of many readers the last one stands there
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
+            return handle
+        os.close(handle)
+
+
+def _myself() -> str:
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    return f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except OSError:
+        return False

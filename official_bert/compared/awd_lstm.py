@@ -1,0 +1,80 @@
+"""The blocks of an AWD-LSTM (Merity et al. 2018, "Regularizing and Optimizing LSTM Language
+Models"), the encoder of ULMFiT: LSTMs whose recurrent weights are dropped in training, and whose
+output is dropped alike at every token."""
+
+import keras
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.config import BertConfig
+from official_bert.randomness import dropout, fold_in, locked_dropout
+
+
+class LSTMBlock(keras.layers.Layer):
+    """An LSTM that reads from left to right; as a block, it stands in `TransformerBlock`'s place.
+
+    A recurrent weight is kept or dropped for a whole step of training, with the rate
+    `attention_probs_dropout_prob`: it too is a dropout of what tokens learn from others.
+
+    Args:
+      config: `recurrent`.
+      number: of the block, from 0: the last is as wide as the tables.
+      seed: `keras.random.SeedGenerator` of the initial weights, uniform in +-1 / sqrt(width).
+    """
+
+    def __init__(self, config: BertConfig, number: int, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate = config.hidden_dropout_prob
+        self.weight_dropout_rate = config.attention_probs_dropout_prob
+        inputs, self.width = config.recurrent_widths[number : number + 2]
+        bound = self.width**-0.5
+        uniform = keras.initializers.RandomUniform(-bound, bound, seed=seed)
+
+        def weights(name, *shape):
+            return self.add_weight(name=name, shape=(*shape, 4 * self.width), initializer=uniform)
+
+        self.kernel = weights("kernel", inputs)
+        self.recurrent_kernel = weights("recurrent_kernel", self.width)
+        self.bias = weights("bias")
+        self.built = True
+
+    def call(self, x, attention_bias=None, seed=None, return_attention=False):
+        """[B, L, inputs] -> [B, L, width]. The bias is not read: padding stands behind the text.
+
+        Raises:
+          UserError: attention is asked for.
+        """
+        if return_attention:
+            raise UserError("an AWD-LSTM pays no attention; what needs it is for Transformers")
+        recurrent = ops.convert_to_tensor(self.recurrent_kernel)
+        recurrent = dropout(recurrent, self.weight_dropout_rate, fold_in(seed, 0))
+        rows = ops.transpose(x, (1, 0, 2))
+        weights = (ops.convert_to_tensor(w) for w in (self.kernel, recurrent, self.bias))
+        written = ops.transpose(_lstm()(rows, *weights), (1, 0, 2))
+        return locked_dropout(written, self.dropout_rate, fold_in(seed, 1))
+
+
+def _lstm():
+    if keras.backend.backend() != "tensorflow":
+        return lstm
+    from official_bert.backend import tensorflow_lstm
+
+    return tensorflow_lstm.lstm
+
+
+def lstm(x, kernel, recurrent_kernel, bias):
+    """[L, B, I] -> [L, B, U]; gates in Keras' order: what enters, what stays, what is new, what
+    leaves."""
+
+    def step(state, read):
+        cells, output = state
+        gates = read + ops.matmul(output, recurrent_kernel)
+        entering, staying, new, leaving = ops.split(gates, 4, axis=-1)
+        cells = ops.sigmoid(staying) * cells + ops.sigmoid(entering) * ops.tanh(new)
+        output = ops.sigmoid(leaving) * ops.tanh(cells)
+        return (cells, output), (cells, output)  # Keras wants the same of both
+
+    read = ops.matmul(x, kernel) + bias  # of all tokens at once
+    nothing = ops.zeros((ops.shape(x)[1], recurrent_kernel.shape[0]), dtype=read.dtype)
+    _, (_, written) = ops.scan(step, (nothing, nothing), read)
+    return written

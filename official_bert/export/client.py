@@ -1,0 +1,87 @@
+"""Calling an exported model in Python, for a look at it: `load(folder)(text=[...])`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import read_json
+
+
+def load(folder: str | os.PathLike) -> "ExportedModel":
+    """Loads an exported model: its newest version, or the version's folder itself.
+
+    Raises:
+      UserError: there is no SavedModel.
+    """
+    return ExportedModel(newest_version(folder))
+
+
+def newest_version(folder: str | os.PathLike) -> Path:
+    """The SavedModel in `folder`: itself, or the sub-folder with the highest number.
+
+    Raises:
+      UserError: there is none.
+    """
+    folder = Path(folder)
+    if (folder / "saved_model.pb").is_file():
+        return folder
+    versions = [
+        path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.name.isdecimal() and (path / "saved_model.pb").is_file()
+    ]
+    if not versions:
+        raise UserError(f"{folder}: no SavedModel; python -m experiments.export makes one")
+    return max(versions, key=lambda path: int(path.name))
+
+
+class ExportedModel:
+    """An exported model, called with lists of texts.
+
+        model = load("spam")
+        model(text=["See you at six", "WINNER!! call now"])
+        # {"labels": ["ham", "spam"], "probabilities": [[...], [...]], "logits": ...}
+
+    Attributes:
+      path: the SavedModel's folder.
+      description: contents of `serving.json`: head, labels, inputs, settings.
+      signatures: {name: concrete function}.
+    """
+
+    def __init__(self, path: Path):
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401  (registers the tokeniser's operations)
+
+        self.path = path
+        description = path / "assets.extra" / "serving.json"
+        self.description: dict[str, Any] = {}
+        if description.is_file():
+            self.description = read_json(description)
+        self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
+        self.signatures = dict(self._loaded.signatures)
+
+    def __call__(self, signature: str = "serving_default", **inputs) -> dict[str, Any]:
+        """Runs a signature on lists or arrays.
+
+        Returns:
+          {output name: numpy array, or (nested) list of str for texts}.
+        """
+        import tensorflow as tf
+
+        function = self.signatures[signature]
+        types = function.structured_input_signature[1]
+        tensors = {name: tf.constant(value, types[name].dtype) for name, value in inputs.items()}
+        return {name: _readable(value.numpy()) for name, value in function(**tensors).items()}
+
+
+def _readable(array):
+    if array.dtype != object:
+        return array
+    return _decode(array.tolist())
+
+
+def _decode(value):
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return [_decode(part) for part in value]

@@ -1,0 +1,123 @@
+"""Common parts of exports of every format. Needs neither Keras nor TensorFlow."""
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.export.settings import ServingSettings
+from official_bert.objectives import fills_masks
+
+# What can be exported of a model folder's head: the first is the default.
+HEADS = {
+    "classification": ("classification", "embedding", "features"),
+    "span": ("span", "embedding", "features"),
+    "multiple_choice": ("multiple_choice", "embedding", "features"),
+    "tagging": ("tagging", "embedding", "features"),
+    "pretraining": ("masked_words", "embedding", "features"),
+    "none": ("embedding", "features"),
+}
+
+# Format -> the precisions that it has.
+PRECISIONS = {
+    "saved_model": ("float32", "bfloat16"),
+    "onnx": ("float32", "int8"),
+    "litert": ("float32", "int8"),
+}
+
+
+def load(model: str | os.PathLike):
+    """(`LoadedModel`, its name in messages) of a model folder, or of a model loaded already.
+
+    Raises:
+      UserError: the folder cannot be read, or has no vocabulary.
+    """
+    if not isinstance(model, str | os.PathLike):
+        return model, "the model"
+    from official_bert.checkpoints import model_folder
+
+    return _with_vocabulary(model_folder.load(model), model), str(model)
+
+
+def peek(folder: str | os.PathLike):
+    """As `load`, without the weights: `encoder` and `model` are None."""
+    from official_bert.checkpoints import embedded, model_folder
+
+    if not embedded.find(folder).is_dir():
+        raise UserError(f"{folder}: no such folder")
+    settings = model_folder.read_settings(folder)
+    config, tokenizer = model_folder.peek(folder, settings)
+    described = model_folder.LoadedModel(config, None, None, settings["head"], tokenizer, settings)
+    return _with_vocabulary(described, folder), str(folder)
+
+
+def check_precision(format: str, precision: str) -> None:
+    """Raises UserError where a format has not that precision."""
+    if precision not in PRECISIONS[format]:
+        known = ", ".join(PRECISIONS[format])
+        raise UserError(f"precision {precision!r}: {format} has {known}")
+
+
+def choose_head(loaded, head: str | None, source: str) -> str:
+    """What to export of a model: `head`, or else the first of `HEADS`.
+
+    Args:
+      loaded: `LoadedModel`; its weights are not looked at.
+      source: its name in messages.
+
+    Raises:
+      UserError: the model has not that head.
+    """
+    possible = HEADS[loaded.head]
+    if loaded.head == "pretraining" and not fills_masks(loaded.settings):
+        possible = tuple(name for name in possible if name != "masked_words")
+    head = head or possible[0]
+    if head == "classification" and loaded.settings.get("windows"):
+        raise UserError(
+            f"{source} reads long texts in windows, which an exported model does not; use "
+            "experiments.predict, or export its embedding"
+        )
+    if head not in possible:
+        raise UserError(
+            f"{source} has the head {loaded.head!r}: it can be exported as {', '.join(possible)}, "
+            f"not as {head!r}"
+        )
+    return head
+
+
+def write_tokenizer(folder: Path, tokenizer, labels) -> None:
+    """The vocabulary, and `labels.txt` where there are labels."""
+    tokenizer.write(folder)
+    if labels:
+        text = "".join(f"{label}\n" for label in labels)
+        write_text(folder / "labels.txt", text)
+
+
+def description(loaded, head: str, inputs: list[str], settings: ServingSettings, **more) -> dict:
+    """The contents of `serving.json`: what kind of model this is, for clients."""
+    return {
+        "head": head,
+        "problem": loaded.settings.get("problem", "") if head == "classification" else "",
+        "labels": list(settings.labels),
+        "inputs": inputs,
+        "settings": dataclasses.asdict(settings),
+        "bert_config": loaded.config.to_dict(),
+        "tokenizer": loaded.tokenizer.kind,
+        "mask": loaded.tokenizer.special.mask,
+        **loaded.tokenizer.options,
+        **more,
+    }
+
+
+def write_description(folder: Path, *described, **more) -> None:
+    """Writes `serving.json`; the arguments are those of `description`."""
+    text = json.dumps(description(*described, **more), indent=2, ensure_ascii=False)
+    write_text(folder / "serving.json", text + "\n")
+
+
+def _with_vocabulary(loaded, folder):
+    if loaded.tokenizer is None:
+        raise UserError(f"{folder}: has no vocabulary; a served model needs its vocabulary")
+    return loaded

@@ -1,0 +1,149 @@
+"""Exports of a model folder that take token ids: ONNX and LiteRT.
+
+The folder that `export_ids` writes:
+
+    OUTPUT/model.onnx or model.tflite    inputs and outputs as in `id_model`
+    OUTPUT/tokenizer.json                for the library `tokenizers` (WordPiece, byte pairs)
+    OUTPUT/vocab.txt or spiece.model     the vocabulary as the model has it
+    OUTPUT/labels.txt, serving.json      what the outputs mean
+"""
+
+import dataclasses
+import importlib.util
+import os
+from pathlib import Path
+
+from official_bert.checkpoints.model_folder import size_of
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder
+from official_bert.export import exports, tokenizer_json
+from official_bert.export.settings import ServingSettings
+
+# Format -> what it needs: names of modules, and how they are installed.
+NEEDS = {
+    "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
+    "litert": {"tensorflow": "tensorflow", "ai_edge_litert": "ai-edge-litert"},
+}
+# Most that an answer may differ from the model folder's, as a share of the largest answer. Bytes
+# change answers by hundredths; more means that the model does not bear them.
+FARTHEST = {"float32": 1e-3, "int8": 0.25}
+
+
+@dataclasses.dataclass(frozen=True)
+class IdExport:
+    """What was exported.
+
+    Attributes:
+      path: the model's file.
+      differences: {output: (largest difference from the model folder's answers, largest answer)}.
+      notes: what the files beside it cannot say.
+    """
+
+    path: Path
+    differences: dict[str, tuple[float, float]]
+    notes: list[str]
+
+
+def export_ids(
+    model_folder: str | os.PathLike,
+    output: str | os.PathLike,
+    format: str = "onnx",
+    head: str | None = None,
+    overwrite: bool = False,
+    **settings,
+) -> IdExport:
+    """Writes `output`, and compares what its runtime answers with what the model folder does.
+
+    Args:
+      model_folder: a model folder, or a loaded model (`official_bert.load`).
+      output: the folder to write.
+      format: "onnx" or "litert".
+      head: what to serve, of `exports.HEADS`; None is the head the model has.
+      overwrite: replace the folder if it exists.
+      **settings: fields of `ServingSettings`; `precision` is "float32" or "int8".
+
+    Raises:
+      UserError: the model cannot be exported so, a package is missing, the folder exists, or the
+        answers differ by more than the precision explains.
+    """
+    check_packages(format)
+    loaded, source = exports.load(model_folder)
+    head, settings = plan(loaded, source, format, head, **settings)
+    from official_bert.export.id_model import IdModel
+
+    if format == "onnx":
+        from official_bert.export import onnx_file as file
+    else:
+        from official_bert.export import litert_file as file
+    id_model = IdModel(loaded, head, settings)
+    with atomic_folder(output, overwrite, size_of(loaded.model)) as folder:
+        file.write(folder / file.FILE, id_model)
+        differences = _compare(id_model, file, folder / file.FILE)
+        exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)
+        notes = tokenizer_json.write(folder, loaded.tokenizer, head, settings)
+        more = {"format": format, "outputs": list(differences)}
+        exports.write_description(folder, loaded, head, list(id_model.inputs), settings, **more)
+    return IdExport(Path(output) / file.FILE, differences, notes)
+
+
+def check_packages(format: str) -> None:
+    """Raises UserError where a format is unknown or needs what is not installed."""
+    if format not in NEEDS:
+        raise UserError(f"format must be one of {', '.join(NEEDS)}, not {format!r}")
+    packages = NEEDS[format].items()
+    missing = [name for module, name in packages if importlib.util.find_spec(module) is None]
+    if missing:
+        raise UserError(
+            f"{format} exports need {' and '.join(missing)}: pip install {' '.join(missing)}"
+        )
+
+
+def plan(loaded, source: str, format: str, head: str | None = None, **settings):
+    """(head, `ServingSettings`) of an export; no weights are looked at.
+
+    Raises:
+      UserError: the model cannot be exported so.
+    """
+    head = exports.choose_head(loaded, head, source)
+    settings = ServingSettings.of_model(loaded, **settings)
+    exports.check_precision(format, settings.precision)
+    settings.check_for(head, loaded)
+    reads_it = head not in ("embedding", "features", "masked_words")
+    if format == "onnx" and reads_it and loaded.settings.get("concat_pooling"):
+        raise UserError(
+            f"{source} classifies with concat pooling, which is not written as ONNX; litert and "
+            "saved_model have it"
+        )
+    if format == "litert" and reads_it and loaded.settings.get("bilstm"):
+        raise UserError(
+            f"{source} has a BiLSTM, which LiteRT does not run on rows of any length; onnx and "
+            "saved_model do"
+        )
+    return head, settings
+
+
+def _compare(id_model, file, path: Path) -> dict[str, tuple[float, float]]:
+    import numpy as np
+    from keras import ops
+
+    batch = id_model.example(np.random.default_rng(0))
+    found, differences = file.run(path, batch), {}
+    for name, expected in id_model(batch).items():
+        expected = ops.convert_to_numpy(expected)
+        if found[name].shape != expected.shape:
+            raise UserError(
+                f"{path.name}: {name} has shape {found[name].shape}, not {expected.shape}"
+            )
+        if name == "token_ids":  # equal or not: their probabilities say how far they are
+            continue
+        differences[name] = far, most = (
+            float(np.abs(found[name] - expected).max()),
+            float(np.abs(expected).max()),
+        )
+        precision = id_model.settings.precision
+        if not far <= FARTHEST[precision] * most:
+            raise UserError(
+                f"{path.name}: {name} differs from the model folder's by up to {far:.2g}, where "
+                f"the largest is {most:.2g}: more than {precision} explains; nothing was written"
+            )
+    return differences

@@ -1,0 +1,144 @@
+"""From a model folder to a SavedModel with everything inside.
+
+The folder that `export` writes is what TensorFlow Serving expects:
+
+    OUTPUT/1/saved_model.pb, variables/
+    OUTPUT/1/assets/vocab.txt (or tokenizer.json, spiece.model), labels.txt
+    OUTPUT/1/assets.extra/tf_serving_warmup_requests   sent to every signature when a server starts
+    OUTPUT/1/assets.extra/serving.json                 what kind of model this is, for clients
+
+Signatures: `serving_default` takes text, `token_ids` takes input_ids, input_mask and segment_ids
+(int32 [B, L]; [B, C, L] for multiple choice), `serving_examples` takes serialised tf.Example with
+the text inputs as bytes features. What they return is documented in the module of each head. Batch
+size and lengths are free. Read it with `tf.saved_model.load` after `import tensorflow_text`, with
+`official_bert.export.load`, or with TensorFlow Serving.
+"""
+
+import os
+from pathlib import Path
+
+from official_bert.checkpoints.model_folder import size_of
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, scratch
+from official_bert.export import exports
+from official_bert.export.settings import ServingSettings
+
+
+def export(
+    model_folder: str | os.PathLike,
+    output: str | os.PathLike,
+    head: str | None = None,
+    version: int = 1,
+    overwrite: bool = False,
+    **settings,
+) -> Path:
+    """Writes `output`/`version`, a SavedModel that needs only tensorflow and tensorflow-text.
+
+    Args:
+      model_folder: a model folder, or a loaded model (`official_bert.load`).
+      output: the folder that holds the versions; its name is the model's name for TensorFlow
+        Serving.
+      head: what to serve, of `exports.HEADS`; None is the head the model has, or else sentence
+        embeddings.
+      version: name of the sub-folder.
+      overwrite: replace that version if it exists.
+      **settings: fields of `ServingSettings`, instead of those of the model folder.
+
+    Returns:
+      The path of the SavedModel.
+
+    Raises:
+      UserError: the model cannot be served that way, or the version exists.
+    """
+    import tensorflow as tf
+
+    from official_bert.export import warmup
+    from official_bert.export.in_memory import in_memory
+
+    loaded, source = exports.load(model_folder)
+    head, settings, target = plan(loaded, source, output, head, version, **settings)
+    with (
+        atomic_folder(target, overwrite, size_of(loaded.model)) as folder,
+        scratch() as assets,
+        tf.device("CPU"),
+    ):
+        model = in_memory(loaded, head, settings)
+        model.assets = _assets(assets, loaded.tokenizer, settings.labels)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(model, str(folder), signatures=_signatures(model), options=options)
+        extra = folder / "assets.extra"
+        extra.mkdir()
+        warmup.write(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
+        exports.write_description(extra, loaded, head, list(model.text_inputs), settings)
+    return target
+
+
+def plan(loaded, source, output, head=None, version=1, **settings):
+    """(head, `ServingSettings`, path) of an export; no weights are looked at.
+
+    Raises:
+      UserError: as for `export`.
+    """
+    head = exports.choose_head(loaded, head, source)
+    settings = ServingSettings.of_model(loaded, **settings)
+    exports.check_precision("saved_model", settings.precision)
+    settings.check_for(head, loaded)
+    if version < 1:
+        raise UserError(f"version must be a positive number, not {version}")
+    return head, settings, Path(output) / str(version)
+
+
+def _assets(folder: Path, tokenizer, labels) -> list:
+    import tensorflow as tf
+
+    exports.write_tokenizer(folder, tokenizer, labels)
+    return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir(), reverse=True)]
+
+
+def _signatures(model) -> dict:
+    """{signature name: concrete function} with explicit types and input names."""
+    import tensorflow as tf
+
+    strings = {
+        name: tf.TensorSpec(shape, tf.string, name=name)
+        for name, shape in model.text_inputs.items()
+    }
+    ids_shape = [None] * model.ids_rank
+    ids = {
+        name: tf.TensorSpec(ids_shape, tf.int32, name=name)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+
+    def answer_examples(examples):
+        return model.answer_texts(**_parse_examples(examples, model.text_inputs))
+
+    wanted = {
+        "serving_default": (model.answer_texts, strings),
+        "token_ids": (model.answer_padded_ids, ids),
+        "serving_examples": (
+            answer_examples,
+            {"examples": tf.TensorSpec([None], tf.string, name="examples")},
+        ),
+        **model.extra_signatures(),
+    }
+    return {
+        name: tf.function(function, autograph=False).get_concrete_function(**specs)
+        for name, (function, specs) in wanted.items()
+    }
+
+
+def _parse_examples(examples, text_inputs):
+    """tf.Example [B] -> the text inputs; a feature that is missing is an empty text."""
+    import tensorflow as tf
+
+    features = {
+        name: tf.io.FixedLenFeature([], tf.string, "")
+        if len(shape) == 1
+        else tf.io.RaggedFeature(tf.string)
+        for name, shape in text_inputs.items()
+    }
+    parsed = tf.io.parse_example(examples, features)
+    return {
+        name: value.to_tensor("") if isinstance(value, tf.RaggedTensor) else value
+        for name, value in parsed.items()
+    }

@@ -1,0 +1,195 @@
+"""Settings of an export beside weights and vocabulary: how texts were cut in training.
+
+Needs neither Keras nor TensorFlow, so that what cannot be exported is an error at once.
+"""
+
+import dataclasses
+from typing import Any
+
+from official_bert.common.errors import UserError
+from official_bert.common.json_files import shorten
+from official_bert.config import SHALLOW
+from official_bert.family.sentence_vectors import SentenceVectors
+from official_bert.tokenization.sequences import TRUNCATIONS
+
+PRECISIONS = ("float32", "bfloat16", "int8")
+POOLINGS = ("cls", "mean")
+LABEL_PIECES = ("first", "last")
+# Name -> (hidden states it reads, how it joins them). The names are those of
+# official_bert.features; its two weighted sums have weights to learn and start as the plain mean,
+# which is what is here.
+LAYERS = {
+    "embeddings": (slice(0, 1), "single"),
+    "second_to_last": (slice(-2, -1), "single"),
+    "last": (slice(-1, None), "single"),
+    "mean_last_four": (slice(-4, None), "mean"),
+    "concat_last_four": (slice(-4, None), "concat"),
+    "mean_all": (slice(1, None), "mean"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class ServingSettings:
+    """Settings of an export.
+
+    Attributes:
+      input_fields: names of the text inputs of `serving_default`. One name for one text, two for a
+        pair; heads with inputs of their own (spans, multiple choice, ...) leave it empty.
+      labels: names of the outputs, in the model's order.
+      problem: of a classifier: "single_label", "multi_label" or "regression".
+      max_seq_length: tokens of one input, [CLS] and [SEP] included.
+      truncation: which end of a long text is kept: "head", "tail" or "head+tail".
+      doc_stride: tokens between the starts of two windows of a long passage.
+      max_query_length: tokens of a question; the rest is cut.
+      max_answer_length: tokens of the longest answer.
+      n_best_size: spans among which an answer's probability is shared out.
+      allow_no_answer: SQuAD 2.0: the empty answer competes.
+      null_score_diff_threshold: how much better than the best span the empty answer has to score.
+      label_piece: of a tagger: which piece of a word says its label, "first" or "last".
+      top_k: words offered for each [MASK].
+      layers: of embeddings and features: a name of `LAYERS`.
+      pooling: of embeddings: "cls" or "mean" over all tokens.
+      normalize: embeddings have length 1.
+      precision: "float32", "bfloat16" (SavedModels) or "int8" (ONNX and LiteRT).
+    """
+
+    input_fields: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    problem: str = "single_label"
+    max_seq_length: int = 128
+    truncation: str = "head"
+    doc_stride: int = 128
+    max_query_length: int = 64
+    max_answer_length: int = 30
+    n_best_size: int = 20
+    allow_no_answer: bool = False
+    null_score_diff_threshold: float = 0.0
+    label_piece: str = "first"
+    top_k: int = 5
+    layers: str = "last"
+    pooling: str = "mean"
+    normalize: bool = False
+    precision: str = "float32"
+
+    def __post_init__(self):
+        choices_of = {
+            "precision": PRECISIONS,
+            "pooling": POOLINGS,
+            "label_piece": LABEL_PIECES,
+            "truncation": TRUNCATIONS,
+            "layers": tuple(LAYERS),
+        }
+        for name, choices in choices_of.items():
+            if getattr(self, name) not in choices:
+                raise UserError(
+                    f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
+                )
+        for name in ("max_seq_length", "doc_stride", "max_answer_length", "n_best_size", "top_k"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be positive, not {getattr(self, name)}")
+        if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):
+            raise UserError(f"input_fields: one or two different names, not {self.input_fields!r}")
+
+    @classmethod
+    def of_model(cls, loaded, **overrides: Any) -> "ServingSettings":
+        """The settings of a loaded model: its `model.json`, then its encoder, then the defaults.
+
+        `model.json` has the fields of training at the top (labels, problem, max_seq_length) and the
+        task's own options under "task", "options". `overrides` that are None count as absent.
+
+        Raises:
+          UserError: an override names no setting, or a value is impossible.
+        """
+        names = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(overrides) - names)
+        if unknown:
+            raise UserError(
+                f"unknown setting {', '.join(unknown)}; there are {', '.join(sorted(names))}"
+            )
+        task = loaded.settings.get("task")
+        task = task if isinstance(task, dict) else {}
+        version_2 = {"allow_no_answer": "2" in str(task.get("name", "")).partition("_v")[2]}
+        options = task.get("options")
+        options = options if isinstance(options, dict) else {}
+        own = _vectors(loaded)
+        sources = [version_2, options, own, loaded.settings, overrides]
+        found = {
+            name: value
+            for source in sources
+            for name, value in source.items()
+            if name in names and value is not None
+        }
+        cls._check_kinds(found)
+        longest = loaded.config.max_position_embeddings
+        found.setdefault("max_seq_length", min(128, longest))
+        if found["max_seq_length"] > longest:
+            raise UserError(
+                f"max_seq_length {found['max_seq_length']} is more than the {longest} positions of "
+                "the encoder"
+            )
+        for name in ("labels", "input_fields"):
+            if name in found:
+                found[name] = tuple(str(value) for value in found[name])
+        return cls(**found)
+
+    def check_for(self, head: str, loaded) -> None:
+        """Raises UserError where a head of `exports.HEADS` cannot be served with these settings.
+
+        Args:
+          loaded: `LoadedModel`; its weights are not looked at.
+        """
+        config, count = loaded.config, loaded.settings.get("num_labels")
+        if config.attention_direction == SHALLOW or config.recurrent:
+            name = "an AWD-LSTM" if config.recurrent else "a shallow concatenation"
+            raise UserError(
+                f"{name} is there to be compared with BERT and is not served; "
+                "experiments.predict reads its model folder"
+            )
+        names_labels = head == "tagging" or (
+            head == "classification" and loaded.settings.get("problem") != "regression"
+        )
+        if names_labels and len(self.labels) != count:
+            raise UserError(
+                f"{len(self.labels)} labels for a model of {count} "
+                'outputs; "labels" in model.json names them in order'
+            )
+        if head == "masked_words" and config.attention_direction != "bidirectional":
+            raise UserError(
+                "a left-to-right model cannot fill [MASK]: it sees no word to the right"
+            )
+        if head == "embedding" and "embedding" in loaded.settings:
+            SentenceVectors.of_settings(loaded.settings["embedding"], "model.json").of_export()
+        reads_four = head in ("embedding", "features") and self.layers.endswith("last_four")
+        if reads_four and config.num_hidden_layers < 4:
+            raise UserError(
+                f"layers={self.layers!r} reads four layers; the encoder has "
+                f"{config.num_hidden_layers}"
+            )
+        separators = loaded.tokenizer.separators
+        if head == "span" and self.max_seq_length <= self.max_query_length + 2 + separators:
+            raise UserError(
+                f"max_seq_length={self.max_seq_length} leaves no room for the passage beside a "
+                f"question of {self.max_query_length} tokens; lower max_query_length"
+            )
+
+    @classmethod
+    def _check_kinds(cls, found: dict[str, Any]) -> None:
+        """Whether each value is of its field's kind: `model.json` may come from a stranger."""
+        for setting in dataclasses.fields(cls):
+            kinds: tuple[type, ...] = (type(setting.default),)
+            if kinds == (tuple,):
+                kinds = (list, tuple)
+            elif kinds == (float,):
+                kinds = (float, int)
+            value = found.get(setting.name, setting.default)
+            if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+                raise UserError(f"{setting.name} cannot be {shorten(value)}, as model.json has it")
+
+
+def _vectors(loaded) -> dict[str, Any]:
+    """What the folder of sentence-transformers that the model came from says, where that can be."""
+    try:
+        fields = loaded.settings.get("embedding")
+        return SentenceVectors.of_settings(fields, "model.json").of_export() if fields else {}
+    except UserError:  # said where the embedding is exported
+        return {}

@@ -1,0 +1,164 @@
+"""The answer to a question, marked in a passage (sections 4.2 and 4.3).
+
+The rules are those of `official_bert.span_answers`: of every window the n best starts and ends;
+a span starts at a token that has its most context there, ends at most `max_answer_length` tokens
+later, and scores start + end; the spans of all windows compete. With `allow_no_answer` (SQuAD 2.0)
+the empty answer scores start + end at [CLS], the lowest over the windows.
+"""
+
+import tensorflow as tf
+
+from official_bert.export import packing
+from official_bert.export.packed_encoder import Dense
+from official_bert.export.served_model import ServedModel
+from official_bert.export.windows import windows
+
+_NOTHING = -1e9  # the score of what is no span
+
+
+class ServedSpan(ServedModel):
+    """Inputs `question`, `context` [B]; outputs, each [B]:
+
+    `answer` string, `start`, `end` int32: the answer is characters start to end of the context;
+    `probability` float32, the answer's share among the `n_best_size` best spans of different text.
+    No answer is "", -1, -1.
+    """
+
+    kind = "span"
+    text_inputs = {"question": [None], "context": [None]}
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        self.head = Dense(loaded.model.head, tf.float32)
+
+    def _answer_texts(self, question, context):
+        settings = self.settings
+        questions = self.tokenize(question)
+        kept = tf.minimum(packing.token_counts(questions), settings.max_query_length)
+        questions = packing.cut(questions, kept)
+        contexts, starts, ends = self.tokenize_with_offsets(context)
+
+        room = settings.max_seq_length - 2 - len(self.between) - kept
+        stride = tf.fill(tf.shape(room), settings.doc_stride)
+        plan = windows(packing.token_counts(contexts), room, stride)
+        passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
+        texts = [tf.gather(questions, plan.text), passages]
+        packed = packing.assemble(texts, self.cls_id, self.sep_id, self.between)
+        logits = self.head(self.sequence_output(packed))  # [N, 2]
+        # The passage begins behind [CLS], question and [SEP].
+        first = packed.row_starts + 1 + len(self.between) + tf.gather(kept, plan.text)  # [W]
+        spans, scores = self._spans(logits, packed, first, plan)
+        # Where there is no span its token is 0, which passages without any token lack.
+        starts, ends = (
+            tf.gather(tf.concat([characters.values, [0]], axis=0), spans[..., side])
+            for side, characters in enumerate((starts, ends))
+        )
+        begin_end = tf.stack([starts, ends], axis=-1)  # [W, candidates, 2], characters
+        scores, begin_end = _by_text(scores, begin_end, plan.text, tf.size(question))
+        empty = self._empty_scores(logits, packed, plan.text, tf.size(question))
+        return self._best(context, scores, begin_end, empty)
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids):
+        """`start_logits`, `end_logits` float32 [B, L]."""
+        packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
+        logits = packing.to_padded(self.head(self.sequence_output(packed)), input_mask)
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+    def _spans(self, logits, packed, first, plan):
+        """The n * n pairs of best starts and ends of each window.
+
+        Returns:
+          int32 [W, n * n, 2], first and last token of spans as places among the tokens of all
+          contexts, and their scores [W, n * n], `_NOTHING` where a pair is no span.
+        """
+        rows = packing.Rows(packed)
+        count = tf.minimum(self.settings.n_best_size, rows.length)
+        padded = tf.where(rows.mask[..., None], rows.spread(logits), _NOTHING)
+        start_logits, starts = tf.math.top_k(padded[..., 0], count)  # [W, n]
+        end_logits, ends = tf.math.top_k(padded[..., 1], count)
+        # Places within the passage of the window.
+        offset = (first - packed.row_starts)[:, None]
+        starts, ends = (starts - offset)[:, :, None], (ends - offset)[:, None, :]
+        sizes = packing.token_counts(plan.tokens)
+        begin = tf.cumsum(sizes, exclusive=True)[:, None, None]
+        sizes = sizes[:, None, None]
+        inside = (starts >= 0) & (ends < sizes) & (starts < sizes)
+        ordered = (starts <= ends) & (ends < starts + self.settings.max_answer_length)
+        # A batch may have no passage token at all; the entry added gives gather something to find.
+        owns = tf.concat([plan.owns, [False]], axis=0)
+        tokens = tf.concat([plan.tokens.values, [0]], axis=0)
+        last = tf.size(tokens) - 1
+        place = tf.where(inside, begin + starts, last)
+        is_span = inside & ordered & tf.gather(owns, place)
+        scores = start_logits[:, :, None] + end_logits[:, None, :]
+        scores = tf.where(is_span, scores, _NOTHING)
+        pairs = tf.stack(
+            [
+                tf.gather(tokens, tf.where(is_span, begin + starts, last)),
+                tf.gather(tokens, tf.where(is_span, begin + ends, last)),
+            ],
+            axis=-1,
+        )
+        flat = tf.shape(scores)[0], count * count
+        return tf.reshape(pairs, [*flat, 2]), tf.reshape(scores, flat)
+
+    def _empty_scores(self, logits, packed, text, batch):
+        """[B]: the score of the empty answer."""
+        at_cls = tf.reduce_sum(tf.gather(logits, packed.row_starts), axis=1)  # [W]
+        return tf.math.unsorted_segment_min(at_cls, text, batch)
+
+    def _best(self, context, scores, begin_end, empty):
+        """Outputs from scores [B, S] and characters [B, S, 2] of candidate spans, [B] of none."""
+        size = self.settings.n_best_size
+        # Twice as many as are kept: some have the text of a better one.
+        scores, order = tf.math.top_k(scores, tf.minimum(2 * size, tf.shape(scores)[1]))
+        begin_end = tf.gather(begin_end, order, batch_dims=1)
+        begin, end = begin_end[..., 0], begin_end[..., 1]
+        found = scores > _NOTHING / 2
+        texts = tf.strings.substr(
+            tf.repeat(context[:, None], tf.shape(begin)[1], axis=1),
+            tf.where(found, begin, 0),
+            tf.where(found, end - begin, 0),
+            unit="UTF8_CHAR",
+        )
+        words = tf.strings.strip(tf.strings.regex_replace(texts, r"[\s\pZ]+", " "))
+        same = words[:, :, None] == words[:, None, :]
+        earlier = tf.linalg.band_part(tf.ones(tf.shape(same)[1:]), -1, 0) > 0
+        earlier = earlier & ~tf.eye(tf.shape(same)[1], dtype=tf.bool)
+        repeated = tf.reduce_any(same & earlier, axis=2)
+        kept = found & ~repeated & (words != "")
+        kept &= tf.cumsum(tf.cast(kept, tf.int32), axis=1) <= size
+        scores = tf.where(kept, scores, _NOTHING)
+
+        best = tf.argmax(scores, axis=1)
+        answer, begin, end, score = (
+            tf.gather(values, best, batch_dims=1) for values in (texts, begin, end, scores)
+        )
+        no_answer = ~tf.reduce_any(kept, axis=1)
+        rivals = scores
+        if self.settings.allow_no_answer:
+            odds = empty - score
+            no_answer |= odds > self.settings.null_score_diff_threshold
+            rivals = tf.concat([scores, empty[:, None]], axis=1)
+        probabilities = tf.nn.softmax(rivals)
+        of_none = probabilities[:, -1] if self.settings.allow_no_answer else 1.0
+        return {
+            "answer": tf.where(no_answer, "", answer),
+            "start": tf.where(no_answer, -1, begin),
+            "end": tf.where(no_answer, -1, end),
+            "probability": tf.where(
+                no_answer, of_none, tf.gather(probabilities, best, batch_dims=1)
+            ),
+        }
+
+
+def _by_text(scores, begin_end, text, batch):
+    """Candidates of windows [W, S] -> of texts [B, S'], filled with `_NOTHING`."""
+    scores = tf.RaggedTensor.from_value_rowids(scores, text, batch, validate=False)
+    begin_end = tf.RaggedTensor.from_value_rowids(begin_end, text, batch, validate=False)
+    scores, begin_end = scores.to_tensor(_NOTHING), begin_end.to_tensor(0)  # [B, windows, S, ...]
+    most = tf.shape(scores)[1] * tf.shape(scores)[2]
+    scores, begin_end = tf.reshape(scores, [batch, most]), tf.reshape(begin_end, [batch, most, 2])
+    # One candidate more that is none: a batch without rows has a first column, too.
+    scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=_NOTHING)
+    return scores, tf.pad(begin_end, [[0, 0], [0, 1], [0, 0]])

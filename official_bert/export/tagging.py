@@ -1,0 +1,157 @@
+"""A label for every word of a text (section 5.3): named entities and the like.
+
+As in training a word has the label that its first WordPiece gets, or its last where the model was
+trained so (`label_piece`). Texts too long for the encoder
+are read in overlapping windows, so every word is answered.
+"""
+
+import tensorflow as tf
+
+from official_bert.export import packing
+from official_bert.export.packed_encoder import Dense
+from official_bert.export.served_model import ServedModel, valid_utf8
+from official_bert.export.windows import windows
+from official_bert.export.words import WordFinder
+from official_bert.tokenization.in_graph import BasicWords
+from official_bert.tokenization.reference import Rules
+
+_LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
+
+
+class ServedTagger(ServedModel):
+    """Outputs, M being the most words of a text of the batch, the rest filled with "", -1 and 0:
+
+    `words`, `labels` string [B, M]; `start`, `end` int32 [B, M], the characters of each word;
+    `probabilities` float32 [B, M], of the label chosen.
+
+    The further signature `words` takes text that is cut into words already: `words` string [B, M],
+    filled up with "", -> `labels`, `probabilities` [B, M].
+    """
+
+    kind = "tagging"
+    text_inputs = {"text": [None]}
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        self.labels = tf.constant(settings.labels, tf.string)
+        self.head = Dense(loaded.model.head, tf.float32)
+        # WordPieces end where words do. Other pieces may not, and depend on the blank before a
+        # word, which in training every word has: words are cut first there.
+        self.basic_words = None
+        if loaded.tokenizer.kind == "word_piece":
+            self.word_finder = WordFinder(loaded.tokenizer.vocab)
+        else:
+            self.basic_words = BasicWords(Rules(do_lower_case=False))
+            self.word_finder = WordFinder([chr(code) for code in range(_LAST_CODE)])
+
+    def _answer_texts(self, text):
+        if self.basic_words is None:
+            ids, starts, ends = self.tokenize_with_offsets(text)
+        else:
+            ids, starts, ends = self.basic_words.words(text)
+            ids = ids.with_values(tf.minimum(ids.values, _LAST_CODE - 1))
+        begins = self.word_finder.begins_word(ids, starts, ends)
+        labelled = begins
+        if self.settings.label_piece == "last":  # what follows begins a word, or nothing follows
+            labelled = tf.concat([begins[1:], [True]], axis=0)[: tf.size(begins)]
+        row = tf.boolean_mask(tf.cast(ids.value_rowids(), tf.int32), begins)
+        word_of_piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        word_ends = tf.math.segment_max(ends.values, word_of_piece)
+        start = tf.boolean_mask(starts.values, begins)
+        words = _cut_out(text, row, start, word_ends)
+        if self.basic_words is None:
+            labels, probabilities = self._labels(tf.boolean_mask(self._logits(ids), labelled))
+        else:
+            counts = tf.math.bincount(row, minlength=tf.size(text), maxlength=tf.size(text))
+            labels, probabilities = self._labels_of_words(words, counts)
+
+        def rows(values, filling):
+            ragged = tf.RaggedTensor.from_value_rowids(values, row, tf.size(text), validate=False)
+            return ragged.to_tensor(filling)
+
+        return {
+            "words": rows(words, ""),
+            "labels": rows(labels, ""),
+            "start": rows(start, -1),
+            "end": rows(word_ends, -1),
+            "probabilities": rows(probabilities, 0.0),
+        }
+
+    def answer_words(self, words):
+        """string [B, M] -> `labels` string, `probabilities` float32 [B, M]."""
+        shape, words = tf.shape(words), valid_utf8(words)
+        counts = tf.fill(shape[:1], shape[1])
+        labels, probabilities = self._labels_of_words(tf.reshape(words, [-1]), counts)
+        return {
+            "labels": tf.reshape(labels, shape),
+            "probabilities": tf.reshape(probabilities, shape),
+        }
+
+    def _labels_of_words(self, words, counts):
+        """Words [W], `counts` [B] of each text -> labels, "" where a word has no piece, and their
+        probabilities, [W]."""
+        # As in training every word stands behind a blank.
+        behind_blanks = tf.where(words == "", "", tf.strings.join([" ", words]))
+        pieces = self.tokenize(behind_blanks)  # [W, (pieces)]
+        lengths = packing.token_counts(pieces)
+        texts = tf.repeat(tf.range(tf.size(counts)), counts)
+        per_text = tf.math.unsorted_segment_sum(lengths, texts, tf.size(counts))
+        ids = tf.RaggedTensor.from_row_lengths(pieces.values, per_text, validate=False)
+        answered = tf.where(lengths > 0)[:, 0]  # words that have a piece
+        if self.settings.label_piece == "last":
+            labelled = tf.cumsum(lengths) - 1
+        else:
+            labelled = tf.cumsum(lengths, exclusive=True)
+        labelled = tf.gather(labelled, answered)
+        labels, probabilities = self._labels(tf.gather(self._logits(ids), labelled))
+        places, shape = answered[:, None], tf.shape(words)
+        return (
+            tf.tensor_scatter_nd_update(tf.fill(shape, ""), places, labels),
+            tf.tensor_scatter_nd_update(tf.zeros(shape), places, probabilities),
+        )
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids):
+        """`labels` string [B, L], `logits` float32 [B, L, labels]."""
+        packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
+        logits = packing.to_padded(self.head(self.sequence_output(packed)), input_mask)
+        return {"labels": tf.gather(self.labels, tf.argmax(logits, axis=-1)), "logits": logits}
+
+    def extra_signatures(self):
+        return {"words": (self.answer_words, {"words": tf.TensorSpec([None, None], tf.string)})}
+
+    def _logits(self, ids):
+        """Ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined again."""
+        lengths = packing.token_counts(ids)
+        room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
+        plan = windows(lengths, room, tf.maximum(room // 2, 1))
+        texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
+        packed = packing.assemble([texts], self.cls_id, self.sep_id)
+        logits = self.head(self.sequence_output(packed))
+        sizes = packing.token_counts(plan.tokens)
+        # Token t of window w stands behind [CLS] of its row.
+        places = tf.repeat(packed.row_starts + 1, sizes) + packing.positions_in_rows(sizes)
+        owned = tf.boolean_mask(tf.gather(logits, places), plan.owns)
+        at = tf.boolean_mask(plan.tokens.values, plan.owns)
+        shape = [tf.size(ids.values), tf.shape(owned)[1]]
+        return tf.scatter_nd(at[:, None], owned, shape)
+
+    def _labels(self, logits):
+        """[words, labels] -> label names and their probabilities, [words]."""
+        best = tf.argmax(logits, axis=1)
+        probabilities = tf.reduce_max(tf.nn.softmax(logits), axis=1)
+        return tf.gather(self.labels, best), probabilities
+
+
+def _cut_out(texts, row, start, end):
+    """The words [W] of texts [B]: characters [start, end) of texts[row].
+
+    `tf.strings.substr` would take a copy of the whole text for each of its words.
+    """
+    points = tf.strings.unicode_decode(texts, "UTF-8")
+    lengths = end - start
+    first = tf.gather(tf.cast(points.row_starts(), tf.int32), row) + start
+    characters = tf.gather(
+        points.values, tf.repeat(first, lengths) + packing.positions_in_rows(lengths)
+    )
+    words = tf.RaggedTensor.from_row_lengths(characters, lengths, validate=False)
+    return tf.strings.unicode_encode(words, "UTF-8")

@@ -1,0 +1,165 @@
+"""What spans, choices and taggings answer to texts, on every backend.
+
+The texts are cut and put together here, the model is asked for its scores. Exported models do the
+same inside their graph (`official_bert.export`), by the same rules; a test holds both together.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from official_bert import span_answers
+from official_bert.common.errors import UserError
+from official_bert.tokenization import sequences, word_groups
+from official_bert.tokenization.windows import max_context_window, window_starts
+
+
+def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -> list[dict]:
+    """{"answer", "start", "end", "probability"} for each question; no answer is "", -1, -1.
+
+    Args:
+      tokenizer: of the model.
+      ask: gives the outputs of the model for rows of `sequences.pack`, one {name: array} a row.
+      questions, contexts: as many of both.
+      settings: `ServingSettings`.
+    """
+    rows, features, begins = [], [], [0]
+    for question, context in zip(questions, contexts, strict=True):
+        query = tokenizer.encode(question)[: settings.max_query_length]
+        ids, places = tokenizer.encode_with_offsets(context)
+        room = settings.max_seq_length - 2 - len(tokenizer.between) - len(query)
+        starts = window_starts(len(ids), room, settings.doc_stride)
+        owner = max_context_window(len(ids), starts, room)
+        for number, start in enumerate(starts):
+            window = slice(start, start + room)
+            rows.append(sequences.pack(tokenizer, query, ids[window], settings.max_seq_length))
+            features.append(
+                {
+                    "context_start": 1 + len(query) + len(tokenizer.between),
+                    "token_starts": [place[0] for place in places[window]],
+                    "token_ends": [place[1] for place in places[window]],
+                    "is_max_context": owner[window] == number,
+                }
+            )
+        begins.append(len(rows))
+    logits = [(row["start_logits"], row["end_logits"]) for row in ask(rows)]
+    found = []
+    for context, begin, end in zip(contexts, begins[:-1], begins[1:], strict=True):
+        windows = [(features[i], *logits[i]) for i in range(begin, end)]
+        best = span_answers.answer(
+            "", context, windows, settings.n_best_size, settings.max_answer_length,
+            settings.allow_no_answer, settings.null_score_diff_threshold,
+        )  # fmt: skip
+        start, stop = best["start"], best["end"]
+        nothing = start < 0 and not best.get("best_text")  # there is no span to compete with
+        found.append(
+            {
+                "answer": context[start:stop] if start >= 0 else "",
+                "start": start,
+                "end": stop,
+                "probability": 1.0 if nothing else float(best["probability"]),
+            }
+        )
+    return found
+
+
+def choices(tokenizer, ask, contexts: list[str], endings: list[list[str]], settings) -> list[dict]:
+    """{"choice", "probabilities"} for each context and its list of endings; see `spans`."""
+    firsts = [context for context, of_one in zip(contexts, endings, strict=True) for _ in of_one]
+    seconds = [ending for of_one in endings for ending in of_one]
+    rows = tokenizer.pack(firsts, seconds, settings.max_seq_length, settings.truncation)
+    scores = np.array([row["score"] for row in ask(rows)], np.float64)
+    found = []
+    for of_one in np.split(scores, np.cumsum([len(of_one) for of_one in endings])[:-1]):
+        shares = np.exp(of_one - of_one.max())
+        shares /= shares.sum()
+        found.append({"choice": int(of_one.argmax()), "probabilities": shares.tolist()})
+    return found
+
+
+def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
+    """{"words": [{"word", "label", "start", "end", "probability"}]} for each text; see `spans`."""
+    rows, owners, parts = [], [], []
+    for text in texts:
+        ids, words = _words(tokenizer, text, settings.label_piece)
+        room = settings.max_seq_length - 2
+        starts = window_starts(len(ids), room, max(room // 2, 1))
+        owners.append((len(rows), starts, max_context_window(len(ids), starts, room)))
+        parts.append(words)
+        for start in starts:
+            row = sequences.pack(
+                tokenizer, ids[start : start + room], None, settings.max_seq_length
+            )
+            rows.append(row)
+    logits = [row["logits"] for row in ask(rows)]
+    found = []
+    for words, (first, starts, owner) in zip(parts, owners, strict=True):
+        for word in words:
+            piece = word.pop("piece")
+            if piece is None:
+                word |= {"label": "", "probability": 0.0}
+                continue
+            window = owner[piece]
+            scores = logits[first + window][1 + piece - starts[window]].astype(np.float64)
+            shares = np.exp(scores - scores.max())
+            best = int(scores.argmax())
+            word |= {
+                "label": settings.labels[best],
+                "probability": float(shares[best] / shares.sum()),
+            }
+        names = ("word", "label", "start", "end", "probability")
+        found.append({"words": [{name: word[name] for name in names} for word in words]})
+    return found
+
+
+def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict[str, Any]]]:
+    """The ids of a text's pieces; of its words text, place and the piece that has their label."""
+    if tokenizer.kind == "word_piece":
+        ids, spans = tokenizer.encode_with_offsets(text)
+        firsts = word_groups.first_pieces([tokenizer.vocab[i] for i in ids], spans)
+        ends = [*firsts[1:], len(ids)]
+        counts = [end - first for first, end in zip(firsts, ends, strict=True)]
+        places = [
+            (spans[first][0], max(end for _, end in spans[first:last]))
+            for first, last in zip(firsts, ends, strict=True)
+        ]
+    else:  # pieces may reach over the ends of words, so words are cut first
+        pieces, spans = word_groups.basic_words(text)
+        begins = word_groups.first_pieces(pieces, spans)
+        ends = [*begins[1:], len(pieces)]
+        places = [
+            (spans[first][0], max(end for _, end in spans[first:last]))
+            for first, last in zip(begins, ends, strict=True)
+        ]
+        # As in training every word stands behind a blank.
+        encoded = [tokenizer.encode(f" {text[start:end]}") for start, end in places]
+        ids, counts = [i for part in encoded for i in part], [len(part) for part in encoded]
+        firsts = np.cumsum([0, *counts[:-1]]).tolist() if counts else []
+    words = []
+    for (start, end), first, count in zip(places, firsts, counts, strict=True):
+        piece = first if label_piece == "first" else first + count - 1
+        word = {"word": text[start:end], "start": start, "end": end}
+        words.append({**word, "piece": piece if count else None})
+    return list(ids), words
+
+
+def checked_pairs(head: str, texts: list[str], pairs) -> list:
+    """The second texts of spans and choices.
+
+    Raises:
+      UserError: they are missing, too many, or none.
+    """
+    needs = {"span": "a passage for each question", "tagging": "no pairs"}
+    told = UserError(f"this model takes {needs.get(head, 'choices for each context')}")
+    if (pairs is None) != (head == "tagging"):
+        raise told
+    pairs = [] if pairs is None else list(pairs)
+    if head != "tagging" and len(pairs) != len(texts):
+        raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
+    for pair in pairs:
+        of_one = [pair] if head == "span" else pair
+        if not isinstance(of_one, list | tuple) or not of_one:
+            raise told
+        if not all(isinstance(text, str) for text in of_one):
+            raise told
+    return pairs

@@ -1,0 +1,1 @@
+"""Successors of BERT: their objectives, teachers and students, vectors of sentences."""

@@ -1,0 +1,228 @@
+"""Objectives of a student that learns from its teacher in pre-training (DistilBERT, TinyBERT).
+
+DistilBERT (Sanh et al. 2019) is `masked_lm` with weight 2 beside `soft_targets` and
+`cosine_states`; TinyBERT's general distillation (Jiao et al. 2020) is `transformer_layers` alone.
+The teacher reads what the student reads, masks included, without dropout.
+"""
+
+import dataclasses
+
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.encoder import gather_positions
+from official_bert.family import teacher_fit
+from official_bert.layers import Dense
+from official_bert.losses import row_weights, weighted_sum
+from official_bert.objectives.protocol import Loss, Objective
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfTeacher(Objective):
+    """An objective that has to have a teacher."""
+
+    of_teacher = True
+
+    def build(self, model, initializer):
+        if model.teacher is None:
+            raise UserError(
+                f"objective {self.name}: there is no teacher; name one with --config.teacher, or "
+                "pass teacher=Teacher(model) to BertPretrainer"
+            )
+        teacher_fit.check(self.name, model.encoder.config, model.teacher.config)
+
+
+@dataclasses.dataclass(frozen=True)
+class SoftTargets(_OfTeacher):
+    """How far the student's probabilities of the pieces are from the teacher's.
+
+    Stands beside "masked_lm", whose scores it compares.
+
+    Attributes:
+      temperature: what scores are divided by before the softmax.
+      weight: of this loss.
+      every_token: compare at every real token, as DistilBERT's training did, and not only at the
+        masked positions (`restrict_ce_to_mask` there).
+    """
+
+    temperature: float = 2.0
+    weight: float = 5.0
+    every_token: bool = True
+
+    name = "soft_targets"
+    needs = ("masked_lm_positions", "masked_lm_weights")
+    metrics = ("teacher_agreement",)
+
+    @property
+    def losses(self):
+        return {"soft_target_loss": Loss(self.weight)}
+
+    def build(self, model, initializer):
+        super().build(model, initializer)
+        if not hasattr(model, "masked_lm"):
+            raise UserError('objective soft_targets: put "masked_lm" before it')
+        if not hasattr(model.teacher.model, "masked_lm"):
+            raise UserError("objective soft_targets: the teacher has no masked-LM head")
+
+    def call(self, model, batch, encoded):
+        """P is L, every token, or the number of masked positions.
+
+        Returns:
+          {"student_logits", "teacher_logits": float32 [B, P, V], "soft_target_weights": [B, P]}
+        """
+
+        def logits(one, sequence):
+            if not self.every_token:
+                sequence = gather_positions(sequence, batch["masked_lm_positions"])
+            return one.masked_lm(sequence, one.encoder.embeddings.word_embeddings)
+
+        teacher = logits(model.teacher.model, encoded["teacher"]["sequence_output"])
+        weights = batch["input_mask"] if self.every_token else batch["masked_lm_weights"]
+        return {
+            "student_logits": logits(model, encoded["sequence_output"]),
+            "teacher_logits": ops.stop_gradient(teacher),
+            "soft_target_weights": ops.cast(weights, "float32"),
+        }
+
+    def loss_terms(self, batch, outputs):
+        logits = outputs["student_logits"], outputs["teacher_logits"]
+        losses = soft_target_losses(*logits, self.temperature)
+        return {"soft_target_loss": weighted_sum(losses, self._weights(batch, outputs))}
+
+    def metric_terms(self, batch, outputs):
+        best = [ops.argmax(outputs[f"{who}_logits"], axis=-1) for who in ("student", "teacher")]
+        agree = ops.cast(ops.equal(*best), "float32")
+        return {"teacher_agreement": weighted_sum(agree, self._weights(batch, outputs))}
+
+    def _weights(self, batch, outputs):
+        weights = outputs["soft_target_weights"]
+        return weights * row_weights(batch, weights)[:, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class CosineStates(_OfTeacher):
+    """1 minus the cosine of the last states of student and teacher, at every real token."""
+
+    weight: float = 1.0
+
+    name = "cosine_states"
+    needs = ()
+
+    @property
+    def losses(self):
+        return {"cosine_loss": Loss(self.weight)}
+
+    def call(self, model, batch, encoded):
+        """{"cosines": float32 [B, L], "cosine_weights": float32 [B, L]}"""
+        own, theirs = encoded["sequence_output"], encoded["teacher"]["sequence_output"]
+        return {
+            "cosines": cosines(own, theirs),
+            "cosine_weights": ops.cast(batch["input_mask"], "float32"),
+        }
+
+    def loss_terms(self, batch, outputs):
+        weights = outputs["cosine_weights"]
+        weights = weights * row_weights(batch, weights)[:, None]
+        return {"cosine_loss": weighted_sum(1 - outputs["cosines"], weights)}
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerLayers(_OfTeacher):
+    """Squared distances of attention scores and hidden states, layer by layer (TinyBERT).
+
+    Layer i of S is compared with layer i * T / S of the teacher's T, counted from 1, and embeddings
+    with embeddings. States go through one dense layer to the teacher's width first, which all
+    layers share. Scores are those before the softmax.
+
+    The mean is over real tokens and pairs of them; TinyBERT's code counts padding too, so that its
+    losses depend on how far a batch is padded.
+
+    Attributes:
+      attention_weight, states_weight: of the two losses.
+    """
+
+    attention_weight: float = 1.0
+    states_weight: float = 1.0
+
+    name = "transformer_layers"
+    needs = ()
+    reads_attention = True
+
+    @property
+    def losses(self):
+        return {
+            "attention_loss": Loss(self.attention_weight),
+            "states_loss": Loss(self.states_weight),
+        }
+
+    def build(self, model, initializer):
+        super().build(model, initializer)
+        student, teacher = model.encoder.config, model.teacher.config
+        model.to_teacher = Dense(
+            teacher.hidden_size,
+            kernel_initializer=initializer,
+            dtype=model.dtype_policy,
+            name="to_teacher",
+        )
+        model.to_teacher.build((None, student.hidden_size))
+
+    def call(self, model, batch, encoded):
+        """Distances summed over the layers, and which of them count.
+
+        Returns:
+          {"attention_distances", "attention_weights": float32 [B, L, L],
+          "state_distances", "state_weights": float32 [B, L]}
+        """
+        teacher = encoded["teacher"]
+        step = len(teacher["attention_scores"]) // len(encoded["attention_scores"])
+        scores = zip(encoded["attention_scores"], teacher["attention_scores"][step - 1 :: step],
+                     strict=True)  # fmt: skip
+        states = zip(map(model.to_teacher, encoded["hidden_states"]),
+                     teacher["hidden_states"][::step], strict=True)  # fmt: skip
+        real = ops.cast(batch["input_mask"], "float32")
+        return {
+            "attention_distances": sum(_squared_distance(x, y, axis=1) for x, y in scores),
+            "attention_weights": real[:, :, None] * real[:, None, :],
+            "state_distances": sum(_squared_distance(x, y, axis=-1) for x, y in states),
+            "state_weights": real,
+        }
+
+    def loss_terms(self, batch, outputs):
+        rows = row_weights(batch, outputs["state_weights"])
+        pairs = outputs["attention_weights"] * rows[:, None, None]
+        return {
+            "attention_loss": weighted_sum(outputs["attention_distances"], pairs),
+            "states_loss": weighted_sum(
+                outputs["state_distances"], outputs["state_weights"] * rows[:, None]
+            ),
+        }
+
+
+def soft_target_losses(student, teacher, temperature: float):
+    """Kullback-Leibler divergence of softened probabilities, times the square of the temperature.
+
+    Its gradient is that of the cross entropy with the teacher's probabilities; the square keeps it
+    as large at every temperature.
+
+    Args:
+      student, teacher: logits of any float dtype, [..., N].
+
+    Returns: float32 [...].
+    """
+    own, theirs = (
+        ops.log_softmax(ops.cast(logits, "float32") / temperature, axis=-1)
+        for logits in (student, teacher)
+    )
+    return temperature**2 * ops.sum(ops.exp(theirs) * (theirs - own), axis=-1)
+
+
+def cosines(x, y):
+    """Cosines of vectors: [..., H] twice -> float32 [...]."""
+    x, y = ops.cast(x, "float32"), ops.cast(y, "float32")
+    squares = [ops.sum(ops.square(vector), axis=-1) + 1e-12 for vector in (x, y)]
+    return ops.sum(x * y, axis=-1) * ops.rsqrt(squares[0] * squares[1])
+
+
+def _squared_distance(x, y, axis):
+    difference = ops.cast(x, "float32") - ops.cast(y, "float32")
+    return ops.mean(ops.square(difference), axis=axis)

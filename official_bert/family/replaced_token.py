@@ -1,0 +1,178 @@
+"""Replaced token detection (ELECTRA, Clark et al. 2020): which tokens a small generator wrote.
+
+A generator, a masked language model beside the encoder, fills in the masks; the encoder says of
+every token whether it stood there before. Generator and encoder are trained together and share the
+embedding tables; no gradient goes through the choice of tokens.
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.encoder import gather_positions
+from official_bert.layers import Dense, TransformerBlock, activation, attention_bias
+from official_bert.losses import correct, cross_entropy, weighted_sum
+from official_bert.objectives.masked_lm import MaskedLMHead, restore_masked_tokens
+from official_bert.objectives.protocol import Loss, Objective
+from official_bert.randomness import GENERATOR, REPLACEMENTS, fold_in, make_seed, uniform
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplacedToken(Objective):
+    """Says of every real token whether it is the original (0) or another one (1).
+
+    Attributes:
+      generator: its width beside the encoder's: hidden size, heads and feed-forward layer.
+      weight: of this loss beside the generator's, which is far larger: a choice among all pieces
+        against one of two answers.
+    """
+
+    generator: float = 0.25
+    weight: float = 50.0
+
+    name = "replaced_token"
+    needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    metrics = ("replaced_token_accuracy", "masked_lm_accuracy")
+    perplexities = {"masked_lm_perplexity": "masked_lm_loss"}  # the generator's
+
+    @property
+    def losses(self):
+        return {
+            "replaced_token_loss": Loss(weight=self.weight, epsilon=1e-6),
+            "masked_lm_loss": Loss(epsilon=1e-6),
+        }
+
+    def build(self, model, initializer):
+        config, policy = model.encoder.config, model.dtype_policy
+        if config.attention_direction != "bidirectional":
+            raise UserError("objective replaced_token: the encoder must attend to both sides")
+        model.generator = Generator(
+            config.narrower(self.generator), initializer, dtype=policy, name="generator"
+        )
+        model.replaced_token = ReplacedTokenHead(
+            config, initializer, dtype=policy, name="replaced_token"
+        )
+
+    def output_bias(self, model):
+        return model.generator.head.bias
+
+    def corrupt(self, model, batch, seed):
+        """The text with the generator's choices in the place of the masks."""
+        embeddings, positions = model.encoder.embeddings, batch["masked_lm_positions"]
+        seed_of_generator = fold_in(seed, GENERATOR)
+        x = embeddings.of_tables(batch["input_ids"], batch["segment_ids"], seed_of_generator)
+        table = embeddings.word_embeddings
+        logits = model.generator(x, batch["input_mask"], positions, table, seed_of_generator)
+        fixed = make_seed(0, 0) if seed is None else seed
+        written = draw(ops.stop_gradient(logits), fold_in(fixed, REPLACEMENTS))
+        original = restore_masked_tokens(batch)["input_ids"]
+        choices = {**batch, "input_ids": original, "masked_lm_ids": written}
+        ids = restore_masked_tokens(choices)["input_ids"]
+        return {
+            **batch,
+            "input_ids": ids,
+            "masked_lm_logits": logits,
+            # A choice that is right counts as the original.
+            "replaced_token_labels": ops.cast(ids != original, "int32"),
+        }
+
+    def call(self, model, batch, encoded):
+        """Of the generator what `MaskedLM` returns, and of the encoder
+
+        {"replaced_token_logits": float32 [B, L], above 0 for "replaced",
+        "replaced_token_labels": int32 [B, L], "replaced_token_weights": float32 [B, L]}
+        """
+        names = ("masked_lm_logits", "masked_lm_ids", "masked_lm_weights", "replaced_token_labels")
+        return {
+            **{name: batch[name] for name in names},
+            "replaced_token_logits": model.replaced_token(encoded["sequence_output"]),
+            "replaced_token_weights": ops.cast(batch["input_mask"], "float32"),
+        }
+
+    def loss_terms(self, batch, outputs):
+        # The cross entropy of two classes, one of which has the logit 0.
+        logits = outputs["replaced_token_logits"]
+        labels = ops.cast(outputs["replaced_token_labels"], "float32")
+        losses = ops.softplus(logits) - labels * logits
+        pieces = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
+        return {
+            "replaced_token_loss": weighted_sum(losses, self._weights(batch, outputs)),
+            "masked_lm_loss": weighted_sum(pieces, outputs["masked_lm_weights"]),
+        }
+
+    def metric_terms(self, batch, outputs):
+        said = ops.cast(outputs["replaced_token_logits"] > 0, "int32")
+        hits = ops.cast(said == outputs["replaced_token_labels"], "float32")
+        pieces = correct(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
+        return {
+            "replaced_token_accuracy": weighted_sum(hits, self._weights(batch, outputs)),
+            "masked_lm_accuracy": weighted_sum(pieces, outputs["masked_lm_weights"]),
+        }
+
+    def _weights(self, batch, outputs):
+        weights = outputs["replaced_token_weights"]
+        if "example_weights" in batch:
+            weights = weights * ops.cast(batch["example_weights"], "float32")[:, None]
+        return weights
+
+
+class Generator(keras.layers.Layer):
+    """A masked language model on another encoder's embeddings."""
+
+    def __init__(self, config, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        with keras.name_scope(self.name):
+            self.projection = Dense(
+                config.hidden_size, kernel_initializer=initializer, dtype=policy, name="projection"
+            )
+            self.projection.build((None, config.embedding_width))
+            self.blocks = [
+                TransformerBlock(config, initializer, dtype=policy, name=f"layer_{i}")
+                for i in range(config.num_blocks)
+            ]
+            self.head = MaskedLMHead(config, initializer, dtype=policy, name="masked_lm")
+        self.built = True
+
+    def call(self, embedded, input_mask, positions, word_embeddings, seed=None):
+        """[B, L, E], int32 [B, L], int32 [B, P], float32 [V, E] -> float32 logits [B, P, V]."""
+        x = self.projection(embedded)
+        bias = attention_bias(input_mask, "bidirectional", x.dtype)
+        for i in range(self.config.num_hidden_layers):
+            block = self.blocks[i * len(self.blocks) // self.config.num_hidden_layers]
+            x = block(x, bias, seed=fold_in(seed, 1 + 3 * i))
+        return self.head(gather_positions(x, positions), word_embeddings)
+
+
+class ReplacedTokenHead(keras.layers.Layer):
+    """Dense and activation, then one score a token."""
+
+    def __init__(self, config, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.activation = activation(config)
+        width, policy = config.hidden_size, self.dtype_policy
+        with keras.name_scope(self.name):
+            self.transform = Dense(
+                width, kernel_initializer=initializer, dtype=policy, name="transform"
+            )
+            self.transform.build((None, width))
+            self.score = Dense(1, kernel_initializer=initializer, dtype="float32", name="score")
+            self.score.build((None, width))
+        self.built = True
+
+    def call(self, x):
+        """[B, L, H] -> float32 [B, L]."""
+        return self.score(ops.cast(self.activation(self.transform(x)), "float32"))[..., 0]
+
+
+def draw(logits, seed):
+    """One class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
+
+    The largest of logits with Gumbel noise is such a draw.
+    """
+    noise = uniform(ops.shape(logits), seed)
+    gumbel = -ops.log(-ops.log(ops.clip(noise, 1e-9, 1 - 1e-7)))
+    return ops.cast(ops.argmax(ops.cast(logits, "float32") + gumbel, axis=-1), "int32")

@@ -1,0 +1,362 @@
+"""Texts in, answers out: what a loaded model says, without an export or a server.
+
+    model = official_bert.load("all-MiniLM-L6-v2")
+    vectors = model.embed(["A cat sleeps.", "A kitten naps."], normalize=True)
+    vectors[0] @ vectors[1]                                   # their cosine
+    official_bert.load("bert-base").fill_mask("Paris is the [MASK] of France.")["text"]
+
+Rows of like length share a batch, so that little padding is computed. The weights are those that
+the model has when it is asked. Lengths and truncation are those of training, where the model has
+them in its settings, as when it is served.
+"""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from official_bert import objectives
+from official_bert.common.errors import UserError
+from official_bert.export import text_answers
+from official_bert.family.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
+from official_bert.tokenization import sequences
+
+_POOLINGS = (*POOLINGS, "pooler")
+_MULTIPLE = 8  # lengths of batches
+
+
+class Answers:
+    """The questions that a `LoadedModel` answers."""
+
+    config: Any
+    encoder: Any
+    model: Any
+    head: str
+    tokenizer: Any
+    settings: dict[str, Any]
+    vectors: SentenceVectors | None
+
+    def predict(self, texts, pairs=None, batch_size: int = 32, max_length: int | None = None):
+        """What a fine-tuned model says to texts.
+
+        Args:
+          texts: a text, or a list of them: the texts of a classifier or a tagger, the questions of
+            a span model, the contexts of multiple choice.
+          pairs: the second texts of a classifier of pairs, the passages of a span model, or a list
+            of choices for each context.
+          batch_size: rows of a batch; answers do not depend on it.
+          max_length: tokens of a row; by default as in training. What is longer is cut, with a
+            warning, but for passages and taggings, which are read in windows.
+
+        Returns:
+          A dictionary a text (for one text, one dictionary), by head: "label", "probabilities"
+          {label: share}; "labels" (multi-label); "value" (regression); "answer", "start", "end"
+          (characters), "probability"; "choice", "probabilities"; "words", a list of {"word",
+          "label", "start", "end", "probability"}.
+
+        Raises:
+          UserError: the model has no fine-tuned head or no vocabulary, or a text is empty.
+        """
+        rows, one = _texts(texts)
+        pairs = [pairs] if one and pairs is not None else pairs
+        if self.head in ("none", "pretraining"):
+            raise UserError(
+                f"the model has no fine-tuned head (its head is {self.head}): embed and fill_mask "
+                "ask the encoder; experiments.finetune trains a head"
+            )
+        settings = self._settings(max_length)
+        if self.head == "classification":
+            found = self._classify(rows, pairs, settings, batch_size)
+        else:
+            found = self._of_tokens(rows, pairs, settings, batch_size)
+        return found[0] if one else found
+
+    def embed(
+        self,
+        texts,
+        pooling: str | None = None,
+        layer: int = -1,
+        normalize: bool | None = None,
+        batch_size: int = 32,
+        max_length: int | None = None,
+        prompt: str | None = None,
+    ) -> np.ndarray:
+        """A vector for each text.
+
+        A folder of sentence-transformers says how its vectors are made (the attribute `vectors`;
+        the import's report tells it). That is what is done where nothing else is asked for; other
+        models give the mean.
+
+        Args:
+          texts: a text or a list of them.
+          pooling: "mean" over all tokens, [CLS] and [SEP] too; "cls", the vector of [CLS] (of the
+            last token in a left-to-right model); "max", "mean_sqrt_len_tokens", "weightedmean",
+            "lasttoken" of sentence-transformers; "pooler", what the next-sentence head reads. Its
+            vectors are not followed by the folder's further modules.
+          layer: which hidden state, 0 the embeddings and -1 the last layer; another one than the
+            last is pooled alone, too.
+          normalize: make the vectors' length 1, so that their product is the cosine; None as the
+            folder says.
+          batch_size, max_length: as for `predict`.
+          prompt: what is put before each text: the name of one of the folder's prompts, or a text;
+            None for the folder's default.
+
+        Returns:
+          float32 [texts, H]; [H] for one text.
+
+        Raises:
+          UserError: an option is wrong, a text is empty, the model has no vocabulary, or its folder
+            makes vectors as is not done here.
+        """
+        texts, one = _texts(texts)
+        if pooling not in (None, *_POOLINGS):
+            raise UserError(f"pooling={pooling!r}; it is one of {', '.join(_POOLINGS)}")
+        states = self.config.num_hidden_layers + 1
+        if not -states <= layer < states:
+            raise UserError(f"layer={layer}; the encoder has hidden states 0 to {states - 1}")
+
+        own = self.vectors or SentenceVectors()
+        how = own
+        if pooling is not None or layer not in (-1, states - 1):
+            poolings = (pooling or own.poolings[0],)
+            how = dataclasses.replace(own, poolings=poolings, steps=(), refused="")
+        if how.refused:
+            raise UserError(f"{how.refused}; pooling='mean' (or another) is done all the same")
+        if normalize is False:
+            how = dataclasses.replace(how, steps=tuple(s for s in how.steps if s != NORMALIZE))
+        prompt = own.prompts.get(own.prompt, "") if prompt is None else prompt
+        prompt = own.prompts.get(prompt, prompt)
+        settings = self._settings(max_length)
+        of_prompt = 0
+        if prompt and not own.include_prompt:
+            of_prompt = 1 + len(self.tokenizer.encode(own.prepared("", prompt)))
+
+        def vectors(batch):
+            from keras import ops
+
+            outputs = self.encoder(batch)
+            state, mask = ops.cast(outputs["hidden_states"][layer], "float32"), batch["input_mask"]
+            if pooling == "pooler":
+                vector = ops.cast(outputs["pooled_output"], "float32")
+            elif pooling == "cls":
+                vector = self.encoder.summary_token(state, mask)
+            else:
+                vector = how.pooled(state, mask, of_prompt)
+            return {"vector": normalized(vector) if normalize else vector}
+
+        rows = self._rows([own.prepared(text, prompt) for text in texts], None, settings)
+        key = ("embed", pooling, layer, normalize, of_prompt)
+        found = np.stack([output["vector"] for output in self._run(key, vectors, rows, batch_size)])
+        return found[0] if one else found
+
+    def fill_mask(self, texts, top_k: int = 5, batch_size: int = 32):
+        """Words for each [MASK] of a text, by the masked language model.
+
+        Args:
+          texts: a text or a list of them, each with one "[MASK]" or more ("<mask>" where the
+            vocabulary writes it so).
+          top_k: words offered for each.
+          batch_size: rows of a batch.
+
+        Returns:
+          A dictionary a text (for one text, one dictionary): "text", with the best word in each
+          place; "masks", for each [MASK] a list of {"word", "probability"}, the best first. A word
+          that starts with "##" continues the one before it.
+
+        Raises:
+          UserError: the model has no masked-LM head or reads from left to right, or a text has no
+            [MASK] or is too long.
+        """
+        texts, one = _texts(texts)
+        if self.head != "pretraining":
+            raise UserError(f"the model has no masked-LM head (its head is {self.head})")
+        if self.config.attention_direction != "bidirectional":
+            raise UserError("a left-to-right model cannot fill [MASK]: it sees no word after it")
+        if not objectives.fills_masks(self.settings):
+            known = [objectives.parts(one)[0] for one in self.settings["objectives"]]
+            raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
+        rows = [self._masked_row(index, text) for index, text in enumerate(texts)]
+        readable = self.tokenizer.readable
+        entries = len(readable)  # a padded table has rows that belong to no word
+        top_k = min(top_k, entries)
+
+        def words(batch):
+            from keras import ops
+
+            from official_bert.encoder import gather_positions
+
+            sequence = self.encoder(batch)["sequence_output"]
+            predicted = gather_positions(sequence, batch["positions"])
+            scores = self.model.masked_lm(predicted, self.encoder.embeddings.word_embeddings)
+            probabilities, ids = ops.top_k(ops.softmax(scores[..., :entries]), k=top_k)
+            return {"probabilities": probabilities, "ids": ids}
+
+        outputs = self._run(("fill_mask", top_k), words, rows, batch_size)
+        found = []
+        for text, row, output in zip(texts, rows, outputs, strict=True):
+            masks = [
+                [
+                    {"word": readable[i], "probability": float(p)}
+                    for i, p in zip(ids, probabilities, strict=True)
+                ]
+                for ids, probabilities, _ in zip(
+                    output["ids"], output["probabilities"], row["positions"], strict=False
+                )
+            ]
+            best = [words[0]["word"] for words in masks]
+            filled = _filled(text, best, self.tokenizer.special.mask)
+            found.append({"text": filled, "masks": masks})
+        return found[0] if one else found
+
+    def _classify(self, texts, pairs, settings, batch_size):
+        if getattr(self.model, "windows", ""):
+            raise UserError("this classifier reads windows of long texts; experiments.predict does")
+        from keras import ops
+
+        problem = self.model.problem
+        squash = {"single_label": ops.softmax, "multi_label": ops.sigmoid}.get(problem, lambda x: x)
+
+        def shares(batch):
+            return {"shares": squash(self.model(batch, training=False)["logits"])}
+
+        rows = self._rows(texts, pairs, settings)
+        outputs = [output["shares"] for output in self._run("classify", shares, rows, batch_size)]
+        if problem == "regression":
+            return [{"value": float(row[0])} for row in outputs]
+        labels = list(settings.labels) or [str(i) for i in range(self.model.num_labels)]
+        found = []
+        for row in outputs:
+            if problem == "single_label":
+                answer = {"label": labels[int(np.argmax(row))]}
+            else:
+                answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
+            shares = {label: float(p) for label, p in zip(labels, row, strict=True)}
+            found.append({**answer, "probabilities": shares})
+        return found
+
+    def _of_tokens(self, texts, pairs, settings, batch_size):
+        """Spans, choices and taggings."""
+        pairs = text_answers.checked_pairs(self.head, texts, pairs)
+        settings.check_for(self.head, self)
+
+        def outputs(batch):
+            if self.head != "multiple_choice":
+                return self.model(batch, training=False)
+            alone = {name: value[:, None] for name, value in batch.items()}  # of one choice each
+            return {"score": self.model(alone, training=False)["logits"][:, 0]}
+
+        def ask(rows):
+            return self._run(self.head, outputs, rows, batch_size)
+
+        if self.head == "tagging":
+            return text_answers.taggings(self.tokenizer, ask, texts, settings)
+        answer = text_answers.spans if self.head == "span" else text_answers.choices
+        return answer(self.tokenizer, ask, texts, pairs, settings)
+
+    def _settings(self, max_length):
+        from official_bert.export.settings import ServingSettings
+
+        if self.tokenizer is None:
+            raise UserError("the model came without a vocabulary: it reads token ids only")
+        return ServingSettings.of_model(self, max_seq_length=max_length)
+
+    def _rows(self, texts, pairs, settings):
+        """One row of `sequences.pack` for each text; warns where texts are cut."""
+        if pairs is not None:
+            pairs, _ = _texts(pairs)
+        rows = self.tokenizer.pack(texts, pairs, settings.max_seq_length, settings.truncation)
+        if cut := sum(row["truncated"] for row in rows):
+            warnings.warn(
+                f"{cut} of {len(rows)} texts are longer than {settings.max_seq_length} tokens and "
+                f"were cut ({settings.truncation} kept); max_length={self._longest} is the most",
+                stacklevel=4,
+            )
+        return rows
+
+    @property
+    def _longest(self) -> int:
+        return self.config.max_position_embeddings
+
+    def _masked_row(self, index, text):
+        """The row of a text, with the "positions" of its masks."""
+        if self.tokenizer is None:
+            raise UserError("the model came without a vocabulary: it reads token ids only")
+        if (mask := self.tokenizer.special.mask) and mask not in text:
+            raise UserError(f"text {index} has no {mask}")
+        ids = self.tokenizer.encode_masked(text)
+        row = sequences.pack(self.tokenizer, ids, None, self._longest)
+        if row["truncated"]:
+            raise UserError(
+                f"text {index} has {len(ids) + 2} tokens, the model {self._longest} positions"
+            )
+        ids = row["input_ids"]
+        return {**row, "positions": [i for i, id in enumerate(ids) if id == self.tokenizer.mask_id]}
+
+    def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
+        """`function` of batches of the rows, the longest first; one {name: array} a row."""
+        call = self._compiled(key, function, with_positions="positions" in rows[0])
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
+        found: list[dict] = [{}] * len(rows)
+        for start in range(0, len(order), batch_size):
+            chosen = order[start : start + batch_size]
+            batch = self._batch([rows[i] for i in chosen])
+            outputs = {name: np.asarray(value) for name, value in call(batch).items()}
+            for place, i in enumerate(chosen):
+                found[i] = {name: values[place] for name, values in outputs.items()}
+        return found
+
+    def _batch(self, rows):
+        longest = max(len(row["input_ids"]) for row in rows)
+        batch = self.tokenizer.pad(rows, min(-(-longest // _MULTIPLE) * _MULTIPLE, self._longest))
+        if "positions" in rows[0]:
+            most = max(len(row["positions"]) for row in rows)
+            batch["positions"] = np.array(
+                [row["positions"] + [0] * (most - len(row["positions"])) for row in rows], np.int32
+            )
+        return batch
+
+    def _compiled(self, key, function, with_positions):
+        """The function as one graph for all lengths, where TensorFlow computes."""
+        import keras
+
+        if keras.backend.backend() != "tensorflow":
+            from keras import ops
+
+            return lambda batch: {
+                name: ops.convert_to_numpy(value) for name, value in function(batch).items()
+            }
+        import tensorflow as tf
+
+        made = self.__dict__.setdefault("_graphs", {})
+        if made.get(key, (None,))[0] is not self.model:
+            names = ["input_ids", "input_mask", "segment_ids", *["positions"] * with_positions]
+            signature = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+            graph = tf.function(function, input_signature=[signature], autograph=False)
+            made[key] = self.model, graph
+        return made[key][1]
+
+
+def _texts(texts) -> tuple[list[str], bool]:
+    """The texts as a list, and whether it was one text alone."""
+    one = isinstance(texts, str)
+    texts = [texts] if one else list(texts)
+    if not texts:
+        raise UserError("no texts; give one or more")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"text {index} is {str(text)[:50]!r}, expected a text")
+        if not text.strip():
+            raise UserError(f"text {index} is empty; there is nothing to answer")
+    return texts, one
+
+
+def _filled(text: str, words: Sequence[str], mask: str) -> str:
+    for word in words:
+        if word.startswith("##"):
+            before, after = text.split(mask, 1)
+            text = before.rstrip() + word[2:] + after
+        else:
+            text = text.replace(mask, word, 1)
+    return text
