@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MAIN = """
 from absl import flags
-from official_bert import commands
+from official_bert.common import commands
 from official_bert.common.errors import UserError
 flags.DEFINE_integer("number", 1, "A number.")
 def main(argv):
