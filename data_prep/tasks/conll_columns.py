@@ -12,6 +12,7 @@ from official_bert.common.errors import UserError
 
 # Letters of BIOES, BMES and BILOU.
 _IOB2 = {"S-": "B-", "E-": "I-", "M-": "I-", "U-": "B-", "L-": "I-"}
+_LETTERS = {"B", "I", *(prefix[0] for prefix in _IOB2)}
 
 
 class Phrases:
@@ -42,6 +43,11 @@ class Phrases:
 
     def check(self, tag: str, kinds, where: str) -> None:
         """Raises: UserError: no IOB tag, or of a kind that is not among `kinds` (None: any)."""
+        if tag in _LETTERS:
+            raise UserError(
+                f"{where}: the tag {tag!r} names no kind of phrase; write it as {tag}-KIND, such "
+                f"as {tag}-DISEASE"
+            )
         if not self.is_tag(tag):
             raise UserError(
                 f"{where}: {tag!r} is not an IOB tag (--task_options.tag_column= says which column "

@@ -4,6 +4,7 @@
 
 import dataclasses
 import itertools
+import sys
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks import look, reading
@@ -143,7 +144,7 @@ def _rows_of_file(path, kinds, layout) -> list[list[tuple]]:
             "--task_options.tag_column= says it"
         )
     names = table.class_names.get(table.found[1]) or layout.names
-    documents = []
+    documents, empty = [], 0
     for group in by_document(table.rows()):
         sentences = []
         for number, row in group:
@@ -157,8 +158,11 @@ def _rows_of_file(path, kinds, layout) -> list[list[tuple]]:
                 column.check(tag, kinds, where)
             if words:
                 sentences.append((tuple(words), column.as_read(tags)))
+            empty += not words
         if sentences:
             documents.append(sentences)
+    if empty:
+        print(f"{path}: {empty} rows without words left out", file=sys.stderr)
     return documents
 
 

@@ -28,7 +28,7 @@ def read(task, path: str, format: str, layout, single: bool) -> Inputs:
     if path == "-" or not parquet_files.is_parquet(path):
         lines = reading.Lines(path)
         is_text = not format and not look.json_format(lines, path)
-        if format == "conll" or (is_text and _has_a_token_a_line(lines, path, layout.column)):
+        if format == "conll" or (is_text and _has_a_token_a_line(lines, path, layout)):
             return _of_token_lines(token_lines.TokenLines(lines, layout, tagged=False), single)
     wanted = ((layout.word_column,),) if layout.word_column else _WANTED
     table = look.look(path, wanted, texts=True, format=format, lines=lines)
@@ -91,30 +91,40 @@ def _of_rows(table, single: bool):
         yield [row for _, row in group], document if sentences else None
 
 
-def _has_a_token_a_line(lines, path: str, column) -> bool:
+def _has_a_token_a_line(lines, path: str, layout) -> bool:
     """Whether the first lines are tokens in columns, and not texts.
 
     Raises:
       UserError: they may be either.
     """
-    if look.ending(path) in look.TOKENS:
+    # A column of lines has a number.
+    if look.ending(path) in look.TOKENS or layout.word_column.lstrip("-").isdigit():
         return True
     rows = [token_lines.fields_of(line, lines.first) for line in lines.first if line.strip()]
     rows = [fields for fields in rows if not fields[0].startswith("#")]
     if any(fields[0] == "-DOCSTART-" for fields in rows):
         return True
+    header = rows.pop(0) if len(rows) > 1 and token_lines.is_header(rows[0]) else []
     counts = {len(fields) for fields in rows}
-    if len(counts) != 1:
+    if _has_tags(rows, layout.column):
+        return True
+    if len(counts) != 1 or "text" in header:
         return False
-    if counts != {1}:
-        numbered = all(fields[0][:1].isdigit() for fields in rows) and rows[0][0] in ("0", "1")
-        if numbered or (
-            column.name != "part_of_speech" and all(column.is_tag(fields[-1]) for fields in rows)
-        ):
-            return True
+    if counts != {1} and all(fields[0][:1].isdigit() for fields in rows) and rows[0][0] in "01":
+        return True
     if len(rows) < (2 if "" in lines.first[:-1] and len(rows) > 2 else _FEW):
         return False
     raise UserError(
         f"{lines.name}: is every line a word, or a text? All have as many words. --format=conll "
         "takes them for words (of several columns the first), --format=lines for texts"
     )
+
+
+def _has_tags(rows: list[list[str]], column) -> bool:
+    """Whether most lines end with a tag of a phrase, or all have one in the same column."""
+    if column.name == "part_of_speech":
+        return False
+    last = sum(len(fields) > 1 and column.is_tag(fields[-1]) for fields in rows)
+    inner = zip(*(fields[1:] for fields in rows), strict=False)
+    same = len({len(fields) for fields in rows}) == 1
+    return 2 * last > len(rows) or (same and any(all(map(column.is_tag, each)) for each in inner))

@@ -105,6 +105,15 @@ class Table:
         if not count:
             raise UserError(f"{self.name} has no rows" + " below its header" * self.header)
 
+    def _checked(self, rows, header: list):
+        for number, values in rows:
+            if values in header and len(values) > 1:
+                raise UserError(
+                    f"{self.where(number)}: the header once more, as where files were joined; "
+                    "leave the line out"
+                )
+            yield number, values
+
     def _rows(self, short_rows: str):
         if self.format == "parquet":
             yield from enumerate(parquet_files.rows(self.path), 1)
@@ -119,7 +128,8 @@ class Table:
             quoted = self.delimiter != "\t" or _tabs_are_quoted(self.lines)
             values = reading.split_values(self.lines, self.name, self.delimiter, quoted)
             rows = itertools.dropwhile(lambda row: row[1] in ([], [""]), values)
-            rows = itertools.islice(rows, int(self.header), None)
+            header = [values for _, values in itertools.islice(rows, int(self.header))]
+            rows = self._checked(rows, header)
             yield from reading.named_rows(rows, self.columns, self.name, short_rows)
 
 
@@ -259,10 +269,9 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
     kind = format or ending(path)
 
     def table(delimiter, columns, header, found=None):
-        repeated = sorted({name for name in columns if columns.count(name) > 1})
+        repeated = sorted({name for name in columns if name and columns.count(name) > 1})
         if repeated:
-            told = ", ".join(name or "without a name" for name in repeated)
-            raise UserError(f"{lines.name} line 1: the column {told} is there twice")
+            raise UserError(f"{lines.name} line 1: the column {', '.join(repeated)} is there twice")
         found = found or _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
         return Table(
             path,
@@ -312,9 +321,14 @@ def _first_values(lines: reading.Lines, delimiter: str) -> list[str]:
     quoted = delimiter != "\t" or lines.first[begin].startswith('"')
     numbered = list(enumerate(lines.first[begin:], begin + 1))
     try:
-        return next(reading.split_values(numbered, lines.name, delimiter, quoted))[1]
+        values = next(reading.split_values(numbered, lines.name, delimiter, quoted))[1]
     except (UserError, StopIteration):
         return []
+    # Spreadsheets write columns of nothing; a single one is a table's index.
+    several = values.count("") > 1
+    return [
+        value or (f"column {place}" if several else "") for place, value in enumerate(values, 1)
+    ]
 
 
 def _tabs_are_quoted(lines: reading.Lines) -> bool:

@@ -169,9 +169,7 @@ class TextClassification(SequenceClassification):
             _check_not_empty(row, table.found, where)
             if not self.files.wants(texts[0], part):
                 continue
-            label = self._label(row, table, where) if has_labels else None
-            if split == "test" and label == _UNKNOWN:
-                label = None
+            label = self._label(row, table, where, split != "test") if has_labels else None
             if known is not None and label is not None:
                 self._check_label(label, known, where)
             examples.append(
@@ -219,7 +217,7 @@ class TextClassification(SequenceClassification):
                     "one"
                 )
 
-    def _label(self, row: dict, table: look.Table, where: str):
+    def _label(self, row: dict, table: look.Table, where: str, needed: bool = True):
         if self.label_column not in row:
             raise UserError(f"{where}: no {self.label_column}; it has {', '.join(row)}")
         value = row[self.label_column]
@@ -239,9 +237,22 @@ class TextClassification(SequenceClassification):
                 + ("a list of labels" if several else "one label")
             )
         if several and not isinstance(value, list):
-            parts = str(value).split(self.label_separator)
+            text = str(value).strip()
+            if text.startswith("[") and text.endswith("]"):
+                raise UserError(
+                    f"{where}: {self.label_column} is a list written as text: {shorten(text)}; "
+                    f"write labels with {self.label_separator!r} between, JSON Lines or Parquet"
+                )
+            parts = text.split(self.label_separator)
         names = table.class_names.get(self.label_column) or self._label_names
         labels = tuple(_named(label, names) for part in parts if (label := str(part).strip()))
+        if _UNKNOWN in labels and _UNKNOWN not in names and (names or not needed):
+            if not needed:
+                return None
+            raise UserError(
+                f"{where}: {self.label_column} is {_UNKNOWN}, which stands for no label; leave the "
+                "row out"
+            )
         if several:
             return labels
         if not labels:

@@ -85,9 +85,14 @@ class TokenLines:
         } or dict(self._fields)
         first = next(iter(tokens), 0)
         self._columns = len(tokens[first]) if tokens else 0
-        self._header = first if tokens and self._is_header(tokens[first]) else 0
-        tokens.pop(self._header, None)
-        self._numbered = self._counts_tokens(tokens)
+        self._header = first if tokens and is_header(tokens[first]) else 0
+        names = tokens.pop(self._header, [])
+        if names and names[0].lower().startswith("sentence"):
+            raise UserError(
+                f"{self.name}: the column {names[0]} says where sentences begin; put a blank line "
+                "between sentences instead"
+            )
+        self._numbered = self._counts_tokens(tokens) and not self._ends_with_tags(tokens)
         self._word = self._place(self._layout.word_column, "word_column", int(self._numbered))
         rows = [f for f in tokens.values() if self._is_token(f) and len(f) == self._columns]
         kinds = self._kinds_of_places(rows)
@@ -112,6 +117,13 @@ class TokenLines:
             before, last = number, int(first)
         return before is not None
 
+    def _ends_with_tags(self, tokens: dict) -> bool:
+        """Whether there are words and tags alone: then numbers are words."""
+        is_tag = self._layout.column.is_tag
+        tags = self._tagged or self._layout.column.name != "part_of_speech"
+        good = sum(is_tag(fields[-1]) for fields in tokens.values())
+        return self._columns == 2 and tags and 2 * good > len(tokens)
+
     def _place(self, given: str, option: str, default):
         """The place, from 0, of a column whose number the user gave, from 1."""
         if not given:
@@ -122,10 +134,6 @@ class TokenLines:
                 f"{self._columns}"
             )
         return int(given) - 1 if int(given) > 0 else self._columns + int(given)
-
-    def _is_header(self, fields: list[str]) -> bool:
-        names = [field.lower() for field in fields]
-        return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
 
     def _is_token(self, fields: list[str]) -> bool:
         return not (self._numbered and _NO_TOKEN.fullmatch(fields[0]))
@@ -230,6 +238,12 @@ class TokenLines:
             f"{max(self._columns, least)} ({word}{tagged}; --task_options.word_column= and "
             "--task_options.tag_column= say which)"
         )
+
+
+def is_header(fields: list[str]) -> bool:
+    """Whether the fields of a first line are names of columns."""
+    names = [field.lower() for field in fields]
+    return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
 
 
 def fields_of(line: str, lines: list[str]) -> list[str]:

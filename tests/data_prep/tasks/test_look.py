@@ -65,6 +65,18 @@ def test_a_crlf_file_and_a_packed_one(write):
     assert rows_of(write("b.tsv", "text\tlabel\nx\t1\n".encode("utf-16")))[1][0]["label"] == "1"
 
 
+def test_columns_without_a_name_get_a_number(write):
+    table, rows = rows_of(write("a.csv", 'v1,v2,,\nham,"hi, you",,\n'), (("v2",),))
+    assert rows == [{"v1": "ham", "v2": "hi, you", "column 3": "", "column 4": ""}]
+    assert rows_of(write("b.csv", ",text\n0,hi\n"))[1] == [{"": "0", "text": "hi"}]
+
+
+def test_the_header_of_a_second_file_is_no_row(write):
+    with pytest.raises(UserError, match="line 3: the header once more"):
+        rows_of(write("a.csv", "text,label\nx,1\ntext,label\ny,0\n"))
+    assert rows_of(write("b.csv", "text\ntext\n"))[1] == [{"text": "text"}]
+
+
 def test_a_file_without_header(write):
     path = write("a.tsv", "ham\thello\nspam\tbuy\n")
     with pytest.raises(UserError, match=r"columns are ham, hello.*--task_options.columns=label"):

@@ -263,6 +263,8 @@ def test_a_test_file_may_lack_labels(write, tmp_path):
         (TRAIN, {"labels": "ham,spam,ham"}, "labels: ham is there twice"),
         (TRAIN, {"problem": "multi_label", "label_separator": ""}, "label_separator is empty"),
         ("text\tlabel\nx\t\n", {"problem": "multi_label"}, "holds 0 different labels"),
+        ("text\tlabel\nx\t[0 1]\n", {"problem": "multi_label"}, "a list written as text"),
+        ("text\tlabel\nx\t-1\ny\t0\n", {"labels": "a,b"}, "line 2: label is -1, which stands"),
     ],
 )
 def test_errors(write, tmp_path, train, options, message):

@@ -100,6 +100,7 @@ def test_letters_of_tags(write, content, tags):
         ("it PRP I-NP O\nis VBZ I-VP O\nup RB I-ADVP O\n", 3, "O O O"),
         ("token\ttag\nBonn\tB-LOC\nist\tO\n", 2, "B-LOC O"),
         ("1 Bonn B-LOC x\n2 ist O y\n", 2, "B-LOC O"),
+        ("1 O\n2 B-NUM\n", 2, "O B-NUM"),
         ("Bonn B-LOC extra\nist O more\n", 2, "B-LOC O"),
         ("Bonn\tB-LOC\t\nist\tO\n", 2, "B-LOC O"),
     ],
@@ -108,13 +109,16 @@ def test_letters_of_tags(write, content, tags):
         "no entities",
         "a header",
         "numbered",
+        "words that are numbers",
         "tags in the middle",
         "a tab at the end",
     ],
 )
 def test_where_the_tags_stand(write, content, words, tags):
-    (document,) = read(write("a.txt", content))
+    path = write("a.txt", content)
+    (document,) = read(path)
     assert document.tags == (tuple(tags.split()),) and len(document.sentences[0]) == words
+    assert asked(path)[1] == [(document.sentences, 1)]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +129,8 @@ def test_where_the_tags_stand(write, content, words, tags):
         ("a O\n", {"word_column": "x"}, "word_column=x; its columns are 1 to 2"),
         ("a\tO\n\tO\n", {}, "line 2: the word is empty"),
         ("1\ta\tO\n2\tb\n", {}, r"line 2: 2 columns, expected 3 \(word number 2, entities last"),
+        ("tumour\tB\nof\tO\n", {}, "the tag 'B' names no kind of phrase; write it as B-KIND"),
+        ("Sentence #\tWord\tTag\ns 1\tBonn\tB-LOC\n", {}, "blank line between sentences"),
     ],
 )
 def test_what_is_in_doubt_is_refused(write, content, options, message):
@@ -190,6 +196,22 @@ def test_comments_are_no_words_to_answer_either(write, content):
     assert [sentences for sentences, _ in asked(path)[1]] == trained
 
 
+def test_a_line_that_lacks_its_tag_makes_no_text_of_the_others(write):
+    with pytest.raises(UserError, match="line 2: 1 columns, expected 2"):
+        asked(write("a.txt", "Anna B-PER\nsings\nOslo B-LOC\n"))
+
+
+def test_a_column_with_a_number_is_one_of_lines(write):
+    path = write("a.txt", "B-PER\tAnna\nO\tsings\n")
+    assert asked(path, word_column="2", tag_column="1")[1] == [((("Anna", "sings"),), 1)]
+
+
+def test_rows_without_words_are_counted(write, capsys):
+    rows = [{"tokens": [], "tags": []}, {"tokens": ["Anna"], "tags": ["B-PER"]}]
+    assert len(read(write("a.jsonl", "\n".join(map(json.dumps, rows))))) == 1
+    assert "1 rows without words left out" in capsys.readouterr().err
+
+
 def test_ranges_and_comments_keep_their_lines(write):
     inputs, found = asked(write("a.conllu", CONLL_U))
     assert [words for document, _ in found for words in document][1] == ("10 000", "#")
@@ -204,6 +226,7 @@ def test_ranges_and_comments_keep_their_lines(write):
         ("Anna sings in Oslo\n\nBonn\n", 3),
         ("Peter lives here\nAnna lives there\n", 2),
         ("Anna\n", 1),
+        ("text\tlabel\n" + "a film\tgood\n" * 6, 6),
     ],
 )
 def test_running_text_is_answered_text_for_text(write, content, texts):
