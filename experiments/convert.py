@@ -19,7 +19,9 @@ flags.DEFINE_enum(
     "source", None, _FORMATS, "Format of --input; by default it is recognised by its files."
 )
 flags.DEFINE_enum("target", None, _FORMATS, "Format of --output; by default a model folder.")
-flags.DEFINE_string("input", "", "A folder, a checkpoint's prefix, or a KerasHub preset's name.")
+flags.DEFINE_string(
+    "input", "", "A folder, a checkpoint's prefix, or a name: of the package, the hub or KerasHub."
+)
 flags.DEFINE_string("output", "", "The folder to write.")
 flags.DEFINE_enum(
     "head",
@@ -33,6 +35,7 @@ flags.DEFINE_enum(
     ["erf", "tanh"],
     "GELU of an import; by default erf for Google and Hugging Face, tanh for KerasHub.",
 )
+flags.DEFINE_bool("pickle", False, "Take a model of the hub that has no weights but a pickle.")
 flags.DEFINE_string("vocab", "", "Vocabulary file of an import, where none lies beside it.")
 flags.DEFINE_bool(
     "do_lower_case", None, "Of an import; by default as its tokenizer files or vocabulary say."
@@ -48,18 +51,19 @@ def main(argv) -> None:
             raise UserError(f"--{name} is missing; see --help")
 
     claim([options.input, options.vocab], folders=[options.output], overwrite=options.overwrite)
-    commands.import_tensorflow()
     from official_bert.checkpoints import model_folder
-    from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, kind_of
+    from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, find, kind_of
 
-    kind = options.source or kind_of(options.input)
+    path = find(options.input, pickle=options.pickle)
+    kind = options.source or kind_of(path)
+    commands.import_tensorflow()
     if kind == "model_folder":
         if not options.target:
             raise UserError(f"{options.input} is a model folder already; name a --target")
         for name in ("head", "gelu_form", "vocab", "do_lower_case"):
             if options[name].value not in (None, ""):
                 raise UserError(f"--{name} is for imports; {options.input} is a model folder")
-        loaded = model_folder.load(options.input)
+        loaded = model_folder.load(path)
     else:
         given = {
             "head": options.head,
@@ -68,7 +72,7 @@ def main(argv) -> None:
             "do_lower_case": options.do_lower_case,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        loaded = IMPORTERS[kind](options.input, **given)
+        loaded = IMPORTERS[kind](path, **given)
         print(loaded.report)
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     if options.target:

@@ -38,7 +38,7 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     """Held-out metrics of a model.
 
     Args:
-      model: path or preset's name.
+      model: path or name.
       records: folder or glob of pre-training records.
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many records to use, rounded up to whole batches; 0: all.
@@ -141,7 +141,7 @@ def main(_):
 
 def _define_flags():
     define_task_options()
-    flags.DEFINE_string("model", None, "model folder, imported checkpoint or preset")
+    flags.DEFINE_string("model", None, "model: a folder, or a name")
     flags.DEFINE_string("records", None, "folder or glob of pre-training records")
     flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")
     flags.DEFINE_string("split", "dev", "split of --data: dev, test or another of the task's")

@@ -32,7 +32,9 @@ def folders(tmp_path, monkeypatch):
     config = ob.BertConfig(len(VOCAB), 8, 2, 2, 16, max_position_embeddings=64)
     tokenizer = ob.BertTokenizer(VOCAB)
     encoder = ob.BertEncoder(config, seed=0)
-    export_huggingface(tmp_path / "bert-base-uncased", ob.BertPretrainer(encoder), tokenizer)
+    export_huggingface(
+        tmp_path / "google-bert/bert-base-uncased", ob.BertPretrainer(encoder), tokenizer
+    )
     export_huggingface(tmp_path / "all-MiniLM-L6-v2", encoder, tokenizer)
     spam = ob.BertClassifier(encoder, 2)
     ob.save(tmp_path / "runs" / "spam" / "model", spam, tokenizer, {"labels": ["ham", "spam"]})

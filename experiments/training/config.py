@@ -66,9 +66,9 @@ class PretrainConfig:
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
     seed: int = 12345
-    # Model folder, imported checkpoint or preset to go on from; bert="" takes its sizes.
+    # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = dataclasses.field(default="", metadata=_PLACE)
-    # Distillation: the model folder, imported checkpoint or preset that objectives compare with.
+    # Distillation: the model, a folder or a name, that objectives compare with.
     teacher: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
     teacher_layers: str = dataclasses.field(default="", metadata=_LATER)
@@ -143,7 +143,7 @@ class FinetuneConfig:
     # The official files; "": the task's default (TFDS).
     data_dir: str = dataclasses.field(default="", metadata=_PLACE)
     task_options: dict = dataclasses.field(default_factory=dict)
-    # Model folder, imported checkpoint or preset; "": random weights of `bert`.
+    # Folder, or name, of a model; "": random weights of `bert`.
     model: str = dataclasses.field(default="", metadata=_PLACE)
     bert: BertConfig | str = "base"  # with model="" only
     vocab: str = dataclasses.field(default="", metadata=_PLACE)  # with model="" only

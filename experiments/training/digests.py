@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from data_prep.tasks import get_task
-from official_bert.checkpoints import embedded, google
+from official_bert.checkpoints import resolve
 from official_bert.common.checksums import sha256_file
+from official_bert.common.errors import UserError
 
 
 def files_digest(paths: tuple[str, ...]) -> str:
@@ -21,12 +22,20 @@ def files_digest(paths: tuple[str, ...]) -> str:
 
 
 def checkpoint_digest(checkpoint: str) -> str:
-    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name."""
-    folder = embedded.find(checkpoint)
-    if not folder.is_dir() and google.is_google_checkpoint(folder):
-        folder = folder.parent
+    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name.
+
+    Of a model of the hub its name and commit.
+    """
+    try:
+        folder = resolve.find(checkpoint)
+    except UserError:
+        return checkpoint  # the run itself will say so
+    if isinstance(folder, str):
+        return folder
     if not folder.is_dir():
-        return checkpoint
+        folder = folder.parent
+    if folder.parent.name == "snapshots":  # a cache of the hub, to which other programs add files
+        return folder.name
     return files_digest(
         tuple(sorted(str(p) for p in folder.iterdir() if p.is_file() and p.name[0] != "."))
     )

@@ -147,8 +147,8 @@ def new_model(config):
     """
     if not config.bert:
         raise UserError(
-            "--config.init_from is empty: name the model to go on from (a model folder, an "
-            "imported checkpoint or a preset), or a size for a new one (--config.bert=base)"
+            "--config.init_from is empty: name the model to go on from (a folder, or a name on a "
+            "hub), or a size for a new one (--config.bert=base)"
         )
     bert, path = config.bert_config, config.vocab or _vocab_beside(config.phases[0].records)
     tokenizer = _tokenizer(path, config)

@@ -5,6 +5,8 @@
 None has a place for a head of ours, for left-to-right attention or for other epsilons.
 """
 
+import ast
+import importlib.util
 import os
 import re
 from pathlib import Path
@@ -177,19 +179,21 @@ def is_preset_folder(folder: str | os.PathLike) -> bool:
     return is_json_object(Path(folder) / "config.json", "registered_name", "class_name")
 
 
-def is_preset_name(name: str) -> bool:
-    """Whether KerasHub lists a preset of this name, or it names one of Kaggle's or a hub's."""
-    if "://" in name:
-        return name.startswith(("kaggle://", "hf://", "gs://"))
-    return name in preset_names()
-
-
 def preset_names() -> list[str]:
-    """Presets of BERT and its successors that the installed KerasHub can download."""
-    import keras_hub
+    """Presets of BERT and its successors that the installed KerasHub can download.
 
-    kinds = (getattr(keras_hub.models, name) for name in keras_hub_family.KINDS)
-    return sorted(name for kind in kinds for name in kind.presets)
+    They stand in KerasHub's sources, which are read: to import it takes many seconds.
+    """
+    spec = importlib.util.find_spec("keras_hub")
+    names: set[str] = set()
+    for place in (spec and spec.submodule_search_locations) or ():
+        for name in keras_hub_family.KINDS:
+            kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Backbone")).lower()
+            path = Path(place, "src", "models", kind, f"{kind}_presets.py")
+            for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+                    names |= {ast.literal_eval(key) for key in node.value.keys if key}
+    return sorted(names)
 
 
 def _arrays(folder: Path) -> dict[str, np.ndarray]:

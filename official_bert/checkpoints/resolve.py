@@ -1,38 +1,55 @@
 """Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's, or a
 model by its name."""
 
+import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from official_bert.checkpoints import embedded, google, huggingface, keras_hub, model_folder
+from official_bert.checkpoints import embedded, google, hub, huggingface, keras_hub, model_folder
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
 
 
-def load(path_or_preset: str | os.PathLike, **encoder_options) -> LoadedModel:
+def load(
+    model: str | os.PathLike,
+    revision: str | None = None,
+    pickle: bool = False,
+    **encoder_options,
+) -> LoadedModel:
     """Loads a model from a folder of any known kind, or by its name.
+
+    A name is looked up in this order: a folder or checkpoint that lies here, a model of this
+    package ("tiny-wikipedia"), a preset that the installed KerasHub lists ("bert_tiny_en_uncased"),
+    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub is the last
+    so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any case,
+    "NAME@REVISION" a name and its revision in one.
 
     The GELU form is what the format implies (see the importers); to choose another, import with
     `experiments.convert` first.
 
     Args:
-      path_or_preset: a model folder, the folder (or prefix) of a Google checkpoint, a Hugging Face
-        folder, a KerasHub preset's folder, the name of a model of this package ("tiny-wikipedia"),
-        or a preset's name such as "bert_tiny_en_uncased".
+      model: a model folder, the folder (or prefix) of a Google checkpoint, a Hugging Face folder, a
+        KerasHub preset's folder, or a name.
+      revision: of a model of the hub: branch, tag or commit.
+      pickle: whether weights of the hub may come from a `pytorch_model.bin`, where it has no
+        others. PyTorch reads it, without running its code, in a guarded process.
       **encoder_options: passed to `BertEncoder`, for example `remat=True`.
 
     Raises:
-      UserError: nothing that can be read is there.
+      UserError: nothing that can be read is there, or the hub cannot be asked.
     """
-    kind = kind_of(path_or_preset)
+    found = find(model, revision, pickle)
+    kind = kind_of(found)
     if kind == "model_folder":
-        return model_folder.load(path_or_preset, **encoder_options)
-    return IMPORTERS[kind](path_or_preset, **encoder_options)
+        return model_folder.load(found, **encoder_options)
+    return IMPORTERS[kind](found, **encoder_options)
 
 
-def peek(path_or_preset: str | os.PathLike):
+def peek(model: str | os.PathLike):
     """What a model is without its weights; needs neither Keras nor TensorFlow.
+
+    A model of the hub is downloaded.
 
     Returns:
       (BertConfig, BertTokenizer or None); None for KerasHub's presets, which KerasHub has to be
@@ -41,21 +58,51 @@ def peek(path_or_preset: str | os.PathLike):
     Raises:
       UserError: no model is there, or its small files are damaged.
     """
-    path = embedded.find(path_or_preset)
-    is_name = len(path.parts) == 1 and not path.exists() and not google.is_google_checkpoint(path)
-    if is_name or "://" in str(path_or_preset):
-        return None
-    kind = kind_of(path_or_preset)
+    path = find(model)
+    kind = kind_of(path)
     return PEEKS[kind](path) if kind in PEEKS else None
 
 
-def kind_of(path_or_preset: str | os.PathLike) -> str:
+def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = False) -> Path | str:
+    """The path of what `model` names, downloaded where it is of the hub; a preset's name as it is.
+
+    Args: as for `load`.
+
+    Raises:
+      UserError: there is no such path and no such name.
+    """
+    path, name = embedded.find(model), str(model)
+    if path.exists() or google.is_google_checkpoint(path):
+        if revision:
+            raise UserError(f"{model}: lies here, and a revision is for names on the hub")
+        return path
+    presets = keras_hub.preset_names()
+    if name in presets or name.startswith(("kaggle://", "gs://")):
+        return name
+    if not (parts := hub.parts_of(name)):
+        raise UserError(f"{name}: no such folder or checkpoint")
+    name, written = parts
+    if revision and written not in (None, revision):
+        raise UserError(f"{model}: names another revision than revision={revision}")
+    try:
+        return hub.download(name, revision or written, pickle)
+    except hub.Absent as absent:
+        near = difflib.get_close_matches(name, [*embedded.names(), *presets], n=1)
+        raise UserError(
+            f"{model}: no such folder, no model of this package ({', '.join(embedded.names())}), "
+            f"no BERT preset of KerasHub's{''.join(f' ({n} is one)' for n in near)}, {absent}"
+        ) from None
+
+
+def kind_of(model: str | os.PathLike) -> str:
     """ "model_folder", "google", "huggingface" or "keras_hub".
 
     Raises:
       UserError: it is none of them.
     """
-    path = Path(path_or_preset)
+    path = find(model)
+    if isinstance(path, str):
+        return "keras_hub"
     if model_folder.is_model_folder(path):
         return "model_folder"
     if google.is_google_checkpoint(path):
@@ -64,22 +111,10 @@ def kind_of(path_or_preset: str | os.PathLike) -> str:
         return "keras_hub"
     if huggingface.is_huggingface_folder(path):
         return "huggingface"
-    if path.is_dir():
-        raise UserError(
-            f"{path}: no model in this folder; expected {model_folder.MODEL_FILE} (a model "
-            "folder), bert_config.json with *.ckpt.index (Google), config.json with "
-            "model.safetensors (Hugging Face), or a KerasHub preset"
-        )
-    name = str(path_or_preset)
-    # KerasHub takes seconds to import: not for a path with a typing error.
-    if os.sep in name and "://" not in name:
-        raise UserError(f"{name}: no such folder or checkpoint")
-    if keras_hub.is_preset_name(name):
-        return "keras_hub"
-    presets = ", ".join(keras_hub.preset_names())
     raise UserError(
-        f"{name}: no such folder, no embedded model ({', '.join(embedded.names())}), and no BERT "
-        f"preset of KerasHub's; those there are: {presets}"
+        f"{path}: no model in this folder; expected {model_folder.MODEL_FILE} (a model "
+        "folder), bert_config.json with *.ckpt.index (Google), config.json with "
+        "model.safetensors (Hugging Face), or a KerasHub preset"
     )
 
 

@@ -34,8 +34,9 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
     def guarded(argv: Sequence[str]) -> None:
         for stream in (sys.stdout, sys.stderr):  # names of files may be no UTF-8
             stream.reconfigure(errors="backslashreplace")
-        # JAX tells of each kind of device that this machine has not.
-        logging.getLogger("jax").setLevel(logging.WARNING)
+        # JAX tells of each kind of device that this machine has not, the others of each request.
+        for name in ("jax", "httpx", "httpx2"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         sys.exit(_exit_code(main, argv, takes_files))
 
     app.run(guarded, flags_parser=_parse_flags)

@@ -1,0 +1,202 @@
+"""Models of the Hugging Face hub: found by name, downloaded once, read without a network later.
+
+`huggingface_hub` downloads and keeps them; its variables decide where and as whom (HF_HOME,
+HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE). Only the files that are read here are fetched, weights last,
+so that a download which broke off is never taken for a model.
+"""
+
+import functools
+import re
+import socket
+import threading
+import urllib.parse
+import urllib.request
+import warnings
+from collections.abc import Collection
+from pathlib import Path
+
+from official_bert.common.errors import UserError
+from official_bert.common.files import inside
+from official_bert.common.json_files import field, read_json, shorten
+
+_NAME = re.compile(r"(?:hf://)?((?:\w[\w.-]*/)?\w[\w.-]*)(?:@([^@\s]+))?", re.ASCII)
+_COMMIT = re.compile("[0-9a-f]{40}")
+_SECONDS_TO_CONNECT = 1.2  # whoever has no network should learn it before two seconds are over
+
+_MODULES = "modules.json"
+_CONFIGS = ("config.json", "bert_config.json", "model.json", _MODULES)
+_SMALL = re.compile(
+    r"config\.json|bert_config\.json|model\.json|metadata\.json|preprocessor\.json|modules\.json"
+    r"|config_sentence_transformers\.json|sentence_\w+_config\.json|special_tokens_map\.json"
+    r"|tokenizer\.json|tokenizer_config\.json|added_tokens\.json|vocab\.json|merges\.txt|vocab\.txt"
+    r"|spiece\.model|assets/tokenizer/[\w.]+|[^/]+\.index"
+)
+# Of these the first that is there, with all of its shards.
+_WEIGHTS = (
+    r"weights\.safetensors",
+    r"model\.safetensors",
+    r"model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors",
+    r"model\.weights\.h5",
+    r"[^/]+\.data-\d+-of-\d+",
+)
+_PICKLES = (r"pytorch_model\.bin", r"pytorch_model\.bin\.index\.json|pytorch_model-[^/]+\.bin")
+
+
+class Absent(UserError):
+    """The hub has no model of a name, or cannot be asked and none is kept."""
+
+
+def parts_of(model: str) -> tuple[str, str | None] | None:
+    """(NAME, REVISION or None) of "[hf://][OWNER/]NAME[@REVISION]"; None for other texts."""
+    found = _NAME.fullmatch(model)
+    return found and (found[1], found[2])
+
+
+@functools.cache
+def download(name: str, revision: str | None = None, pickle: bool = False) -> Path:
+    """The folder with the files of a model, downloaded where they are not kept already.
+
+    Args:
+      name: "OWNER/NAME", or the name alone of a model without an owner.
+      revision: branch, tag or commit; None for the main branch.
+      pickle: whether `pytorch_model.bin` is taken where there are no other weights.
+
+    Raises:
+      Absent: there is no such model, or no network and no copy.
+      UserError: there is no such revision, or it has no weights that are read here.
+    """
+    if revision and _COMMIT.fullmatch(revision) and (folder := _kept(name, revision, pickle)):
+        return folder
+    import huggingface_hub as library
+    from huggingface_hub import constants, errors
+
+    address = constants.ENDPOINT
+    try:
+        if not constants.HF_HUB_OFFLINE:
+            _check_network(address)
+        info = library.HfApi().model_info(name, revision=revision)
+        commit, present = info.sha, {file.rfilename for file in info.siblings or ()}
+    except errors.GatedRepoError:
+        raise UserError(
+            f"{name}: its owner at {address} asks for consent first; give it there, and log in "
+            "with `hf auth login`"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise Absent(f"no model of {address} (or a private one: `hf auth login`)") from None
+    except errors.RevisionNotFoundError:
+        raise UserError(f"{name}: no revision {revision} at {address}") from None
+    except errors.HFValidationError:
+        raise Absent(f"no name that a model of {address} can have") from None
+    except Exception as error:  # of the network, of the hub, or something that is no hub
+        told = f"{address} cannot be asked ({_why(error)})"
+        if folder := _kept(name, revision, pickle):
+            warnings.warn(f"{name}: {told}; the copy in {folder} is read", stacklevel=2)
+            return folder
+        raise Absent(f"no model downloaded before, and {told}") from None
+
+    def fetch(file: str, at: str | None = commit) -> Path:
+        try:
+            return Path(library.hf_hub_download(name, file, revision=at))
+        except Exception as error:
+            raise UserError(f"{name}: {file} was not downloaded ({_why(error)})") from error
+
+    # First the names of all files, so that what cannot be read costs no download.
+    folders = _folders(fetch(_MODULES)) if _MODULES in present else [""]
+    small, weights = _wanted(name, present, folders, pickle)
+    for file in (*small, *weights):
+        folder = _root(fetch(file), file)
+    # The library notes which commit a branch is at when it is asked by the branch's name.
+    fetch(small[0], revision)
+    return folder
+
+
+def _wanted(
+    name: str, present: Collection[str], folders: Collection[str], pickle: bool
+) -> tuple[list[str], list[str]]:
+    """The files of a model that are read: (small ones, weights)."""
+    small, weights, refused = [], [], []
+    for folder in folders:
+        start = f"{folder}/" if folder else ""
+        here = sorted(p.removeprefix(start) for p in present if p.startswith(start))
+        small += [start + file for file in here if _SMALL.fullmatch(file)]
+        for kind in (*_WEIGHTS, *_PICKLES):
+            if found := [start + file for file in here if re.fullmatch(kind, file)]:
+                (weights if pickle or kind in _WEIGHTS else refused).extend(found)
+                break
+    if refused:
+        raise UserError(
+            f"{name}: its weights are there as a pickle alone ({refused[0]}), which can hold "
+            f"harmful code; load(..., pickle=True), or `python -m experiments.convert "
+            f"--input={name} --pickle --output=FOLDER`, reads it in a guarded process"
+        )
+    if not small or not weights:
+        found = ", ".join(sorted(present)[:8]) or "no file"
+        raise UserError(f"{name}: no model that is read here; its files: {shorten(found, 200)}")
+    return small, weights
+
+
+def _kept(name: str, revision: str | None, pickle: bool) -> Path | None:
+    """The folder of an earlier download, by whichever program, if it is complete."""
+    from huggingface_hub import try_to_load_from_cache
+
+    files = ((c, try_to_load_from_cache(name, c, revision=revision)) for c in _CONFIGS)
+    found = next((_root(Path(path), file) for file, path in files if isinstance(path, str)), None)
+    if found is None:
+        return None
+    present = {str(p.relative_to(found)) for p in found.rglob("*") if p.is_file()}
+    modules = found / _MODULES
+    try:
+        _, weights = _wanted(
+            name, present, _folders(modules) if modules.is_file() else [""], pickle
+        )
+    except UserError:
+        return None
+    shards = [re.search(r"-of-(\d+)", file) for file in weights]
+    counts = {int(shard[1]) for shard in shards if shard}
+    return None if counts and sum(map(bool, shards)) != sum(counts) else found
+
+
+def _folders(modules: Path) -> list[str]:
+    """The folders that `modules.json` names, the root first."""
+    paths = [
+        field(module, "path", str, modules)
+        for module in read_json(modules, list)
+        if isinstance(module, dict)
+    ]
+    for path in filter(None, paths):
+        inside(modules.parent, path, modules)
+    return list(dict.fromkeys(["", *paths]))
+
+
+def _why(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _root(path: Path, file: str) -> Path:
+    return path.parents[file.count("/")]
+
+
+def _check_network(address: str) -> None:
+    """Raises OSError where nothing answers at an address, or its proxy, in a short time.
+
+    The look-up of a name knows no time limit, so a thread of its own tries.
+    """
+    url = urllib.parse.urlsplit(address)
+    proxy = urllib.request.getproxies().get(url.scheme)
+    if proxy and not urllib.request.proxy_bypass(url.netloc):
+        url = urllib.parse.urlsplit(proxy if "://" in proxy else f"//{proxy}")
+    port = url.port or (80 if url.scheme == "http" else 443)
+    result: list[OSError | None] = []
+
+    def connect():
+        try:
+            socket.create_connection((url.hostname, port), _SECONDS_TO_CONNECT).close()
+            result.append(None)
+        except OSError as error:
+            result.append(error)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(_SECONDS_TO_CONNECT)
+    if error := (result or [TimeoutError("no answer")])[0]:
+        raise error

@@ -1,0 +1,111 @@
+"""A hub of models on this machine: the answers that `huggingface_hub` asks `HF_ENDPOINT` for."""
+
+import contextlib
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class Hub(ThreadingHTTPServer):
+    """Serves models from memory.
+
+    Attributes:
+      models: {name: {revision: {file: bytes}}}; a revision's commit is the digest of its name.
+      asked: "METHOD /path" of every request, in order.
+    """
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.models, self.asked = {}, []
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def add(self, name, folder, revision="main"):
+        """Takes a copy of a folder's files."""
+        files = {
+            str(p.relative_to(folder)): p.read_bytes()
+            for p in Path(folder).rglob("*")
+            if p.is_file()
+        }
+        self.models.setdefault(name, {})[revision] = files
+
+    def downloads(self):
+        """The files that were sent."""
+        return sorted(
+            a.split("/resolve/")[1].split("/", 1)[1]
+            for a in self.asked
+            if "GET" in a[:3] and "/resolve/" in a
+        )
+
+
+def commit_of(name, revision):
+    return hashlib.sha1(f"{name} {revision}".encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def small_hub():
+    """A Hub that answers while the context lasts."""
+    hub = Hub()
+    thread = threading.Thread(target=hub.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield hub
+    finally:
+        hub.shutdown()
+        hub.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.asked.append(f"{self.command} {self.path}")
+        path = self.path.partition("?")[0].replace("%2F", "/")
+        for name, revisions in self.server.models.items():
+            if path == f"/api/models/{name}" or path.startswith(f"/api/models/{name}/revision/"):
+                return self._info(name, revisions, path.partition("/revision/")[2] or "main")
+            if path.startswith(f"/{name}/resolve/"):
+                revision, _, file = path.removeprefix(f"/{name}/resolve/").partition("/")
+                return self._file(name, revisions, revision, file)
+        return self._refuse("RepoNotFound", 401)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+    def _revision(self, name, revisions, wanted):
+        return next((r for r in revisions if wanted in (r, commit_of(name, r))), None)
+
+    def _info(self, name, revisions, wanted):
+        revision = self._revision(name, revisions, wanted)
+        if revision is None:
+            return self._refuse("RevisionNotFound", 404)
+        files = [{"rfilename": file} for file in revisions[revision]]
+        body = {"id": name, "sha": commit_of(name, revision), "siblings": files}
+        self._send(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def _file(self, name, revisions, wanted, file):
+        revision = self._revision(name, revisions, wanted)
+        content = revisions.get(revision, {}).get(file)
+        if content is None:
+            return self._refuse("EntryNotFound", 404)
+        etag = hashlib.sha256(content).hexdigest()
+        headers = {"ETag": f'"{etag}"', "X-Repo-Commit": commit_of(name, revision)}
+        self._send(200, content, headers)
+
+    def _refuse(self, code, status):
+        self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": code})
+
+    def _send(self, status, body, headers):
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
