@@ -1,10 +1,14 @@
 """How commands end: exit codes and one clear line, for every command of the project."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from experiments.__main__ import MODULES
+from tests import test_advice
 
 ROOT = Path(__file__).parent.parent
 MAIN = """
@@ -46,3 +50,33 @@ def test_exit_codes(body, arguments, code, message):
     assert result.returncode == code and message in result.stderr
     if code == 2:
         assert "Traceback" not in result.stderr
+
+
+def official_bert(*arguments, folder):
+    """As the script of an installation does, which has no working folder on its path."""
+    code = "from experiments.__main__ import main; main()"
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_one_name_for_all_commands(tmp_path):
+    assert {*MODULES.values()} == {*test_advice.COMMANDS}
+    for name in ("experiments", "data_prep", "official_bert"):  # the user's own
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('not ours')")
+    ended = official_bert("finetune", "--config=text_classification", folder=tmp_path)
+    assert ended.returncode == 2 and "error: --workdir is missing" in ended.stderr
+    ended = official_bert("show-records", "nothing", folder=tmp_path)
+    assert ended.returncode == 2 and "nothing" in ended.stderr and "Traceback" not in ended.stderr
+    ended = official_bert("--help", folder=tmp_path)
+    listed = [line.split()[0] for line in ended.stdout.splitlines()[2:]]
+    assert ended.returncode == 0 and listed == [*MODULES]
+    ended = official_bert("fine", folder=tmp_path)
+    assert ended.returncode == 2 and ended.stderr.startswith("error: no command 'fine'")
+    help_of_one = official_bert("sentences", "--help", folder=tmp_path)
+    assert "--output" in help_of_one.stdout and help_of_one.returncode <= 1

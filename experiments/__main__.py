@@ -1,0 +1,67 @@
+"""All commands under one name: `official-bert finetune` is `python -m experiments.finetune`.
+
+Python looks for `-m experiments` in the working folder first, so a folder of the user's own of that
+name would hide ours there; `official-bert` looks in none.
+"""
+
+import ast
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+MODULES = {
+    module.rpartition(".")[2]: module
+    for module in (
+        "data_prep.wikipedia",
+        "data_prep.sentences",
+        "data_prep.vocab",
+        "data_prep.create_pretraining_data",
+        "data_prep.show_records",
+        "experiments.pretrain",
+        "experiments.finetune",
+        "experiments.evaluate",
+        "experiments.predict",
+        "experiments.ablate",
+        "experiments.report",
+        "experiments.convert",
+        "experiments.export",
+        "experiments.serve",
+        "data_prep.tasks.submission",
+    )
+}
+
+
+def main() -> None:
+    """Runs the command that the first argument names, with the arguments after it.
+
+    Raises:
+      SystemExit: always; 2 where there is no such command.
+    """
+    name, *arguments = sys.argv[1:] or ["--help"]
+    module = MODULES.get(name.replace("-", "_"))
+    if module:
+        sys.argv[1:] = arguments
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        sys.exit(0)
+    if name in ("-h", "--help", "--helpshort", "--helpfull", "help"):
+        print(
+            f"official-bert COMMAND --OPTION=VALUE ...; official-bert COMMAND --help\n\n{_listed()}"
+        )
+        sys.exit(0)
+    print(f"error: no command {name!r}; those there are:\n{_listed()}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _listed() -> str:
+    """A line for each command: the first of its module's docstring, which is not imported."""
+    lines = []
+    for name, module in MODULES.items():
+        path = importlib.util.find_spec(module).origin
+        doc = ast.get_docstring(ast.parse(Path(path).read_text("utf-8")))
+        lines.append(f"  {name:<24} {doc.splitlines()[0]}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
