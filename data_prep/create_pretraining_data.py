@@ -27,7 +27,7 @@ from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
 from data_prep.pretraining import token_store as token_stores
-from data_prep.pretraining.record_options import LATER, LATER_ROWS, RecordOptions
+from data_prep.pretraining.record_options import RecordOptions
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -84,19 +84,10 @@ def create(
     # Says what is wrong with it, or does not suit it, before any work.
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
-    store_options = token_stores.store_options(
-        inputs,
-        vocab_path,
-        chosen.do_lower_case,
-        chosen.held_out,
-        **chosen.changed(LATER),
-    )
-    later = (*LATER, *LATER_ROWS)
-    own = {k: v for k, v in dataclasses.asdict(chosen).items() if k not in later}
-    options = {**store_options, **own, **chosen.changed(LATER_ROWS)}
-    separators = 0 if chosen.packing == "single" else tokenizer.separators
-    if separators != 1:
-        options["separators"] = separators
+    store_options = token_stores.store_options(inputs, vocab_path, chosen)
+    options = store_options | dataclasses.asdict(chosen)
+    # Between A and B: 1, in RoBERTa 2, and 0 in rows without a B.
+    options["separators"] = 0 if chosen.packing == "single" else tokenizer.separators
     if workers is None:
         workers = _local_workers(num_workers, store_options["inputs"], progress)
     with contextlib.ExitStack() as stack:
@@ -224,7 +215,7 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
             f"corpus_{name}": sum(block[name] for block in store.blocks(split))
             for name in ("documents", "sentences", "tokens")
         }
-        | ({"invalid_utf8": store.manifest["invalid_utf8"]} if "invalid_utf8" in options else {})
+        | {"invalid_utf8": store.manifest["invalid_utf8"]}
         | {"corpus_unknown_share": round(store.unknown / max(1, store.tokens), 6)},
         "shards": [shard for task in written for shard in task["shards"]],
     }
@@ -333,8 +324,8 @@ def main(_):
         f"read: {counts['corpus_documents']:,} documents of "
         f"{counts['corpus_sentences'] / max(1, counts['corpus_documents']):.1f} sentences of "
         f"{counts['corpus_tokens'] / max(1, counts['corpus_sentences']):.1f} tokens, "
-        f"{counts.get('corpus_unknown_share', 0):.2%} of them [UNK]"
-        + (f"; {counts['invalid_utf8']:,} lines not UTF-8" if "invalid_utf8" in counts else "")
+        f"{counts['corpus_unknown_share']:.2%} of them [UNK]"
+        + (f"; {counts['invalid_utf8']:,} lines not UTF-8" if counts["invalid_utf8"] else "")
     )
     print(
         f"made: {counts['examples']:,} examples in {len(manifest['shards'])} shards, "

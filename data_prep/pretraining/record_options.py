@@ -1,7 +1,6 @@
 """The options of pre-training records."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from data_prep.corpus import languages
 from data_prep.corpus.text_files import INVALID_UTF8
@@ -9,17 +8,16 @@ from data_prep.pretraining.masking import SPANS, MaskingRates
 from data_prep.pretraining.packings import PACKINGS
 from official_bert.common.errors import UserError
 
-# Left out of records' options at their defaults, so that records made before them are found again;
-# and those that a token store does not depend on.
-LATER = (
+# Those that a token store depends on.
+OF_STORE = (
+    "do_lower_case",
     "strip_accents",
     "tokenize_chinese_chars",
+    "held_out",
     "invalid_utf8",
     "language_exponent",
     "segmented",
-    "spans",
 )
-LATER_ROWS = ("packing",)
 
 
 @dataclass(frozen=True)
@@ -112,12 +110,6 @@ class RecordOptions:
             raise UserError(f"packing={self.packing!r}: must be one of {', '.join(PACKINGS)}")
         languages.check(self.language_exponent)
         MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
-
-    def changed(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Those of the options that are not at their defaults."""
-        defaults = RecordOptions()
-        values = {name: getattr(self, name) for name in names}
-        return {name: v for name, v in values.items() if v != getattr(defaults, name)}
 
 
 def check_predictions(length: int, slots: int, prob: float) -> None:

@@ -61,10 +61,10 @@ def make_rows(task: dict) -> dict:
     number = task["block"] + (_HELD_OUT_BLOCKS if task["split"] == "heldout" else 0)
     stream = functools.partial(RandomStream, options["random_seed"], block=number)
 
-    pairs = PACKINGS[options.get("packing", "segments")](
+    pairs = PACKINGS[options["packing"]](
         np.asarray(block.sentence_offsets),
         np.asarray(block.document_offsets),
-        options["max_seq_length"] - 2 - separators(options),
+        options["max_seq_length"] - 2 - options["separators"],
         options["short_seq_prob"],
         [
             stream(purpose=random_streams.PAIRS, duplication=duplication)
@@ -88,16 +88,11 @@ def make_rows(task: dict) -> dict:
             rows["key"] = keys[chosen]
             rows["check"] = row_checks(rows)
             file.write(rows.tobytes())
-            special = 2 + separators(options)
+            special = 2 + options["separators"]
             counts["tokens"] += int((some.a_length + some.b_length + special).sum())
             if not options["dynamic_masking"]:
                 counts["predictions"] += int(rows["predictions"].sum())
     return counts
-
-
-def separators(options: dict) -> int:
-    """How many [SEP] stand between A and B: 1, in RoBERTa 2, and 0 in rows without a B."""
-    return options.get("separators", 1)
 
 
 def row_dtype(options: dict, vocab_size: int) -> np.dtype:
@@ -132,7 +127,7 @@ def _odd_numbers(count):
 
 def features(rows: np.ndarray, options: dict) -> dict[str, np.ndarray]:
     """The features of `data_prep.records.SCHEMA` of rows of `row_dtype`."""
-    before, between = _before(options["max_seq_length"]), separators(options)
+    before, between = _before(options["max_seq_length"]), options["separators"]
     b_start = rows["a_length"].astype(np.int64) + 1 + between
     real = before[b_start + rows["b_length"] + 1]
     first = before[b_start] if between else real
@@ -156,7 +151,7 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
 
     `tokens` has max_seq_length more values at either end.
     """
-    length, between = options["max_seq_length"], separators(options)
+    length, between = options["max_seq_length"], options["separators"]
     row, before = np.arange(len(pairs)), _before(length)
     b_start = pairs.a_length + 1 + between
     last = b_start + pairs.b_length  # the last [SEP]
@@ -171,10 +166,10 @@ def _rows(tokens, pairs: SegmentPairs, options, vocabulary, masks) -> np.ndarray
     ids[row, last] = vocabulary.sep
     np.copyto(ids, vocabulary.pad, where=~before[last + 1])
 
-    spans = SPANS.get(options.get("spans"))
+    spans = SPANS.get(options["spans"])
     whole_words = options["do_whole_word_mask"] or spans
     continues = vocabulary.continues[ids] if whole_words else None
-    if options.get("segmented"):
+    if options["segmented"]:
         ids %= vocabulary.size
     rows = np.zeros(len(pairs), row_dtype(options, vocabulary.size))
     rows["a_length"], rows["b_length"] = pairs.a_length, pairs.b_length

@@ -24,6 +24,7 @@ from data_prep.corpus.line_blocks import stretches
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges
+from data_prep.pretraining.record_options import OF_STORE, RecordOptions
 from data_prep.pretraining.store_tasks import (
     assemble,
     join,
@@ -53,17 +54,16 @@ class TokenStore:
 
     Attributes:
       manifest: {"options", "vocab_size", "splits": {"train": [blocks], "heldout": [blocks]}}; a
-        block has its name, counts and checksums. With repaired text "invalid_utf8", its lines.
+        block has its name, counts and checksums. "invalid_utf8": repaired lines.
       tokens, unknown: how many tokens the text has, and how many of them are [UNK].
     """
 
     def __init__(self, folder: str):
         self.folder = folder
         self.manifest = storage.read_json(_manifest_path(folder))
-        segmented = self.manifest["options"].get("segmented", False)
+        segmented = self.manifest["options"]["segmented"]
         self.dtype = token_dtype(self.manifest["vocab_size"], segmented)
-        self.tokens = self.manifest.get("tokens", 0)
-        self.unknown = self.manifest.get("unknown", 0)
+        self.tokens, self.unknown = self.manifest["tokens"], self.manifest["unknown"]
 
     def blocks(self, split: str) -> list[dict]:
         return self.manifest["splits"][split]
@@ -87,31 +87,22 @@ class TokenStore:
 def store_options(
     inputs: list[str],
     vocab_path: str,
-    do_lower_case: bool,
-    held_out: float = 0.0,
-    block_tokens: int = BLOCK_TOKENS,
-    **later,
+    options: RecordOptions,
 ) -> dict:
     """All that decides a store's content: two stores of equal options are equal.
 
     Input files count by content and name, without their folder: a moved corpus is the same one.
-
-    Args:
-      **later: further options that are not at their defaults (strip_accents, invalid_utf8, ...);
-        they came later, and stores made before are found again without them.
     """
     files = [storage.fingerprint(path) for path in inputs]
-    if "language_exponent" in later:
+    if options.language_exponent < 1:
         files = [
             f | {"language": languages.language_of(p)} for f, p in zip(files, inputs, strict=True)
         ]
     return {
         "inputs": files,
         "vocab_sha256": storage.sha256(vocab_path),
-        "do_lower_case": do_lower_case,
-        "held_out": held_out,
-        "block_tokens": block_tokens,
-        **later,
+        "block_tokens": BLOCK_TOKENS,
+        **{name: getattr(options, name) for name in OF_STORE},
     }
 
 
@@ -135,7 +126,7 @@ def build(
     tasks = _tokenise_tasks(options, inputs, vocab_path, folder)
     chunks = workers.run(tokenise, tasks, "tokenising")
     parts = [part for chunk in chunks for part in chunk["parts"]]
-    dtype = token_dtype(chunks[0]["vocab_size"], options.get("segmented", False))
+    dtype = token_dtype(chunks[0]["vocab_size"], options["segmented"])
     if joins := _join_tasks(parts, dtype, folder):
         parts = workers.run(join, joins, "joining")
     tasks = _block_tasks(options, inputs, dtype, parts, folder)
@@ -154,10 +145,8 @@ def build(
             for split in ("train", "heldout")
         },
     }
-    for name in ("tokens", "unknown"):
-        manifest[name] = sum(chunk.get(name, 0) for chunk in chunks)
-    if "invalid_utf8" in options:
-        manifest["invalid_utf8"] = sum(chunk["invalid_utf8"] for chunk in chunks)
+    for name in ("tokens", "unknown", "invalid_utf8"):
+        manifest[name] = sum(chunk[name] for chunk in chunks)
     storage.write_json(_manifest_path(folder), manifest)
     work = ("chunk", "joined", "block", "tasks")
     names = [name for name in storage.list_folder(folder) if name.startswith(work)]
@@ -185,11 +174,11 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
             "vocab_sha256": options["vocab_sha256"],
             "rules": [
                 options["do_lower_case"],
-                options.get("strip_accents"),
-                options.get("tokenize_chinese_chars", True),
+                options["strip_accents"],
+                options["tokenize_chinese_chars"],
             ],
-            "invalid_utf8": options.get("invalid_utf8", "error"),
-            "segmented": options.get("segmented", False),
+            "invalid_utf8": options["invalid_utf8"],
+            "segmented": options["segmented"],
             "output": os.path.join(folder, f"chunk-{index:05d}"),
             "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
         }
@@ -198,7 +187,7 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
 
 
 def _language_weights(options):
-    if "language_exponent" not in options:
+    if options["language_exponent"] == 1:
         return {}
     sizes = Counter()
     for file in options["inputs"]:

@@ -14,4 +14,3 @@ def vocab(tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(token_store, "BLOCK_TOKENS", 20_000)
-    monkeypatch.setattr(token_store.store_options, "__defaults__", (0.0, 20_000))

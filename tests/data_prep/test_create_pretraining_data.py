@@ -78,7 +78,7 @@ KILLED = """
 import sys
 from data_prep.pretraining import token_store
 from data_prep.create_pretraining_data import create
-token_store.store_options.__defaults__ = (0.0, 20_000)
+token_store.BLOCK_TOKENS = 20_000
 if __name__ == "__main__":
     create(sys.argv[1], sys.argv[2], sys.argv[3], max_seq_length=64, max_predictions_per_seq=10,
            dupe_factor=30, examples_per_shard=2000, num_workers=int(sys.argv[4]), progress=False)

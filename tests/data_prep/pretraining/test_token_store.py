@@ -13,12 +13,14 @@ from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import create
 from data_prep.jobs.workers import LocalWorkers
 from data_prep.pretraining import store_tasks, token_store
+from data_prep.pretraining.record_options import RecordOptions
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
 
 def build(folder, inputs, vocab, held_out=0.0, block_tokens=3000, **options):
-    chosen = token_store.store_options(inputs, vocab, True, held_out, block_tokens)
+    chosen = token_store.store_options(inputs, vocab, RecordOptions(held_out=held_out))
+    chosen["block_tokens"] = block_tokens
     workers = LocalWorkers(1, progress=False)
     return token_store.build(chosen, inputs, vocab, str(folder), workers, **options)
 
