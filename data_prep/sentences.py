@@ -29,7 +29,7 @@ from data_prep.corpus.sources import LAYOUTS
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.text_layout import Titles
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import adopt, earlier, locked
+from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
@@ -134,19 +134,16 @@ def split_files(
         "section_titles": section_titles,
         "compress": compress,
         "splitter": splitter_version(language),
+        "text_field": text_field,
+        "invalid_utf8": invalid_utf8,
+        "title_stops": title_stops,
     }
-    # Options that came later are left out at their defaults: older outputs are found again.
-    options |= {"text_field": text_field} if text_field else {}
-    options |= {"invalid_utf8": invalid_utf8} if invalid_utf8 != "error" else {}
-    options |= {"title_stops": True} if title_stops else {}
     record = os.path.join(output, "sentences.json")
     arguments = (layout, language, title_lines, section_titles, text_field, invalid_utf8)
     arguments = (*arguments, title_stops)
     with locked(output):
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
-        if before or storage.is_written_here(record):
-            adopt(output, [*storage.read_json(record)["files"], *targets], record)
         claim(files=[record, *(os.path.join(output, name) for name in targets)])
         # Entries of files that are no input of this call stay, like the files themselves.
         entries, todo = {name: entry for name, entry in done.items() if name not in targets}, {}

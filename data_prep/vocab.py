@@ -19,7 +19,6 @@ learns RoBERTa's kind by the library `tokenizers` (pip install tokenizers).
 """
 
 import functools
-import os
 import re
 import sys
 import time
@@ -33,7 +32,7 @@ from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import adopt, earlier
+from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
@@ -249,21 +248,11 @@ def main(argv) -> None:
     del argv
     start = time.monotonic()
     paths = expand_inputs(FLAGS.input)
-    options = {
-        "inputs": [storage.fingerprint(path) for path in paths],
-        "vocab_size": FLAGS.vocab_size,
-        "do_lower_case": FLAGS.do_lower_case,
-        "num_unused": FLAGS.num_unused,
-        "character_coverage": FLAGS.character_coverage,
-    }
-    # Options that came later are left out at their defaults: older vocabularies are found again.
-    for name in ("invalid_utf8", "language_exponent", "kind", "strip_accents"):
-        if FLAGS[name].value != FLAGS[name].default:
-            options[name] = FLAGS[name].value
+    names = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused", "invalid_utf8")
+    names += ("character_coverage", "language_exponent")
+    options = {name: FLAGS[name].value for name in names}
+    options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
-    if storage.exists(FLAGS.output) and storage.is_written_here(record):
-        folder, name = os.path.split(FLAGS.output)
-        adopt(folder or ".", [name], record)
     claim([*folders_of(FLAGS.input), *paths], files=[FLAGS.output, record])
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
         if earlier(record, options, FLAGS.output) is None:

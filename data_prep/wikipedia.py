@@ -37,7 +37,7 @@ from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.unclosed_markup import TooSlow
 from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import adopt, earlier, locked
+from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
@@ -45,7 +45,9 @@ from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 
 _OF_TEXT = ("paragraphs", "sentences", "page: too short")  # what counts against the share kept
-_NUMBERS = ("pages", "articles", "sentences", "characters", "characters_found", "files")
+_NUMBERS = (
+    "pages", "articles", "sentences", "characters", "characters_found", "files", "invalid_utf8"
+)  # fmt: skip
 _BATCH_BYTES = 1_000_000  # of XML for a worker at a time, where it takes no stretch
 
 
@@ -110,8 +112,8 @@ def extract(
         "" for what the dump says.
       hole: stands for lost formulas and templates; "" leaves such sentences out.
       accept_loss: goes on where less than half of the text is kept.
-      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the report then counts
-        the pages that have such.
+      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the report counts the
+        pages that have such.
 
     Returns:
       The report: {"options", "pages", "articles", "sentences", "characters", "characters_found" (in
@@ -135,11 +137,9 @@ def extract(
             "splitter": splitter_version(site.language),
             "min_characters": min_characters,
             "megabytes_per_file": megabytes_per_file,
+            "invalid_utf8": invalid_utf8,
+            "hole": hole,
         }
-        if invalid_utf8 != "error":
-            options["invalid_utf8"] = invalid_utf8
-        if hole:
-            options["hole"] = hole
         report = _begin_or_continue(output, options, overwrite)
         if not report["finished"]:
             work = functools.partial(
@@ -271,8 +271,7 @@ def _write(output: str, report: dict, pages, documents, dropped: Counter, follow
     report["articles"] += len(documents)
     report["sentences"] += sum(len(document[-1]) for document in documents)
     report["characters"] += sum(len(s) for document in documents for s in document[-1])
-    if "invalid_utf8" in report["options"]:
-        report["invalid_utf8"] = report.get("invalid_utf8", 0) + dropped.pop("invalid_utf8", 0)
+    report["invalid_utf8"] += dropped.pop("invalid_utf8", 0)
     report["characters_found"] += dropped.pop("characters found", 0)
     report["next"] = following
     total = Counter(report["dropped"]) + dropped
@@ -292,10 +291,8 @@ def _begin_or_continue(output: str, options: dict, overwrite: bool) -> dict:
     report = None if overwrite else earlier(record, options, output, "options")
     patterns = [os.path.join(output, name) for name in ("wiki-*.txt.gz", "articles-*.jsonl.gz")]
     written = [path for pattern in patterns for path in storage.matches(pattern)]
-    if report is not None or storage.is_written_here(record):
-        adopt(output, list(map(os.path.basename, written)), record)
     claim(files=[record, *written])
-    if report is not None and (report["finished"] or "next" in report):
+    if report is not None:
         return report
     storage.remove_all(written)
     numbers = dict.fromkeys(_NUMBERS, 0)
@@ -330,7 +327,7 @@ def main(argv) -> None:
         f"{report['files']} files in {time.monotonic() - start:.1f} s; language "
         f"{report['options']['language']}"
     )
-    if "invalid_utf8" in report:
+    if report["invalid_utf8"]:
         print(f"{report['invalid_utf8']:,} pages with bytes that are not UTF-8")
     print("left out:")
     for reason, count in report["dropped"].items():

@@ -9,9 +9,8 @@ claims side by side.
 """
 
 from data_prep.jobs import storage
-from data_prep.jobs.output_folder import adopt
 from experiments.tables import archives, judgement, origins, overview, report
-from official_bert.common import commands
+from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import local_path
@@ -36,7 +35,8 @@ def main(_):
     runs = archives.runs(results, path.parent / "archives")
     judgement.judge_results(results, judgement.claims_of(results), runs)
     print(report.text(results))  # which no other file has
-    adopt(str(folder), list(report.FILES), str(path))
+    if not manifests.is_listed(path.resolve()):  # as it came with the repository
+        manifests.adopt(path.parent, (*report.FILES, path.name))
     claim(files=[local_path(folder) / name for name in report.FILES if "." in name])
     for name, written in report.write(results, folder).items():
         print(f"{name}: {written}")

@@ -112,42 +112,6 @@ def test_many_into_one_file_at_once(tmp_path, given):  # noqa: F811
     assert (tmp_path / "out.tsv").read_text().count("\n") > 10
 
 
-def without_manifests(folder):
-    """What a version before there were manifests would have left."""
-    for path in folder.rglob(manifests.FILE):
-        path.unlink()
-
-
-@pytest.mark.parametrize("name", ["records", "sentences", "wikipedia", "finetuning"])
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_of_an_earlier_version_goes_on(name, overwrite, tmp_path, given, encoder):  # noqa: F811
-    folder = tmp_path / "out"
-    COMMANDS[name](given, folder, False, encoder)
-    without_manifests(folder)
-    (folder / "notes.txt").write_text("mine")
-    COMMANDS[name](given, folder, overwrite, encoder)
-    assert (folder / "notes.txt").read_text() == "mine"
-
-
-def test_a_run_of_an_earlier_version_goes_on(tmp_path):
-    config = PretrainConfig(bert=BertConfig(), phases=(Phase(records="x"),))
-    folder = RunFolder(tmp_path / "run", config)
-    for step in (1, 2):
-        Checkpoints(folder.checkpoints).save(step, {"w": np.full(2, step)}, {})
-    without_manifests(tmp_path)
-    folder = RunFolder(tmp_path / "run", config)
-    checkpoints = Checkpoints(folder.checkpoints, keep=1)
-    assert checkpoints.load_newest()[0]["w"].tolist() == [2, 2]
-    checkpoints.save(2, {"w": np.full(2, 5)}, {})
-    checkpoints.save(3, {"w": np.full(2, 3)}, {})
-    assert checkpoints.steps() == [3]
-    folder.write_json("results.json", {"x": 1})
-    RunFolder(tmp_path / "run", config, overwrite=True)
-    assert (
-        not Checkpoints(folder.checkpoints).steps() and not (folder.path / "results.json").exists()
-    )
-
-
 def test_a_folder_that_links_elsewhere_is_used_there(tmp_path):
     """Checkpoints on another disk: --overwrite empties them of what is ours, and keeps the link."""
     (tmp_path / "disk").mkdir()

@@ -7,7 +7,6 @@ import re
 from data_prep.jobs import storage
 from official_bert.common import locks, manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import real_path
 
 # What is written into folders of records and token stores.
 _WRITTEN = re.compile(
@@ -86,8 +85,6 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
     """
     path = os.path.join(folder, OPTIONS)
     before = earlier(path, options, f"the {what} in {folder}", overwrite=overwrite)
-    if before is not None or storage.is_written_here(path):
-        adopt(folder, list(filter(_WRITTEN.fullmatch, storage.list_folder(folder))), path)
     if before is not None:
         return
     if storage.exists(path):
@@ -106,17 +103,6 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
         )
     storage.make_folder(folder)
     storage.write_json(path, options)
-
-
-def adopt(folder: str, names: list[str], record: str) -> None:
-    """Makes what an earlier version wrote into a local folder ours: it kept no list of its files.
-
-    Args:
-      record: a file of the folder that the caller has found to be this project's; once it is
-        listed, nothing more is.
-    """
-    if not storage.is_remote(folder) and not manifests.is_listed(real_path(record)):
-        manifests.adopt(folder, [*names, os.path.basename(record)])
 
 
 def _differences(before, now, name=""):

@@ -102,6 +102,11 @@ PAPER_FINETUNE = FinetuneConfig(
 )  # fmt: skip
 
 
+def _records(name: str, length: int, predictions: int, **options) -> Records:
+    fields = {"max_seq_length": length, "max_predictions_per_seq": predictions}
+    return Records(name=name, **fields, **options)
+
+
 def _paper() -> Scale:
     # 256 sequences a step for a million steps, nine tenths of them of 128 tokens (section A.2).
     bert = PretrainConfig(
@@ -133,8 +138,8 @@ def _paper() -> Scale:
             "sentence a line",
         ),
         records=(
-            Records("length 128", 128, 20, dupe_factor=10),
-            Records("length 512", 512, 77, dupe_factor=10),
+            _records("length 128", 128, 20, dupe_factor=10),
+            _records("length 512", 512, 77, dupe_factor=10),
         ),
         bert=bert,
         pretrain_seeds=(1,),
@@ -230,7 +235,7 @@ def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
             "articles, and the novels of Ward, Collins and Woolf",
         ),
         # Masks are drawn anew in every pass; the rows lie on the GPU.
-        records=tuple(Records(*one, dupe_factor=3, dynamic_masking=True) for one in records),
+        records=tuple(_records(*one, dupe_factor=3, dynamic_masking=True) for one in records),
         bert=bert,
         pretrain_seeds=seeds,
         columns=columns,
@@ -263,7 +268,7 @@ TINY = BertConfig(
 # found soon; 97 of 100 pairs of that length are random next sentences, so NSP would teach nothing.
 # BERT and No NSP have this phase in common, to the bit; left-to-right models have their own.
 SHORT = Phase("length 16", 16, train_batch_size=128, use_nsp=False)
-SHORT_RECORDS = Records("length 16", 16, 3, dupe_factor=1)
+SHORT_RECORDS = _records("length 16", 16, 3, dupe_factor=1)
 
 
 def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], columns: dict) -> Scale:
@@ -291,7 +296,7 @@ def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], column
             vocab_size=8192,
             description="54 MB of English Wikipedia; held out: 1,500 other articles",
         ),
-        records=(SHORT_RECORDS, Records("length 64", 64, 10, dupe_factor=2)),
+        records=(SHORT_RECORDS, _records("length 64", 64, 10, dupe_factor=2)),
         bert=bert,
         pretrain_seeds=seeds,
         columns=columns,
@@ -346,7 +351,7 @@ def _smoke() -> Scale:
             vocab_size=4096,
             description="the embedded sample of novels, Wikipedia and SQuAD passages, 8.9 MB",
         ),
-        records=(Records("length 64", 64, 10, dupe_factor=1),),
+        records=(_records("length 64", 64, 10, dupe_factor=1),),
         bert=bert,
         pretrain_seeds=(1,),
         columns={

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import ClassVar
 
-from data_prep.pretraining.record_options import check_predictions
+from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.claims import Claim
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from official_bert.common.errors import UserError
@@ -54,31 +54,15 @@ class Corpus:
 
 
 @dataclasses.dataclass(frozen=True)
-class Records:
-    """Pre-training records of one length; the fields are create_pretraining_data's options.
+class Records(RecordOptions):
+    """Pre-training records of one length; casing and the held-out share are those of the `Corpus`.
 
     Attributes:
       name: what a `Phase.records` of this ablation says to train on them.
-      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
     """
 
-    name: str
-    max_seq_length: int = 128
-    max_predictions_per_seq: int = 20
-    masked_lm_prob: float = 0.15
-    short_seq_prob: float = 0.1
     dupe_factor: int = 5
-    do_whole_word_mask: bool = False
-    mask_rate: float = 0.8
-    same_rate: float = 0.1
-    random_rate: float = 0.1
-    random_seed: int = 12345
-    spans: str = ""
-    packing: str = "segments"
-    dynamic_masking: bool = False
-
-    def __post_init__(self):
-        check_predictions(self.max_seq_length, self.max_predictions_per_seq, self.masked_lm_prob)
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

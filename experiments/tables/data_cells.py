@@ -9,9 +9,6 @@ from experiments.tables.grid import Cell
 from experiments.training.digests import files_digest
 from official_bert.common.errors import UserError
 
-# Options of records that came later: left out at their defaults, so that a key stays what it was.
-_LATER = {"spans": "", "packing": "segments", "dynamic_masking": False}
-
 
 def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
     """Cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
@@ -59,13 +56,9 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
             )
         )
     for records in ablation.records:
-        values = dataclasses.asdict(records)
-        options = {
-            name: value
-            for name, value in values.items()
-            if name != "name" and (name not in _LATER or value != _LATER[name])
-        }
+        options = dataclasses.asdict(records)
         options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
+        del options["name"]
         cells.append(
             Cell(
                 f"records/{records.name}",

@@ -22,14 +22,12 @@ from typing import Any
 
 from experiments.tables.pool import Pool
 from experiments.tables.status import FAILED, PENDING, RUNNING, Status, read_status
-from official_bert.common import manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import remove
 from official_bert.common.locks import exclusive, is_locked
 
 RUNNER = "experiments.tables.cells:run_cell"
 KEY_LENGTH = 16
-_WRITTEN = ("cell.json", "log.txt", "vocab.txt", "data")  # into a cell, beside work folders
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +162,6 @@ class Grid:
             for name in self.cells:
                 folder = self.folder(name)
                 ended = read_status(folder)
-                if folder.is_dir() and not manifests.has_manifest(folder):  # of before there were
-                    manifests.adopt(folder, _WRITTEN)
                 if ended and ended.state == FAILED and retry_failed:
                     remove(folder / "cell.json")
             Pool(self, workers, runner, on_event, poll_seconds).run()

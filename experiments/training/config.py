@@ -16,17 +16,14 @@ DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 PRECISION = ("float32", "mixed_bfloat16")
 
 
-def _bookkeeping(default, **more):
+def _bookkeeping(default):
     """A field that changes how a run is watched or stored, never its result."""
-    return dataclasses.field(default=default, metadata={"bookkeeping": True, **more})
+    return dataclasses.field(default=default, metadata={"bookkeeping": True})
 
 
 # For the metadata of fields that name a file or folder: what lies there counts, not where
 # (`inputs`).
 _PLACE = {"place": True}
-# For the metadata of fields that came after the first tables were run. `config_json` leaves them
-# out where they have their defaults, so that runs and cells of the time before are found again.
-_LATER = {"later": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Phase:
     heldout_records: str = dataclasses.field(default="", metadata=_PLACE)
     train_batch_size: int = 0  # 0: the run's train_batch_size
     # False: a phase without the objectives on pairs of segments that the run has.
-    use_nsp: bool = dataclasses.field(default=True, metadata=_LATER)
+    use_nsp: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,26 +53,26 @@ class PretrainConfig:
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
     # With num_warmup_steps=0: the warm-up's share of all steps.
-    warmup_proportion: float = dataclasses.field(default=0.0, metadata=_LATER)
+    warmup_proportion: float = 0.0
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
     use_nsp: bool = True
     # As official_bert.objectives writes them; (): BERT's, as `use_nsp`, `left_to_right_fraction`
     # and the direction of attention say.
-    objectives: tuple[str | dict, ...] = dataclasses.field(default=(), metadata=_LATER)
+    objectives: tuple[str | dict, ...] = ()
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
     seed: int = 12345
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = dataclasses.field(default="", metadata=_PLACE)
     # Distillation: the model, a folder or a name, that objectives compare with.
-    teacher: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
+    teacher: str = dataclasses.field(default="", metadata=_PLACE)
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
-    teacher_layers: str = dataclasses.field(default="", metadata=_LATER)
+    teacher_layers: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
-    optimizer: str = dataclasses.field(default="adamw", metadata=_LATER)
+    optimizer: str = "adamw"
     # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
-    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
+    bias_correction: bool = False
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
     weight_decay: float = 0.01
     adam_beta_2: float = 0.999
@@ -87,9 +84,9 @@ class PretrainConfig:
     remat: bool = False  # recompute activations in the backward pass: less memory, more time
     jit_compile: bool = False  # XLA, one device only
     # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
-    deterministic: bool = _bookkeeping(False, **_LATER)
+    deterministic: bool = _bookkeeping(False)
     # On JAX, accelerators hold the records and make the masks; the batches are the same.
-    records_on_device: bool = _bookkeeping(False, **_LATER)
+    records_on_device: bool = _bookkeeping(False)
     steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
     eval_every: int = _bookkeeping(0)  # steps; 0: at the end of each phase
     max_heldout_examples: int = 0  # 0: all
@@ -149,16 +146,16 @@ class FinetuneConfig:
     vocab: str = dataclasses.field(default="", metadata=_PLACE)  # with model="" only
     do_lower_case: bool = True  # with model="" only
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
-    initial_seed: int = dataclasses.field(default=-1, metadata=_LATER)
+    initial_seed: int = -1
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
     # Classification: the head reads the maximum and the mean over the tokens too (ULMFiT).
-    concat_pooling: bool = dataclasses.field(default=False, metadata=_LATER)
+    concat_pooling: bool = False
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
-    word_vectors: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
+    word_vectors: str = dataclasses.field(default="", metadata=_PLACE)
     # Of bilstm_attention: ELMo's folder.
-    elmo: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
+    elmo: str = dataclasses.field(default="", metadata=_PLACE)
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5
@@ -175,37 +172,37 @@ class FinetuneConfig:
     gradient_accumulation: int = 1
     eval_every: int = 0  # steps; 0: at the end only
     # Evaluations in a row without a new best before training stops (0: never); keeps the best.
-    patience: int = dataclasses.field(default=0, metadata=_LATER)
+    patience: int = 0
     # Parts of the encoder that are not trained, as "embeddings,blocks:0-5".
-    freeze: str = dataclasses.field(default="", metadata=_LATER)
+    freeze: str = ""
     # The rate of a block is so many times that of the block above it; the head's is the highest.
-    layer_decay: float = dataclasses.field(default=1.0, metadata=_LATER)
+    layer_decay: float = 1.0
     # Epochs after which the next part below, from the head to the embeddings, begins to be trained
     # (ULMFiT: 1); 0: all are from the start.
-    unfreeze_epochs: float = dataclasses.field(default=0.0, metadata=_LATER)
+    unfreeze_epochs: float = 0.0
     # "slanted_triangular" is ULMFiT's learning rate, with warmup_proportion=0.1.
-    schedule: str = dataclasses.field(default="linear", metadata=_LATER)
+    schedule: str = "linear"
     # Adam's bias correction, which BERT leaves out.
-    bias_correction: bool = dataclasses.field(default=False, metadata=_LATER)
+    bias_correction: bool = False
     # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
-    lm_loss_weight: float = dataclasses.field(default=0.0, metadata=_LATER)
+    lm_loss_weight: float = 0.0
     # Draws the embeddings of what begins, divides and ends texts anew, as GPT does, where the model
     # has not been fine-tuned yet.
-    draw_special_tokens: bool = dataclasses.field(default=False, metadata=_LATER)
+    draw_special_tokens: bool = False
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
-    class_weights: str = dataclasses.field(default="", metadata=_LATER)
+    class_weights: str = ""
     # Distillation: a model that was fine-tuned for the same task; "": none.
-    teacher: str = dataclasses.field(default="", metadata=_PLACE | _LATER)
-    teacher_temperature: float = dataclasses.field(default=1.0, metadata=_LATER)
+    teacher: str = dataclasses.field(default="", metadata=_PLACE)
+    teacher_temperature: float = 1.0
     # Share of its answers in the loss; the rest is the labels'.
-    teacher_weight: float = dataclasses.field(default=0.5, metadata=_LATER)
+    teacher_weight: float = 0.5
     keep_best: bool = False  # the final weights are those of the best evaluation, not the last
     length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
     distribute: str = "one_device"
     precision: str = "float32"
     remat: bool = False
     jit_compile: bool = False
-    deterministic: bool = _bookkeeping(False, **_LATER)
+    deterministic: bool = _bookkeeping(False)
     eval_batch_size: int = _bookkeeping(0)  # 0: the same as train_batch_size, at least 32
     save_every: int = _bookkeeping(500)
     keep_checkpoints: int = _bookkeeping(1)

@@ -10,19 +10,11 @@ from official_bert.config import BertConfig, named_config
 
 
 def to_dict(config):
-    """Plain JSON values of a configuration, nested dataclasses included.
-
-    Fields that came after the first tables were run are left out where they have their defaults.
-    """
+    """Plain JSON values of a configuration, nested dataclasses included."""
     if isinstance(config, BertConfig):
         return config.to_dict()
     if dataclasses.is_dataclass(config):
-        values = {f: getattr(config, f.name) for f in dataclasses.fields(config)}
-        return {
-            f.name: to_dict(value)
-            for f, value in values.items()
-            if not (f.metadata.get("later") and value == f.default)
-        }
+        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
     if isinstance(config, dict):
         return {str(key): to_dict(value) for key, value in config.items()}
     if isinstance(config, (list, tuple)):

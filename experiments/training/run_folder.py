@@ -51,7 +51,6 @@ class RunFolder:
             raise UserError(f"workdir {self.path} is a file; give a folder")
         if write:
             manifests.clean(self.path)
-            self._adopt()
         if overwrite and write:
             for name in _FILES + _FOLDERS:
                 remove(self.path / name)
@@ -211,14 +210,6 @@ class RunFolder:
                 "Choose another --workdir or pass --overwrite"
             )
         return stored
-
-    def _adopt(self):
-        """Makes the run of a version that kept no list of its files ours."""
-        path = self.path / "config.json"
-        if path.is_file() and not manifests.has_manifest(self.path.resolve()):
-            kind = read_json(path, finite=False).get("kind")
-            if kind in ("PretrainConfig", "FinetuneConfig"):
-                manifests.adopt(self.path, (*_FILES[1:], *_FOLDERS, path.name))
 
     def _check_names(self):
         for path in (self.path / name for name in _FILES + _FOLDERS):

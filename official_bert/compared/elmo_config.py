@@ -54,7 +54,7 @@ class ElmoConfig:
     residual: bool = True
     hidden_dropout_prob: float = 0.1
     vocab_size: int = 0
-    lower_case: bool = dataclasses.field(default=False, metadata={"later": True})
+    lower_case: bool = False
 
     attention_direction: ClassVar[str] = SHALLOW
     initializer_range: ClassVar[float] = 0.02

@@ -175,7 +175,7 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
         student = short(data, bert=STUDENT, objectives=DISTILBERT, teacher=place)
         student = dataclasses.replace(student, phases=base.phases)
         return Ablation(
-            name="t", title="a table", scale="smoke", rows=(), columns=(), records=(Records("r"),),
+            name="t", title="a table", scale="smoke", records=(Records(name="r"),),
             variants=(Variant("bert", base), Variant("student", student)),
             corpus=Corpus((Text((str(data / "text.txt"),)),), vocab=str(data / "vocab.txt")),
         )  # fmt: skip
