@@ -1,11 +1,12 @@
 """Feeds every loader and the server with damaged and made-up input, for as long as one likes.
 
     python -m tests.fuzz --minutes=10        # all targets in turn; --target=huggingface for one
-    python -m tests.fuzz --flips             # single bits instead, counted by outcome: tests.flips
 
 Each target is a function of hypothesis's `data`. It may refuse its input with a UserError (the
 server: with a status below 500) and must do nothing else: another exception is a finding, which
-hypothesis makes small and prints. `tests/test_fuzz.py` runs every target for a second or so.
+hypothesis makes small and prints. Half of the files with checksums have a single bit flipped: what
+is read of them is what was written, or they are refused. `tests/test_fuzz.py` runs every target for
+a second or so.
 """
 
 import argparse
@@ -32,7 +33,6 @@ from hypothesis import strategies as st
 from official_bert.common.errors import UserError
 from tests import tiny_inputs
 
-_TURN = 3.0  # seconds
 _refused = 0
 _NAMES = st.sampled_from(
     ["head", "labels", "num_labels", "hidden_size", "vocab_size", "shards", "file", "model",
@@ -53,6 +53,13 @@ VALUES = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+def flipped(data, content: bytes, is_json: bool = False) -> bytes:
+    """`content` with one bit changed."""
+    changed = bytearray(content)
+    changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    return bytes(changed)
 
 
 def mutated(data, content: bytes, is_json: bool) -> bytes:
@@ -82,6 +89,9 @@ def mutated(data, content: bytes, is_json: bool) -> bytes:
     return bytes(changed)
 
 
+_CHANGES = st.sampled_from([mutated, flipped])
+
+
 def _replaced(data, value):
     """The JSON value with one value in it, or itself, replaced."""
     if isinstance(value, dict) and value and data.draw(st.integers(0, 9)):
@@ -97,12 +107,17 @@ def _replaced(data, value):
 
 @contextlib.contextmanager
 def _damaged_copy(
-    data, folder: Path, names: list[str] | None = None, drop: tuple[str, str] | None = None
+    data,
+    folder: Path,
+    names: list[str] | None = None,
+    drop: tuple[str, str] | None = None,
+    change=mutated,
 ):
     """A copy of a folder in which one file is changed, and its name.
 
     Args:
       names: the files that may be changed; None for all.
+      change: `mutated` or `flipped`.
       drop: a JSON file and its field of checksums, to be left out: a stranger's are right.
     """
     with tempfile.TemporaryDirectory() as scratch:
@@ -115,7 +130,7 @@ def _damaged_copy(
         files = sorted(str(p.relative_to(copy)) for p in copy.rglob("*") if p.is_file())
         name = data.draw(st.sampled_from(names or files))
         path = copy / name
-        path.write_bytes(mutated(data, path.read_bytes(), name.endswith(".json")))
+        path.write_bytes(change(data, path.read_bytes(), name.endswith(".json")))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield copy, name
@@ -140,12 +155,17 @@ def model_folder(data):
 def huggingface(data):
     from official_bert.checkpoints import huggingface
 
-    names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
-    with _damaged_copy(data, tiny_inputs.model("huggingface"), names) as (copy, name):
+    change = data.draw(_CHANGES)
+    names = ["model.safetensors"]
+    names += ["config.json", "tokenizer.json", "tokenizer_config.json"] * (change is mutated)
+    folder = tiny_inputs.model("huggingface")
+    with _damaged_copy(data, folder, names, change=change) as (copy, name):
         if name == "tokenizer.json":
             (copy / "vocab.txt").unlink()
         with _refusing():
-            huggingface.import_huggingface(copy)
+            loaded = huggingface.import_huggingface(copy)
+            if change is flipped:
+                assert _weights(loaded) == _weights(huggingface.import_huggingface(folder))
 
 
 def google(data):
@@ -168,12 +188,34 @@ def checkpoint(data):
     names = [
         f"step-0000000{step}/{name}" for step in (1, 2) for name in ("arrays.npz", "state.json")
     ]
-    with _damaged_copy(data, tiny_inputs.checkpoints(), names) as (copy, name):
-        arrays, state = Checkpoints(copy).load_newest()
+    change = data.draw(_CHANGES)
+    with _damaged_copy(data, tiny_inputs.checkpoints(), names, change=change) as (copy, name):
+        with _warnings_counted() as said:
+            arrays, state = Checkpoints(copy).load_newest()
         step = state["step"]
-        assert step == 2 or "step-00000002" in name
-        assert arrays["a"].tolist() == tiny_inputs.checkpoint_arrays(step)["a"].tolist()
-        assert state["note"] == step
+        assert step == 2 or ("step-00000002" in name and said)
+        expected = tiny_inputs.checkpoint_arrays(step)
+        assert state == {"step": step, "note": step} and arrays.keys() == expected.keys()
+        assert all(arrays[name].tobytes() == expected[name].tobytes() for name in expected)
+
+
+@contextlib.contextmanager
+def _warnings_counted():
+    """A list that gets an entry a warning; none is shown."""
+    said, logger = [], logging.getLogger()
+
+    def keep(record):
+        said.append(record)
+        return False
+
+    # Of the logger, not of a handler: `logging.warning` calls the root logger itself.
+    before, logger.manager.disable = logger.manager.disable, logging.NOTSET
+    logger.addFilter(keep)
+    try:
+        yield said
+    finally:
+        logger.removeFilter(keep)
+        logger.manager.disable = before
 
 
 def records(data):
@@ -182,14 +224,25 @@ def records(data):
 
     kind = data.draw(st.sampled_from([("GZIP",), ("",), ("", True)]))
     drop = data.draw(st.sampled_from([None, ("manifest.json", "checksum")]))
-    with _damaged_copy(data, tiny_inputs.records(*kind), drop=drop) as (copy, name), _refusing():
+    change, folder = data.draw(_CHANGES), tiny_inputs.records(*kind)
+    with _damaged_copy(data, folder, None, drop, change) as (copy, name), _refusing():
+        same = change is flipped and name.startswith("examples-")
         if name != "manifest.json" and not data.draw(st.integers(0, 3)):
             (copy / "manifest.json").unlink()
+            same = False
         opened = open_records(str(copy))
         find_fault(opened)
+        assert not same or _rows(opened) == _rows(open_records(str(folder)))
         if not data.draw(st.integers(0, 7)):  # takes longer
             with explained(opened):
                 list(pretraining_dataset(opened, 4, drop_remainder=False))
+
+
+def _rows(opened) -> list[dict]:
+    from data_prep.records import numpy_batches
+
+    found = numpy_batches(opened, 4, shuffle=False, drop_remainder=False)
+    return [{name: values.tolist() for name, values in batch.items()} for batch in found]
 
 
 def task_files(data):
@@ -225,9 +278,14 @@ def arrays(data):
     from data_prep.jobs import array_files
 
     path = tiny_inputs.folder() / "changed.npz"
-    path.write_bytes(mutated(data, tiny_inputs.arrays().read_bytes(), is_json=False))
+    change, source = data.draw(_CHANGES), tiny_inputs.arrays(data.draw(st.booleans()))
+    path.write_bytes(change(data, source.read_bytes(), False))
+    whole = array_files.read(source)
     with _refusing():
-        array_files.read(path)
+        found = array_files.read(path)
+        assert change is mutated or all(
+            found[name].tobytes() == whole[name].tobytes() for name in whole
+        )
 
 
 def vocabulary(data):
@@ -338,51 +396,26 @@ def _refusing():
         _refused += 1
 
 
-def in_turns(targets: list, minutes: float) -> dict[str, Counter]:
-    """Gives each target the same time; returns its inputs, those refused, and seconds.
-
-    What a target imports and makes first is not counted.
-    """
-    for target in targets:
-        run(target, 1, derandomize=True)
-    counts = {target.__name__: Counter() for target in targets}
-    end = time.monotonic() + 60 * minutes
-    while time.monotonic() < end:
-        target = min(targets, key=lambda target: counts[target.__name__]["seconds"])
-        own, began, refused = counts[target.__name__], time.monotonic(), _refused
-        # Inputs for about a turn; hypothesis begins each run with the simplest ones.
-        rate = own["inputs"] / own["seconds"] if own["seconds"] else 0
-        own["inputs"] += run(target, max(6, min(500, round(rate * _TURN))))
-        own["refused"] += _refused - refused
-        own["seconds"] += time.monotonic() - began
-    return counts
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1.0, help="how long; default 1")
     parser.add_argument("--target", choices=[target.__name__ for target in TARGETS])
-    parser.add_argument("--flips", action="store_true", help="count single flipped bits instead")
-    parser.add_argument("--seed", type=int, default=0, help="of the flips; default 0")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    if options.flips:
-        return _flips(options.seed)
     targets = [t for t in TARGETS if options.target in (None, t.__name__)]
-    counts = in_turns(targets, options.minutes)
+    counts = {target.__name__: Counter() for target in targets}
+    end = time.monotonic() + 60 * options.minutes
+    while time.monotonic() < end:
+        # Each gets the same time; hypothesis begins each run with the simplest inputs.
+        target = min(targets, key=lambda target: counts[target.__name__]["seconds"])
+        own, began, refused = counts[target.__name__], time.monotonic(), _refused
+        own["inputs"] += run(target, 100)
+        own["refused"] += _refused - refused
+        own["seconds"] += time.monotonic() - began
     print("| target | inputs | refused | seconds |\n|---|---|---|---|")
     for name, count in counts.items():
         print(f"| {name} | {count['inputs']} | {count['refused']} | {count['seconds']:.0f} |")
     return 0
-
-
-def _flips(seed: int) -> int:
-    from tests import flips
-
-    logging.disable(logging.NOTSET)  # fallbacks are said by warnings, which it counts
-    counts = flips.count(seed)
-    print(flips.table(counts))
-    return int(any(found[flips.FOUND] for found in counts.values()))
 
 
 if __name__ == "__main__":

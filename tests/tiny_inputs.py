@@ -1,4 +1,4 @@
-"""One tiny, faultless input of every kind, for `tests.fuzz` and `tests.flips` to damage.
+"""One tiny, faultless input of every kind, for `tests.fuzz` to damage.
 
 Each is made on the first call, in one temporary folder.
 """
@@ -115,12 +115,13 @@ CORPORA = {
 
 
 @functools.cache
-def arrays() -> Path:
+def arrays(packed: bool = False) -> Path:
     """A file of arrays, as features are kept in."""
     from data_prep.jobs import array_files
 
-    path = folder() / "arrays.npz"
-    array_files.write(path, {"ids/values": np.arange(300, dtype="i2"), "ids/offsets": np.arange(9)})
+    path = folder() / f"arrays{packed}.npz"
+    ids = {"ids/values": np.arange(300, dtype="i2"), "ids/offsets": np.arange(9), "count": 7}
+    array_files.write(path, ids | {"empty": np.zeros((0, 3), "f4")}, packed)
     return path
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep.corpus.documents import documents, expand_inputs, folders_of
-from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
@@ -62,22 +61,6 @@ def test_remote_paths(tmp_path):
     assert list(documents(paths)) == [["One."], ["Two."], ["Three."]]
     with pytest.raises(UserError, match="does not exist"):
         list(documents(f"file://{tmp_path}/missing.txt"))
-
-
-def test_a_file_that_is_not_utf8_names_file_and_line(tmp_path):
-    path = tmp_path / "latin1.txt"
-    path.write_bytes("first\nsecond\ncaf\u00e9\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin1\.txt line 3: byte 0xe9 at column 4 is not UTF-8"):
-        list(text_lines(str(path)))
-
-
-@pytest.mark.parametrize("keep", [0.5, 0.999])
-def test_a_truncated_gzip_file_is_named(tmp_path, keep):
-    packed = gzip.compress("\n".join(str(i * i) for i in range(10_000)).encode())
-    path = tmp_path / "cut.txt.gz"
-    path.write_bytes(packed[: int(len(packed) * keep)])
-    with pytest.raises(UserError, match=r"cut\.txt\.gz is a damaged or truncated gzip file"):
-        list(documents(str(path)))
 
 
 def test_missing_empty_and_folder_inputs(tmp_path):

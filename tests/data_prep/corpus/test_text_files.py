@@ -14,7 +14,6 @@ from data_prep.corpus.line_blocks import line_blocks, stretches
 from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.create_pretraining_data import create
 from data_prep.sentences import report, split_files
-from data_prep.tasks.look import look
 from data_prep.vocab import count_words
 from official_bert.common.errors import UserError
 
@@ -109,14 +108,6 @@ def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):
     (tmp_path / "b.zip").write_bytes(b"PK\x03\x04 and so on")
     with pytest.raises(UserError, match=r"b\.zip is an archive of files; unpack it"):
         list(text_lines(str(tmp_path / "b.zip")))
-
-
-def test_tasks_read_them_too(tmp_path):
-    path = tmp_path / "train.tsv"
-    path.write_bytes("text\tlabel\nCaf\u00e9\tyes\n".encode("utf-16"))
-    assert list(look(str(path), (("text",),)).rows()) == [
-        (2, {"text": "Caf\u00e9", "label": "yes"})
-    ]
 
 
 DAMAGED = b"worda wordb.\nwordc \xff\xfe wordd.\nworde\xe9.\n\n" * 30

@@ -54,20 +54,6 @@ def test_documents_sentences_and_tags(task):
     assert task.labels == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
 
-def test_bioes_and_bilou_are_read_as_iob2():
-    column = conll_columns.COLUMNS["entities"]
-    iob2 = ("B-A", "I-A", "I-A", "B-A", "O", "B-B", "B-A", "I-A")
-    bioes = ["B-A", "I-A", "E-A", "S-A", "O", "S-B", "B-A", "E-A"]
-    bilou = ["B-A", "I-A", "L-A", "U-A", "O", "U-B", "B-A", "L-A"]
-    assert column.as_read(bioes) == column.as_read(bilou) == column.as_read(iob2) == iob2
-    bmes = ["B-A", "M-A", "E-A", "S-A", "O", "S-B", "B-A", "E-A"]
-    assert column.as_read(bmes) == iob2
-    for tag in bioes + bilou + bmes:
-        column.check(tag, {"A", "B"}, "here")
-    with pytest.raises(UserError, match="here: 'X-A' is not an IOB tag"):
-        column.check("X-A", None, "here")
-
-
 def test_json_lines_hold_the_same_documents(task, write, tmp_path):
     documents = task.examples("train")
     lines = [
@@ -112,13 +98,6 @@ def test_json_lines_that_are_none(write, line, match):
     path = write("bad.jsonl", json.dumps(line) + "\n")
     with pytest.raises(UserError, match=match):
         conll_files.read(path)
-
-
-def test_iob1_and_iob2_are_read_alike():
-    iob1 = ["I-A", "I-A", "B-A", "O", "I-B", "I-A", "O"]
-    iob2 = ["B-A", "I-A", "B-A", "O", "B-B", "B-A", "O"]
-    assert conll_columns.to_iob2(iob1) == conll_columns.to_iob2(iob2) == iob2
-    assert conll_columns.entities(iob2) == [("A", 0, 2), ("A", 2, 3), ("B", 4, 5), ("A", 5, 6)]
 
 
 @given(st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), min_size=1, max_size=12))
@@ -309,24 +288,14 @@ def test_errors(task, write, content, message):
         ({"labels": ["O", "B-PER"]}, "labels: I-PER is missing"),
         ({"labels": "O, B-PER, I-PER, B-PER"}, "labels: B-PER is there twice"),
         ({"stride": -1}, "stride=-1; it is at least 0"),
+        ({"column": "verbs"}, "column='verbs'; it is entities or chunks or part_of_speech"),
+        ({"label_piece": "middle"}, "label_piece='middle'; it is first or last"),
+        ({"context": "page"}, "context='page'; it is document or sentence"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):
     with pytest.raises(UserError, match=message):
         get_task("conll2003", data_dir=str(tmp_path), **options)
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("column", "verbs", "column='verbs'; it is entities or chunks or part_of_speech"),
-        ("label_piece", "middle", "label_piece='middle'; it is first or last"),
-        ("context", "page", "context='page'; it is document or sentence"),
-    ],
-)
-def test_choices(option, value, message):
-    with pytest.raises(UserError, match=message):
-        get_task("conll2003", **{option: value})
 
 
 def test_columns_that_are_not_there(write, tmp_path):

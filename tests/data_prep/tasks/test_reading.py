@@ -47,13 +47,6 @@ def test_tsv_with_bare_quotation_marks_is_read_as_it_stands(write, line):
 
 
 @pytest.mark.parametrize(
-    "content", ['[{"a": "x"}, {"a": "y"}]', '\n [\n{"a": "x"},\n{"a": "y"}\n]\n']
-)
-def test_a_json_array_is_its_objects(write, content):
-    assert rows(write("a.json", content)) == [(1, {"a": "x"}), (2, {"a": "y"})]
-
-
-@pytest.mark.parametrize(
     ("content", "message"),
     [
         ('[{"a": 1},\n{]', r"a\.json: not valid JSON \(.*line 2"),
@@ -64,11 +57,6 @@ def test_a_json_array_is_its_objects(write, content):
 def test_faults_in_json_arrays(write, content, message):
     with pytest.raises(UserError, match=message):
         rows(write("a.json", content), "a")
-
-
-def test_csv_has_quoting_over_lines(write):
-    path = write("a.csv", 'text,label\n"one, two\nthree",1\n')
-    assert rows(path) == [(3, {"text": "one, two\nthree", "label": "1"})]
 
 
 def test_jsonl_and_gzip(write):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from squad_questions import CONTEXT, IMPOSSIBLE, document, logits_of, question
 
-from data_prep.tasks import get_task, squad_examples, squad_windows
+from data_prep.tasks import get_task, squad_windows
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
 from official_bert.common.errors import UserError
@@ -36,12 +36,6 @@ def test_training_questions_without_their_answer_are_counted(write, tmp_path, ca
     assert [example.id for example in task.examples("train")] == ["a"]
     assert task.notes["train"]["answers_not_found"] == 2
     assert "2 training questions left out" in capsys.readouterr().err
-
-
-def test_an_answer_some_characters_off_is_found_within_its_words():
-    example = SquadExample("q", "?", CONTEXT, ("red",), CONTEXT.index("red") + 1)
-    begin, stop = squad_examples.find_answer(example)
-    assert CONTEXT[begin:stop] == "red"
 
 
 def test_one_window_has_the_answer_at_its_tokens(tokenizer):
@@ -89,19 +83,6 @@ def test_windows_cover_every_token_and_each_token_has_one_best_window(length, ro
                 if best_score is None or score > best_score:
                     best, best_score = index, score
         assert owner[token] == best
-
-
-@given(st.integers(0, 300), st.integers(1, 60), st.integers(1, 80))
-def test_the_window_of_most_context_is_that_of_the_whole_matrix(length, room, stride):
-    starts = window_starts(length, room, stride)
-    position, scores = np.arange(length), np.full((len(starts), length), -1.0)
-    for index, start in enumerate(starts):
-        end = min(start + room, length)
-        inside = position[start:end]
-        context = np.minimum(inside - start, end - 1 - inside)
-        scores[index, start:end] = context + 0.01 * (end - start)
-    owner = max_context_window(length, starts, room)
-    np.testing.assert_array_equal(owner, np.argmax(scores, axis=0))
 
 
 def test_a_text_of_a_million_tokens_takes_no_matrix():
@@ -246,13 +227,6 @@ def test_unanswerable_questions_train_at_cls_and_are_left_out_of_version_1(write
         (document(), "no question"),
         (document(question(answers=[])), "no question with an answer"),
         (document("q1"), r"article 1 paragraph 1: qas\[0\] must be a JSON object, not \"q1\""),
-        (document({"id": "q", "question": "?"}), r"v1\.1\.json question q has no answers"),
-        (document(question(text=3)), "question q1: question must be a text, not 3"),
-        (
-            document(question(start="4")),
-            r'question q1: answers\[0\]: answer_start must be a whole number, not "4"',
-        ),
-        (document(question(answers="Peter")), 'q1: answers must be a list, not "Peter"'),
         (
             document(question()).replace(json.dumps(CONTEXT), "null"),
             r"dev-v1\.1\.json article 1 paragraph 1: context must be a text, not null",

@@ -134,12 +134,6 @@ def test_several_labels_in_a_cell_need_multi_label(write, tmp_path):
     assert len(task_of(write, tmp_path, towns).labels) == 3
 
 
-@pytest.mark.parametrize("row", ["\tham", "  \tham"])
-def test_an_empty_text_is_named(write, tmp_path, row):
-    with pytest.raises(UserError, match=r"train\.tsv line 5: text is empty"):
-        task_of(write, tmp_path, TRAIN + row + "\n").examples("train")
-
-
 def test_written_predictions(write, tmp_path):
     task = task_of(write, tmp_path)
     predictions = task.predictions(task.examples("train"), None, {"logits": np.eye(3, 2) * 50})
@@ -233,10 +227,6 @@ def test_multi_label_scores_are_scikit_learns():
     assert np.array([list(row.values()) for row in found.values()]) == pytest.approx(
         np.transpose(expected)
     )
-
-
-def test_listed_labels_as_one_text(write, tmp_path):
-    assert task_of(write, tmp_path, labels=" spam, ham").labels == ["spam", "ham"]
 
 
 def test_a_test_file_may_lack_labels(write, tmp_path):

@@ -86,6 +86,7 @@ def test_conll_u(write):
         ("a B-X\nb I-X\nc E-X\nd S-X\ne O\n", "B-X I-X I-X B-X O"),
         ("a I-X\nb I-X\nc B-X\nd O\ne I-Y\n", "B-X I-X B-X O B-Y"),
         ("a B-X\nb L-X\nc U-X\nd O\ne B-Y\n", "B-X I-X B-X O B-Y"),
+        ("a I-X\nb I-X\nc O\nd I-Y\ne I-X\n", "B-X I-X O B-Y B-X"),
     ],
 )
 def test_letters_of_tags(write, content, tags):
