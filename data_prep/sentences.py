@@ -13,6 +13,7 @@ Corpora of TensorFlow Datasets go by name, for example --input=tfds:wiki40b/en
 """
 
 import contextlib
+import dataclasses
 import functools
 import io
 import os
@@ -25,9 +26,8 @@ from absl import flags
 from data_prep.corpus import shares, sources, tfds_corpora
 from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
-from data_prep.corpus.sources import LAYOUTS
+from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.corpus.text_layout import Titles
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes, available_cores
@@ -43,36 +43,18 @@ _ENOUGH_LINES = 100
 __all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
 
-def split_file(
-    source: str,
-    target: str | os.PathLike,
-    layout: str,
-    language: str = "en",
-    title_lines: int = 1,
-    section_titles: bool = False,
-    text_field: str = "",
-    invalid_utf8: str = "error",
-    title_stops: bool = False,
-) -> dict[str, int]:
+def split_file(source: str, target: str | os.PathLike, reading: Reading) -> dict[str, int]:
     """Writes one source as sentences; gzip where `target` ends in .gz.
 
-    Args:
-      source, layout, ...: see `data_prep.corpus.sources.documents`.
-      section_titles, title_stops: `keep` and `stops` of `text_layout.Titles`.
-
     Returns:
-      {"documents", "sentences", "characters"}, counts of what was written, and of what was read:
-      "characters_read", those of `sources.documents`, and of layouts with titles "lines" and
-      "stopped" of `text_layout.Titles`.
+      {"documents", "sentences", "characters"}, counts of what was written, and of what was read
+      those of `sources.documents`.
     """
     counts = {"documents": 0, "sentences": 0, "characters": 0}
-    read, titles = Counter(), Titles(section_titles, title_stops)
-    found = sources.documents(
-        source, layout, language, title_lines, titles, text_field, invalid_utf8, read
-    )
+    read = Counter(characters_read=0)
     with _text_writer(str(target)) as file:
-        for document in found:
-            sentences = [s for paragraph in document for s in split_sentences(paragraph, language)]
+        for document in sources.documents(source, reading, read):
+            sentences = [s for p in document for s in split_sentences(p, reading.language)]
             if not sentences:
                 continue
             if counts["documents"]:
@@ -81,9 +63,6 @@ def split_file(
             counts["documents"] += 1
             counts["sentences"] += len(sentences)
             counts["characters"] += sum(map(len, sentences))
-    if titles.lines:
-        read.update(lines=titles.lines, stopped=titles.stopped)
-    counts["characters_read"] = read["characters_read"]
     return counts | read
 
 
@@ -92,16 +71,12 @@ def split_files(
     output: str | os.PathLike,
     layout: str = "",
     language: str = "en",
-    title_lines: int = 1,
-    section_titles: bool = False,
     compress: bool = True,
     num_workers: int = 1,
     overwrite: bool = False,
     progress: bool = False,
-    text_field: str = "",
-    invalid_utf8: str = "error",
-    title_stops: bool = False,
     accept_loss: bool = False,
+    **reading,
 ) -> dict[str, dict[str, int]]:
     """Splits every input file into `output`, beside a sentences.json of options and counts.
 
@@ -112,6 +87,7 @@ def split_files(
     Args:
       layout: "" for what the text shows (`sources.find_layout`).
       accept_loss: goes on where less than half of the text is kept.
+      **reading: further fields of `sources.Reading`.
 
     Returns:
       Counts of each output file, as `split_file`, by name.
@@ -122,25 +98,15 @@ def split_files(
         nothing in any file, or less than half of the text kept (unless `accept_loss`).
     """
     paths = _expand(inputs)
-    layout = sources.find_layout(paths, layout, text_field)
+    layout = sources.find_layout(paths, layout, reading.get("text_field", ""))
+    reading = Reading(layout, language, **reading)
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
     named = [*folders_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
     claim(named, work=[output])
-    options = {
-        "documents": layout,
-        "language": language,
-        "title_lines": title_lines,
-        "section_titles": section_titles,
-        "compress": compress,
-        "splitter": splitter_version(language),
-        "text_field": text_field,
-        "invalid_utf8": invalid_utf8,
-        "title_stops": title_stops,
-    }
+    options = {"splitter": splitter_version(language), "compress": compress, "documents": layout}
+    options |= {name: v for name, v in dataclasses.asdict(reading).items() if name != "layout"}
     record = os.path.join(output, "sentences.json")
-    arguments = (layout, language, title_lines, section_titles, text_field, invalid_utf8)
-    arguments = (*arguments, title_stops)
     with locked(output):
         before = None if overwrite else earlier(record, options, output, "options")
         done = before["files"] if before else {}
@@ -157,7 +123,7 @@ def split_files(
 
         last_saved = 0.0
         try:
-            for name, counts in _run(todo, output, arguments, num_workers, progress, len(entries)):
+            for name, counts in _run(todo, output, reading, num_workers, progress, len(entries)):
                 entries[name] = {"input": todo[name][1], **counts}
                 if time.monotonic() - last_saved > 2:
                     _save(record, options, entries)
@@ -198,7 +164,7 @@ def _text_writer(path: str):
         text.detach()
 
 
-def _run(todo, output, arguments, num_workers, progress, already):
+def _run(todo, output, reading, num_workers, progress, already):
     """Yields (name, counts) as files are finished, in any order."""
     # The largest first, so that no worker is left alone with one at the end.
     items = sorted(todo.items(), key=lambda item: -item[1][1]["bytes"])
@@ -207,15 +173,15 @@ def _run(todo, output, arguments, num_workers, progress, already):
         Processes(max(1, min(num_workers, len(todo)))) as processes,
         progress_bar(progress, total=total, initial=already, unit="file", leave=False) as bar,
     ):
-        split = functools.partial(_split_todo, output, arguments)
+        split = functools.partial(_split_todo, output, reading)
         for name, counts in processes.map(split, items, in_order=False):
             yield name, counts
             bar.update()
 
 
-def _split_todo(output, arguments, item):
+def _split_todo(output, reading, item):
     name, (source, _) = item
-    return name, split_file(source, os.path.join(output, name), *arguments)
+    return name, split_file(source, os.path.join(output, name), reading)
 
 
 def _output_names(paths: list[str], compress: bool) -> list[str]:
@@ -310,27 +276,19 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
 def main(argv) -> None:
     del argv
     start = time.monotonic()
+    options = {name: FLAGS[name].value for name in _OPTIONS}
     files = split_files(
-        FLAGS.input,
-        FLAGS.output,
-        layout=FLAGS.documents or "",
-        language=FLAGS.language,
-        title_lines=FLAGS.title_lines,
-        section_titles=FLAGS.section_titles,
-        compress=FLAGS.compress,
-        num_workers=FLAGS.num_workers,
-        overwrite=FLAGS.overwrite,
-        progress=True,
-        text_field=FLAGS.text_field,
-        invalid_utf8=FLAGS.invalid_utf8,
-        title_stops=FLAGS.title_stops,
-        accept_loss=FLAGS.accept_loss,
+        FLAGS.input, FLAGS.output, layout=FLAGS.documents or "", progress=True, **options
     )
     first, *others = report(files, FLAGS.title_stops)
     print(f"{FLAGS.output}: {first}, in {time.monotonic() - start:.1f} s", *others, sep="\n")
 
 
 FLAGS = flags.FLAGS
+_OPTIONS = (
+    "language", "title_lines", "section_titles", "title_stops", "text_field", "invalid_utf8",
+    "compress", "num_workers", "overwrite", "accept_loss",
+)  # fmt: skip
 
 
 def define_flags() -> None:

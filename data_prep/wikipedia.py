@@ -307,19 +307,8 @@ def _report_path(output: str) -> str:
 def main(argv) -> None:
     del argv
     start = time.monotonic()
-    report = extract(
-        FLAGS.dump,
-        FLAGS.output,
-        language=FLAGS.language,
-        min_characters=FLAGS.min_characters,
-        megabytes_per_file=FLAGS.megabytes_per_file,
-        num_workers=FLAGS.num_workers,
-        overwrite=FLAGS.overwrite,
-        progress=True,
-        invalid_utf8=FLAGS.invalid_utf8,
-        hole=FLAGS.hole,
-        accept_loss=FLAGS.accept_loss,
-    )
+    options = {name: FLAGS[name].value for name in _OPTIONS}
+    report = extract(FLAGS.dump, FLAGS.output, progress=True, **options)
     print(
         f"{FLAGS.output}: {report['articles']:,} articles of {report['pages']:,} pages, "
         f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters: "
@@ -335,6 +324,10 @@ def main(argv) -> None:
 
 
 FLAGS = flags.FLAGS
+_OPTIONS = (
+    "language", "min_characters", "megabytes_per_file", "num_workers", "overwrite", "invalid_utf8",
+    "hole", "accept_loss",
+)  # fmt: skip
 
 
 def define_flags() -> None:

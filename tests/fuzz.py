@@ -265,13 +265,14 @@ def task_files(data):
 
 
 def corpora(data):
+    from data_prep.corpus.sources import Reading
     from data_prep.sentences import split_file
 
     layout = data.draw(st.sampled_from(sorted(tiny_inputs.CORPORA)))
     path = tiny_inputs.folder() / f"{layout}.txt"
     path.write_bytes(mutated(data, tiny_inputs.CORPORA[layout].encode(), is_json=False))
     with _refusing():
-        split_file(str(path), tiny_inputs.folder() / "sentences.txt", layout)
+        split_file(str(path), tiny_inputs.folder() / "sentences.txt", Reading(layout))
 
 
 def arrays(data):

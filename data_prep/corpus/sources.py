@@ -12,6 +12,7 @@ A source is a file, or a part of a corpus of TensorFlow Datasets. The layouts ar
 and only the last two, and books with numbered chapters, can be told from the text itself.
 """
 
+import dataclasses
 import html
 import json
 import re
@@ -32,60 +33,66 @@ _DOC = re.compile(r'<doc id=.*?(?:title="(.*)")?>$')
 _USUAL_FIELD = "text"
 
 
-def documents(
-    source: str,
-    layout: str,
-    language: str = "en",
-    title_lines: int = 1,
-    titles: text_layout.Titles | None = None,
-    text_field: str = "",
-    invalid_utf8: str = "error",
-    counts: Counter | None = None,
-) -> Iterator[list[str]]:
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How the text of a source is read.
+
+    Attributes:
+      layout: of LAYOUTS.
+      language: says where sentences end, and whether wrapped lines are joined with a blank.
+      title_lines: of articles, see `text_layout.articles`.
+      section_titles, title_stops: `keep` and `stops` of `text_layout.Titles`.
+      text_field: of rows, the field with the text; "" for "text".
+      invalid_utf8: see `text_files.decode_lines`.
+    """
+
+    layout: str = ""
+    language: str = "en"
+    title_lines: int = 1
+    section_titles: bool = False
+    title_stops: bool = False
+    text_field: str = ""
+    invalid_utf8: str = "error"
+
+
+def documents(source: str, reading: Reading, counts: Counter) -> Iterator[list[str]]:
     """Yields the documents of a source, each as its paragraphs.
 
     Args:
-      layout: of LAYOUTS.
-      language: says whether wrapped lines are joined with a blank.
-      title_lines, titles: see `text_layout.articles`; of layouts that have titles.
-      text_field: of rows, the field with the text; "" for "text".
-      invalid_utf8: see `text_files.decode_lines`.
       counts: gets "characters_read" of text, without blanks at the ends of lines, "invalid_utf8",
-        "empty" (rows without text), and what was left out: "lost: REASON", in characters.
+        "empty" (rows without text), of layouts with titles "lines" and "stopped" of
+        `text_layout.Titles`, and what was left out: "lost: REASON", in characters.
     """
-    counts, lost = Counter() if counts is None else counts, Counter()
-    titles = text_layout.Titles() if titles is None else titles
+    lost, titles = Counter(), text_layout.Titles(reading.section_titles, reading.title_stops)
     try:
-        yield from _documents(
-            source, layout, language, title_lines, titles, text_field, invalid_utf8, counts, lost
-        )
+        yield from _documents(source, reading, titles, counts, lost)
     finally:
         counts.update({f"lost: {reason}": number for reason, number in lost.items() if number})
+        if titles.lines:
+            counts.update(lines=titles.lines, stopped=titles.stopped)
 
 
-def _documents(
-    source, layout, language, title_lines, titles, text_field, invalid_utf8, counts, lost
-):
+def _documents(source, reading, titles, counts, lost):
+    layout, field = reading.layout, reading.text_field or _USUAL_FIELD
     if tfds_corpora.is_tfds(source):
         yield from tfds_corpora.documents(source, titles, counts, lost)
         return
     if layout == "rows" and parquet_files.is_parquet(source):
-        texts = _parquet_texts(source, text_field or _USUAL_FIELD)
-        yield from _paragraphs_of(texts, counts)
+        yield from _paragraphs_of(_parquet_texts(source, field), counts)
         return
-    lines = text_lines(source, invalid_utf8, counts)
+    lines = text_lines(source, reading.invalid_utf8, counts)
     if layout == "rows":
-        yield from _paragraphs_of(_json_texts(lines, text_field or _USUAL_FIELD, source), counts)
+        yield from _paragraphs_of(_json_texts(lines, field, source), counts)
         return
     if layout == "wikiextractor":
         yield from _wikiextractor(lines, titles, source, counts, lost)
         return
     lines = _counted(lines, counts)
-    join = "" if language.split("-")[0] in _NO_BLANKS else " "
+    join = "" if reading.language.split("-")[0] in _NO_BLANKS else " "
     if layout == "chapters":
         yield from text_layout.chapters(lines, join, lost)
     elif layout == "articles":
-        yield from text_layout.articles(lines, title_lines, titles, lost)
+        yield from text_layout.articles(lines, reading.title_lines, titles, lost)
     elif layout == "files":
         yield from text_layout.whole_file(lines, join)
     else:
