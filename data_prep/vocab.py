@@ -58,77 +58,74 @@ def learn_vocab(
     do_lower_case: bool = True,
     num_unused: int | None = None,
     character_coverage: float | None = None,
-    num_workers: int = 1,
-    progress: bool = False,
-    invalid_utf8: str = "error",
-    language_exponent: float = 1.0,
-    strip_accents: bool | None = None,
     accept_loss: bool = False,
+    **counting,
 ) -> list[str]:
     """Learns a vocabulary from text files.
 
     Args:
-      inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
       vocab_size: length of the result.
-      do_lower_case: true for an uncased vocabulary.
       num_unused: free slots for later use; None: 994 in vocabularies of 20,000 or more, else 0.
       character_coverage: the most frequent characters that make up this share of the text become
         pieces; a word with a rarer one is [UNK]. None: 0.99999 from 20,000 entries on, else 0.9999.
+      accept_loss: goes on where more than 5% of the words are [UNK].
+      inputs, do_lower_case, **counting: of `count_words`.
+
+    Returns:
+      The pieces; the position is the id.
+
+    Raises:
+      UserError: as `count_words`, a vocab_size that is too small for the special tokens and
+        characters, or too large for the text; too many [UNK] (unless `accept_loss`).
+    """
+    shape = vocab_size, num_unused, character_coverage
+    return _learn(inputs, shape, accept_loss, do_lower_case=do_lower_case, **counting)[0]
+
+
+def _learn(inputs, shape, accept_loss, **counting) -> tuple[list[str], Mapping[str, int], int]:
+    """(pieces, how often each word occurs, how many words are [UNK])."""
+    counts, facts = _count(inputs, **counting)
+    vocab = vocab_from_counts(counts, *shape)
+    known = {entry for entry in vocab if len(entry) == 1}
+    unknown = sum(count for word, count in counts.items() if not known.issuperset(word))
+    unknown += facts["too long"]
+    advice = "raise --character_coverage or --vocab_size, or look at what the input holds"
+    shares.check_unknown(unknown, sum(counts.values()), advice, accept_loss)
+    return vocab, counts, unknown
+
+
+def count_words(inputs: str | list[str], do_lower_case: bool = True, **counting) -> dict[str, int]:
+    """How often each word of the basic tokeniser occurs in the files.
+
+    Where more than 4 million different words turn up, the rarest are forgotten on the way.
+
+    Args:
+      inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
+      do_lower_case: true for an uncased vocabulary.
       num_workers: processes that count words.
       progress: show a bar on stderr.
       invalid_utf8: see `text_files.decode_lines`.
       language_exponent: below 1, small languages count for more (`corpus.languages`); 0.7 in
         multilingual BERT.
       strip_accents: None strips them from an uncased vocabulary (`tokenization.reference.Rules`).
-      accept_loss: goes on where more than 5% of the words are [UNK].
-
-    Returns:
-      The pieces; the position is the id.
-
-    Raises:
-      UserError: inputs as in `expand_inputs`, a vocab_size that is too small for the special tokens
-        and characters, or too large for the text; too many [UNK] (unless `accept_loss`).
-    """
-    rules = Rules(do_lower_case, strip_accents)
-    counts, facts = _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent)
-    vocab = vocab_from_counts(counts, vocab_size, num_unused, character_coverage)
-    _check_unknown(_unknown(counts, vocab) + facts["too long"], counts, accept_loss)
-    return vocab
-
-
-def _unknown(counts: Mapping[str, int], vocab: list[str]) -> int:
-    """How many of the words have a character that is no entry."""
-    known = {entry for entry in vocab if len(entry) == 1}
-    return sum(count for word, count in counts.items() if not known.issuperset(word))
-
-
-def _check_unknown(unknown, counts, accept_loss):
-    advice = "raise --character_coverage or --vocab_size, or look at what the input holds"
-    shares.check_unknown(unknown, sum(counts.values()), advice, accept_loss)
-
-
-def count_words(
-    inputs: str | list[str],
-    do_lower_case: bool = True,
-    num_workers: int = 1,
-    progress: bool = False,
-    invalid_utf8: str = "error",
-    language_exponent: float = 1.0,
-    strip_accents: bool | None = None,
-) -> dict[str, int]:
-    """How often each word of the basic tokeniser occurs in the files.
-
-    Where more than 4 million different words turn up, the rarest are forgotten on the way.
 
     Raises:
       UserError: as `expand_inputs`, the files are no plain text, or hold no word.
     """
-    rules = Rules(do_lower_case, strip_accents)
-    return _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent)[0]
+    return _count(inputs, do_lower_case, **counting)[0]
 
 
-def _count(inputs, rules, num_workers, progress, invalid_utf8, language_exponent):
+def _count(
+    inputs,
+    do_lower_case,
+    num_workers=1,
+    progress=False,
+    invalid_utf8="error",
+    language_exponent=1.0,
+    strip_accents=None,
+):
     """The words of `count_words`, and a Counter of "invalid_utf8" (lines), "too long" (words)."""
+    rules = Rules(do_lower_case, strip_accents)
     paths = expand_inputs(inputs)
     input_look.check(paths)
     languages.check(language_exponent)
@@ -284,17 +281,11 @@ def _learn_byte_pairs(paths):
 
 
 def _learn_word_pieces(paths):
-    counts, facts = _count(
-        paths,
-        Rules(FLAGS.do_lower_case, FLAGS.strip_accents),
-        FLAGS.num_workers,
-        True,
-        FLAGS.invalid_utf8,
-        FLAGS.language_exponent,
-    )
-    vocab = vocab_from_counts(counts, FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage)
-    unknown, total = _unknown(counts, vocab) + facts["too long"], sum(counts.values())
-    _check_unknown(unknown, counts, FLAGS.accept_loss)
+    names = ("do_lower_case", "num_workers", "invalid_utf8", "language_exponent", "strip_accents")
+    counting = {name: FLAGS[name].value for name in names}
+    shape = FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage
+    vocab, counts, unknown = _learn(paths, shape, FLAGS.accept_loss, progress=True, **counting)
+    total = sum(counts.values())
     storage.write_vocab(FLAGS.output, vocab)
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {total:,} words ({len(counts):,} different), "

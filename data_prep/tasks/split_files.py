@@ -1,8 +1,9 @@
 """Files of a split, and rows of it, for folders and single files of the user."""
 
 import os
+from collections.abc import Callable, Iterator
 
-from data_prep.tasks.reading import is_held_out
+from data_prep.tasks.reading import check_texts, is_held_out
 from data_prep.tasks.task import MissingFile, find_file
 from official_bert.common.errors import UserError
 
@@ -29,9 +30,27 @@ class SplitFiles:
             return self._path("train"), split == "dev"
         return self._path(split), None
 
-    def wants(self, key: str, part: bool | None) -> bool:
-        """Whether a row belongs to the split. Rows of one `key` stay on one side."""
-        return part is None or is_held_out(key, self.dev_fraction) == part
+    def rows(self, split: str, look: Callable) -> Iterator[tuple[int, dict, str]]:
+        """(index, row, what errors call it) of the rows that belong to a split.
+
+        Rows of one first text stay on one side.
+
+        Args:
+          look: makes the `look.Table` of a path.
+
+        Raises:
+          UserError: a wanted column of a row is no text, or no row is left for the split.
+        """
+        path, part = self.source(split)
+        table, left = look(path), False
+        for index, (line, row) in enumerate(table.rows()):
+            where = table.where(line)
+            check_texts(row, table.found, where)
+            if part is None or is_held_out(row[table.found[0]], self.dev_fraction) == part:
+                left = True
+                yield index, row, where
+        if not left:
+            raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
 
     def _has_dev_file(self) -> bool:
         # Below a single file there is none.

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import look, metrics, reading
+from data_prep.tasks import look, metrics
 from data_prep.tasks.sequence_classification import softmax, write_answers
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task
@@ -80,17 +80,14 @@ class Swag(Task):
 
     def examples(self, split: str) -> list[ChoiceExample]:
         self._check_split(split)
-        path, part = self.files.source(split)
         examples = []
-        table = look.look(path, self.wanted, names=self.header, hint=self.hint)
-        for index, (line, row) in enumerate(table.rows()):
-            reading.check_texts(row, table.found, table.where(line))
-            if self.files.wants(row["sent1"], part):
-                label = self._label(row.get("label"), split, path, line)
-                examples.append(dataclasses.replace(self._example(row, index), label=label))
-        if not examples:
-            raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
+        for index, row, where in self.files.rows(split, self._look):
+            label = self._label(row.get("label"), split, where)
+            examples.append(dataclasses.replace(self._example(row, index), label=label))
         return examples
+
+    def _look(self, path: str) -> look.Table:
+        return look.look(path, self.wanted, names=self.header, hint=self.hint)
 
     def example(self, fields: dict) -> ChoiceExample:
         return self._example(fields, "")
@@ -171,15 +168,13 @@ class Swag(Task):
         id = row.get("id", row.get("", index))
         return ChoiceExample(str(id), row["sent1"].strip(), tuple(endings))
 
-    def _label(self, text, split: str, path: str, line: int) -> int | None:
+    def _label(self, text, split: str, where: str) -> int | None:
         if text is None or text == "":
             if split == "test":
                 return None
-            raise UserError(f"{path} line {line}: no label")
+            raise UserError(f"{where}: no label")
         if str(text) not in self.head["labels"]:
-            raise UserError(
-                f"{path} line {line}: label {text!r}, expected 0 to {self.num_choices - 1}"
-            )
+            raise UserError(f"{where}: label {text!r}, expected 0 to {self.num_choices - 1}")
         return int(text)
 
 

@@ -6,7 +6,7 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 
 import math
 
-from data_prep.tasks import look, reading
+from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import label_list
@@ -157,26 +157,18 @@ class TextClassification(SequenceClassification):
           UserError: no file, a missing column, a wrong number of columns, a row without text or
             label, a label that training does not have; with file and line.
         """
-        path, part = self.files.source(split)
         known = None if self.problem == "regression" else set(self.labels)
-        table = self._look(path, labelled=split != "test")
+        table, examples = self._look(self.files.source(split)[0], labelled=split != "test"), []
         has_labels = self.label_column in table.columns
-        examples = []
-        for index, (line, row) in enumerate(table.rows()):
-            where = table.where(line)
-            reading.check_texts(row, table.found, where)
-            texts = [row[column] for column in table.found]
-            _check_not_empty(row, table.found, where)
-            if not self.files.wants(texts[0], part):
-                continue
+        for index, row, where in self.files.rows(split, lambda _: table):
+            for column in table.found:
+                if not row[column].strip():
+                    raise UserError(f"{where}: {column} is empty; fill it or leave the row out")
             label = self._label(row, table, where, split != "test") if has_labels else None
             if known is not None and label is not None:
                 self._check_label(label, known, where)
-            examples.append(
-                TextExample(str(row.get("id", index)), texts[0], *texts[1:], label=label)
-            )
-        if not examples:
-            raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
+            texts = [row[column] for column in table.found]
+            examples.append(TextExample(str(row.get("id", index)), *texts, label=label))
         return examples
 
     def _look(self, path: str, labelled: bool = False) -> look.Table:
@@ -189,13 +181,11 @@ class TextClassification(SequenceClassification):
         return table
 
     def _find_labels(self) -> list[str]:
-        path, part = self.files.source("train")
-        table = self._look(path, labelled=True)
-        found = set()
-        for line, row in table.rows():
-            if self.files.wants(str(row[table.found[0]]), part):
-                label = self._label(row, table, table.where(line))
-                found.update(label if isinstance(label, tuple) else (label,))
+        path, _ = self.files.source("train")
+        table, found = self._look(path, labelled=True), set()
+        for _, row, where in self.files.rows("train", lambda _: table):
+            label = self._label(row, table, where)
+            found.update(label if isinstance(label, tuple) else (label,))
         if self.problem == "single_label":
             self._check_single(found, path)
         needed, words = (2, "two") if self.problem == "single_label" else (1, "one")
@@ -273,9 +263,3 @@ def _named(label: str, names) -> str:
     """The name of a label that is a number, where none is called so."""
     is_number = label.isdecimal() and label not in names and int(label) < len(names)
     return names[int(label)] if is_number else label
-
-
-def _check_not_empty(row: dict, columns, where: str) -> None:
-    for column in columns:
-        if not row[column].strip():
-            raise UserError(f"{where}: {column} is empty; fill it or leave the row out")

@@ -22,7 +22,6 @@ from experiments.training import (
     teachers,
 )
 from experiments.training.backend import distribution
-from experiments.training.batch_sizes import check_batch_size
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.feature_based import FeatureTagger
@@ -38,7 +37,7 @@ def run(config, folder, progress, task, examples):
     `start_checks.finetuning` returned."""
     started = time.perf_counter()
     strategy = distribution.get_strategy(config.distribute)
-    check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
+    session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = _start(config, task, examples)
     teacher = teachers.of(config, start.tokenizer)
     if teacher:

@@ -6,8 +6,8 @@ import numpy as np
 
 from data_prep.records import explained, numpy_batches
 from experiments.training.backend import distribution
-from experiments.training.batch_sizes import check_batch_size
 from experiments.training.flops import pretraining_step_flops, teacher_step_flops
+from experiments.training.session import check_batch_size
 from experiments.training.start_checks import check_fit
 from official_bert.common.errors import UserError
 from official_bert.objectives import objective

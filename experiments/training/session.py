@@ -4,13 +4,17 @@ A session is the part of a run that one process does. It begins where the run's 
 ends.
 """
 
+import collections
+
 from experiments.training import loop
-from experiments.training.backend import distribution
+from experiments.training.backend import Trainer, distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.progress import Progress
 from experiments.training.trainer_state import StepOptions
-from experiments.training.trainers import get_trainer
 from official_bert.common.errors import UserError
+
+_KEPT_BYTES = 2 * 2**30
+_trainers = collections.OrderedDict()
 
 
 def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_every=0):
@@ -70,3 +74,38 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
         write = folder.write
         loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
     return state, seconds_before
+
+
+def get_trainer(key, build, strategy, options, precision, seed):
+    """A Trainer, the one of an earlier run in this process where everything compiled is the same.
+
+    The last one is kept, and as many of those before it as fit: each holds a model and its
+    optimiser, three times the weights.
+
+    Args:
+      key: hashable; names the model that `build` makes (sizes, head).
+      build, strategy, options, precision, seed: of `TrainerState`.
+
+    Returns: the Trainer, with fresh weights, at step 0.
+    """
+    key = (key, options, precision, id(strategy))
+    if key in _trainers:
+        _trainers.move_to_end(key)
+        trainer = _trainers[key]
+        trainer.reset(build, seed)
+        return trainer
+    trainer = Trainer(build, strategy, options, precision, seed)
+    _trainers[key] = trainer
+    while len(_trainers) > 1 and sum(t.bytes for t in _trainers.values()) > _KEPT_BYTES:
+        _trainers.popitem(last=False)
+    return trainer
+
+
+def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
+    """Raises UserError unless the batch divides into replicas and micro-batches."""
+    parts = strategy.num_replicas_in_sync * accumulation
+    if batch_size % parts:
+        raise UserError(
+            f"{name} is {batch_size}, not a multiple of {parts} "
+            f"({strategy.num_replicas_in_sync} replicas x {accumulation} micro-batches)"
+        )

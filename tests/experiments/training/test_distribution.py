@@ -134,8 +134,8 @@ def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
     import tensorflow as tf
 
     from experiments.training import distribution
+    from experiments.training.session import get_trainer
     from experiments.training.trainer_state import StepOptions
-    from experiments.training.trainers import get_trainer
     from official_bert.pretraining import BertPretrainer
 
     options = StepOptions(accumulation=accumulation, train_metrics=True, clip_norm=_CLIP)

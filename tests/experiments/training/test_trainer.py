@@ -9,13 +9,12 @@ import pytest
 import tensorflow as tf
 import tiny_runs
 
-from experiments.training import distribution, session, trainers
-from experiments.training.batch_sizes import check_batch_size
+from experiments.training import distribution, session
 from experiments.training.config import PretrainConfig
 from experiments.training.flops import training_flops
+from experiments.training.session import check_batch_size, get_trainer
 from experiments.training.trainer import Trainer, _open_spec
 from experiments.training.trainer_state import StepOptions
-from experiments.training.trainers import get_trainer
 from official_bert.common.errors import UserError
 from official_bert.config import named_config
 from official_bert.encoder import BertEncoder
@@ -254,17 +253,17 @@ def test_steps_of_processes_are_compared_exactly():
 
 
 def test_kept_trainers_are_bounded_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(trainers, "_trainers", collections.OrderedDict())
+    monkeypatch.setattr(session, "_trainers", collections.OrderedDict())
     first, second = _trainer(key="a"), _trainer(key="b")
     weights = sum(v.numpy().nbytes for v in first.model.trainable_variables)
     assert 3 * weights <= first.bytes < 3.1 * weights
     assert _trainer(key="a") is first
-    monkeypatch.setattr(trainers, "_KEPT_BYTES", 2.5 * first.bytes)
+    monkeypatch.setattr(session, "_KEPT_BYTES", 2.5 * first.bytes)
     third = _trainer(key="c")
-    assert list(trainers._trainers.values()) == [first, third]
-    monkeypatch.setattr(trainers, "_KEPT_BYTES", 0)
+    assert list(session._trainers.values()) == [first, third]
+    monkeypatch.setattr(session, "_KEPT_BYTES", 0)
     last = _trainer(key="d")
-    assert list(trainers._trainers.values()) == [last] and second is not last
+    assert list(session._trainers.values()) == [last] and second is not last
 
 
 def test_a_batch_on_a_device_is_not_copied_to_look_at_its_type():
