@@ -287,6 +287,18 @@ def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
     return content
 
 
+def is_written_here(path: str | os.PathLike) -> bool:
+    """Whether a file is a whole one of `write_json`: nobody else writes its checksum."""
+    path = str(path)
+    try:
+        if not is_remote(path) and not os.path.isfile(path):
+            return False
+        read_json(path, finite=False)
+        return "checksum" in parse_json(read_bytes(path), path, finite=False)
+    except (UserError, OSError, TypeError, AttributeError):
+        return False
+
+
 def _checksum(content: dict) -> str:
     text = json.dumps(content, sort_keys=True)
     return f"{google_crc32c.value(text.encode()):08x}"
