@@ -246,7 +246,8 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
     """What was read and written, a line each; from the result of `split_files`."""
     total = _total(files)
     documents = max(1, total["documents"])
-    kept = total["characters"] / max(1, total["characters_read"])
+    # Wrapped lines are joined with blanks, which were not read.
+    kept = min(1, total["characters"] / max(1, total["characters_read"]))
     lines = [
         f"{len(files)} files, {total['documents']:,} documents, {total['sentences']:,} sentences "
         f"({total['sentences'] / documents:.1f} a document), {total['characters'] / 1e6:.1f} M "

@@ -15,6 +15,9 @@ _FILES = 20  # of the input, evenly spread
 _BYTES = 1 << 18  # from the start of each
 _MOST = 0.5  # share from which a fault is that of the whole input
 
+_TABLE = re.compile(r"\.[ct]sv(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
+_JSON = re.compile(r'\[\s*(\{|$)|\{\s*("|$)')
+_MARKUP = re.compile(r"<(!doctype|\?xml|html|mediawiki)\b", re.IGNORECASE)
 _SHORTEST_ROW = 128  # whole sentences are longer than the rows of small experiments
 
 # At most as many as the tokeniser finds: words, and single ideographs.
@@ -29,11 +32,13 @@ class InputLook:
       lines: all lines; blank ones separate documents.
       whole: the sample is all there is.
       carriage_returns: a file has them as its only line ends.
+      table: the first file that is one by its name.
     """
 
     lines: list[str]
     whole: bool
     carriage_returns: bool
+    table: str = ""
 
     @property
     def documents(self) -> list[list[str]]:
@@ -68,7 +73,7 @@ def look(paths: list[str]) -> InputLook:
             data = data[: data.rfind(b"\n") + 1] or data
         carriage_returns |= data.count(b"\r") > 1 and b"\n" not in data
         lines += [line.strip() for line in data.decode("utf-8", "replace").split("\n")] + [""]
-    return InputLook(lines, whole, carriage_returns)
+    return InputLook(lines, whole, carriage_returns, next(filter(_TABLE.search, chosen), ""))
 
 
 def other_format(found: InputLook) -> str:
@@ -76,10 +81,18 @@ def other_format(found: InputLook) -> str:
     sentences = [line for line in found.lines if line]
     if found.carriage_returns:
         return "its lines end with carriage returns alone (tr '\\r' '\\n' makes them lines)"
-    if _share(line.startswith('{"') for line in sentences) > _MOST:
+    first = sentences[0] if sentences else ""
+    if _JSON.match(first) or _share(line.startswith('{"') for line in sentences) > _MOST:
         return (
             "its lines are JSON, which would be learned as it stands (data_prep.sentences reads "
-            "JSON Lines with --text_field)"
+            "JSON Lines, an object a line, with --text_field)"
+        )
+    if _MARKUP.match(first):
+        return "it is HTML or XML (data_prep.wikipedia reads MediaWiki's dumps)"
+    if found.table:
+        return (
+            f"{found.table} is a table by its name (data_prep.sentences reads rows as JSON Lines "
+            "and Parquet, with --text_field)"
         )
     if any(line.startswith("<doc id=") for line in sentences):
         return "it is WikiExtractor's output (data_prep.sentences makes sentences of it)"

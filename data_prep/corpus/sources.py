@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from data_prep.corpus import parquet_files, text_layout, tfds_corpora
-from data_prep.corpus.input_look import look
+from data_prep.corpus.input_look import look, other_format
 from data_prep.corpus.text_files import text_lines
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import whole_characters
@@ -140,10 +140,6 @@ def _shown(path: str, text_field: str) -> str:
     if parquet_files.is_parquet(path):
         return "rows"
     found = look([path])
-    if found.carriage_returns:
-        raise UserError(
-            f"{path}: lines end with carriage returns alone; convert it: tr '\\r' '\\n'"
-        )
     first = next(filter(None, found.lines), "")
     if _DOC.match(first):
         return "wikiextractor"
@@ -151,6 +147,8 @@ def _shown(path: str, text_field: str) -> str:
     if row is not None:
         extracted = not text_field and {"id", "url", "title", "text"} <= set(row)
         return "wikiextractor" if extracted else "rows"
+    if reason := other_format(found):
+        raise UserError(f"{path} is no plain text: {reason}")
     return "chapters" if text_layout.numbered_headings(found.lines) >= 3 else ""
 
 
@@ -213,12 +211,12 @@ def _json_texts(lines, field: str, source: str) -> Iterator[str]:
         row = _row(line.strip())
         if row is None:
             raise UserError(f"{source} line {number}: not a JSON object")
-        if not isinstance(row.get(field), str):
+        if not isinstance(row.get(field, 0), str | None):
             raise UserError(
                 f"{source} line {number}: no text in the field {field!r}; the fields are "
                 f"{', '.join(row)} (--text_field)"
             )
-        yield row[field]
+        yield row[field] or ""
 
 
 def _parquet_texts(path: str, field: str) -> Iterator[str]:

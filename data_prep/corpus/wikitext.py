@@ -51,8 +51,10 @@ _DROPPED_TAGS = {
     "chem": "formulas", "gallery": "images", "imagemap": "images", "timeline": "images",
     "source": "code", "syntaxhighlight": "code", "pre": "code", "score": "images",
     "hiero": "images", "graph": "images", "mapframe": "images", "templatestyles": "templates",
-    "ul": "list items", "ol": "list items", "dl": "list items",
+    "ul": "list items", "ol": "list items", "dl": "list items", "ce": "formulas",
+    "rt": "readings", "rp": "readings", "includeonly": "templates",
 }  # fmt: skip
+_INLINE_TAGS = {"score", "hiero"}  # beside formulas and code
 _LIST_MARKS = {"li", "dd", "dt"}
 # Whose argument stands behind a colon and is what is shown, but for its case or its commas.
 _SHOWS_ARGUMENT = re.compile(
@@ -176,6 +178,7 @@ def _text(nodes, dropped: Counter, site: Site) -> str:
                 parts.append(_text(node.title.nodes, dropped, site))
             else:
                 dropped["bare links"] += 1
+                parts.append("" if node.brackets else TEMPLATE)  # [1], or the address
         elif isinstance(node, kinds.Heading):
             dropped["headings"] += 1
             title = _text(node.title.nodes, Counter(), site).strip().replace("''", "")
@@ -260,7 +263,8 @@ def _tag(node, dropped: Counter, site: Site) -> str:
     if name in _DROPPED_TAGS or name in _LIST_MARKS:
         kind = _DROPPED_TAGS.get(name, "list items")
         dropped[kind] += 1
-        return FORMULA if kind == "formulas" else ""
+        inline = "code" if name in _INLINE_TAGS else kind
+        return {"formulas": FORMULA, "code": TEMPLATE}.get(inline, "")
     if node.contents is None:
         return ""
     text = _text(node.contents.nodes, dropped, site)

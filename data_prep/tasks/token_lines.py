@@ -69,7 +69,7 @@ class TokenLines:
     def with_tags(self, tags: list[str]) -> list[str]:
         """The lines with one more column: a tag for each token, in their order."""
         numbers = [number for document in self.documents for s in document for number, *_ in s]
-        beside = dict(zip(numbers, tags, strict=True))
+        beside = dict(zip(numbers, tags, strict=True)) | {self._header: "predicted"}
         for number in self._no_tokens:
             beside[number] = "O" if self._fields[number][0] == "-DOCSTART-" else "_"
         return [

@@ -77,7 +77,7 @@ def _in_graph_foreign(tokenizer):
     if kind not in ("WordPiece", "BPE"):
         raise UserError(
             f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token ids "
-            "instead (--format=onnx)"
+            "instead (experiments.export --format=onnx)"
         )
     return InGraphWordPieces(tokenizer) if kind == "WordPiece" else InGraphBytePairs(tokenizer)
 

@@ -186,7 +186,7 @@ def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:
     if reason:
         raise UserError(
             f"a TensorFlow graph cannot compute this tokeniser ({reason}); export token ids "
-            "instead (--format=onnx)"
+            "instead (experiments.export --format=onnx)"
         )
     steps = tokenizer_json.steps(contents.get("post_processor"), "processors")
     return _merges(contents, "tokenizer.json"), any(step.get("trim_offsets") for step in steps)

@@ -280,5 +280,5 @@ def _fill(values: np.ndarray) -> None:
 def _refused(part: str, step: dict) -> UserError:
     return UserError(
         f"a TensorFlow graph cannot compute this tokeniser's {part} {shorten(step)}: export token "
-        "ids instead (--format=onnx)"
+        "ids instead (experiments.export --format=onnx)"
     )

@@ -55,7 +55,7 @@ class AddedTokens(tf.Module):
         if len(texts) * longest > _MOST_COMPARED:
             raise UserError(
                 f"a TensorFlow graph cannot look for {len(texts):,} added tokens of up to "
-                f"{longest} characters: export token ids instead (--format=onnx)"
+                f"{longest} characters: export token ids instead (experiments.export --format=onnx)"
             )
         if not texts:
             return

@@ -28,6 +28,9 @@ def make(tmp_path):
     ("text", "message"),
     [
         (f'{{"text": "{SENTENCE}"}}\n' * 9, "its lines are JSON"),
+        (f'[{{"text": "{SENTENCE}"}},\n {{"text": "x"}}]\n' * 9, "its lines are JSON"),
+        (f'{{\n "text": "{SENTENCE}"\n}}\n\n' * 9, "its lines are JSON"),
+        (f"<!DOCTYPE html>\n<p>{SENTENCE}</p>\n\n" * 9, "it is HTML or XML"),
         (f"<doc id=1 url=x>\n{SENTENCE}\n</doc>\n" * 9, "WikiExtractor's output"),
         (f"{SENTENCE}\r\r{SENTENCE}\r" * 9, "carriage returns alone"),
         (f"{SENTENCE}\n" * 9, "it is one document.*It has 1 documents of 9.0 sentences of 4 words"),

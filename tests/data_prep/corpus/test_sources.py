@@ -151,7 +151,7 @@ def test_titles_are_the_lines_that_no_mark_ends(tmp_path):
 
 
 def test_a_row_is_a_text_and_never_a_title(tmp_path):
-    rows = ["Great value for money.\nLoved it.", "Two words", "", "Historia\n\nLlueve"]
+    rows = ["Great value for money.\nLoved it.", "Two words", None, "Historia\n\nLlueve"]
     content = "".join(json.dumps({"text": text, "more": "x" * 99}) + "\n" for text in rows)
     found, counts = split(tmp_path, content)
     assert found == [["Great value for money.", "Loved it."], ["Two words"], ["Historia", "Llueve"]]
@@ -208,6 +208,16 @@ def test_what_was_read_is_said(tmp_path):
     assert second.endswith("in 1 files, by the layout that was asked for: note.txt.gz")
 
 
-def test_old_macs_line_ends_are_refused(tmp_path):
-    with pytest.raises(UserError, match="carriage returns alone"):
-        split(tmp_path, "One is here.\rTwo is here.\r", layout="lines")
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "One is here.\rTwo is here.\r", "carriage returns alone"),
+        ("a.json", '[{"text": "One is here."}]', "its lines are JSON"),
+        ("a.csv", "id,text\n1,One is here.\n", "a.csv is a table by its name"),
+        ("a.tsv.gz", gzip.compress(b"1\tOne is here.\n"), "a table by its name"),
+        ("a.html", "<html><p>One is here.</p></html>", "it is HTML or XML"),
+    ],
+)
+def test_what_is_no_plain_text_is_refused_whatever_the_layout(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=message):
+        split(tmp_path, content, name, layout="lines")

@@ -93,6 +93,11 @@ def test_a_page():
         ("{{Box|a=b}}'''Leeds''' ({{IPA|x}}, {{y}}; born 1957) is.", "Leeds (born 1957) is."),
         ("{{flagicon}} {{x}} France won ({{IPA|x}}; {{y}}).", "France won."),
         ("河流{{来源请求}}。它很长。{{来源请求}}水。", "河流。它很长。水。"),
+        ("It is so.[https://x.org]\n<source>\nx\n</source>\nIt is not.", "It is so. It is not."),
+        (
+            "<ruby>川<rp>(</rp><rt>かわ</rt></ruby>は長い。<includeonly>X.</includeonly>",
+            "川は長い。",
+        ),
     ],
 )
 def test_cases(source, expected):
@@ -113,6 +118,9 @@ def test_cases(source, expected):
         "人口{{PopulationOf|x}}人。",
         "It costs ${{Inflation|US|5}} now.",
         "{{Drop|T}}he end came.",
+        "See https://example.org/a_b for it.",
+        "The tune <score>c d</score> is short.",
+        "Here <syntaxhighlight lang='c' inline>x = 1</syntaxhighlight> sets it.",
     ],
 )
 def test_a_sentence_that_lost_words_goes_or_keeps_a_mark(source):

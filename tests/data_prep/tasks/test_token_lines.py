@@ -207,6 +207,11 @@ def test_a_column_with_a_number_is_one_of_lines(write):
     assert asked(path, word_column="2", tag_column="1")[1] == [((("Anna", "sings"),), 1)]
 
 
+def test_a_header_names_the_answers_too(write):
+    inputs, _ = asked(write("a.txt", "word\ttag\nAnna\tB-PER\n"))
+    assert inputs.source.with_tags(["O"]) == ["word\ttag\tpredicted", "Anna\tB-PER\tO"]
+
+
 def test_rows_without_words_are_counted(write, capsys):
     rows = [{"tokens": [], "tags": []}, {"tokens": ["Anna"], "tags": ["B-PER"]}]
     assert len(read(write("a.jsonl", "\n".join(map(json.dumps, rows))))) == 1
