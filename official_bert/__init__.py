@@ -5,8 +5,32 @@ and tokenising from the command line starts at once.
 """
 
 import importlib
+from typing import TYPE_CHECKING, Any
 
 from official_bert.backend.keras_registration import register_later
+
+# The same again for type checkers, which do not run `__getattr__`.
+if TYPE_CHECKING:
+    from official_bert.checkpoints.model_folder import save as save
+    from official_bert.checkpoints.resolve import load as load
+    from official_bert.common.errors import UserError as UserError
+    from official_bert.config import BertConfig as BertConfig
+    from official_bert.config import named_config as named_config
+    from official_bert.encoder import BertEncoder as BertEncoder
+    from official_bert.features import LayerCombination as LayerCombination
+    from official_bert.heads import BertClassifier as BertClassifier
+    from official_bert.heads import BertMultipleChoice as BertMultipleChoice
+    from official_bert.heads import BertSpan as BertSpan
+    from official_bert.heads import BertTagger as BertTagger
+    from official_bert.optimization import BertAdamW as BertAdamW
+    from official_bert.optimization import BertLamb as BertLamb
+    from official_bert.optimization import SlantedTriangular as SlantedTriangular
+    from official_bert.optimization import WarmupLinearDecay as WarmupLinearDecay
+    from official_bert.pretraining import BertPretrainer as BertPretrainer
+    from official_bert.tokenization import BertTokenizer as BertTokenizer
+    from official_bert.tokenization import BytePairTokenizer as BytePairTokenizer
+    from official_bert.tokenization import SentencePieceTokenizer as SentencePieceTokenizer
+    from official_bert.tokenization import WordEndTokenizer as WordEndTokenizer
 
 _HOME_OF = {
     "BertConfig": "config",
@@ -35,14 +59,18 @@ __all__ = sorted(_HOME_OF)
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str):
+def _named(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'official_bert' has no attribute {name!r}")
     return getattr(importlib.import_module(f"official_bert.{_HOME_OF[name]}"), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # which know every name from above, and refuse others
+    __getattr__ = _named
 
 
 # What a `.keras` file may name.
@@ -60,5 +88,5 @@ register_later(
         "WarmupLinearDecay",
         "LayerCombination",
     ],
-    __getattr__,
+    _named,
 )

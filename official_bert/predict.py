@@ -13,7 +13,7 @@ them in its settings, as when it is served.
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -38,7 +38,17 @@ class Answers:
     settings: dict[str, Any]
     vectors: SentenceVectors | None
 
-    def predict(self, texts, pairs=None, batch_size: int = 32, max_length: int | None = None):
+    @overload
+    def predict(  # type: ignore[overload-overlap]  # a text is a sequence of texts
+        self, texts: str, pairs=..., batch_size: int = ..., max_length: int | None = ...
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def predict(
+        self, texts: Sequence[str], pairs=..., batch_size: int = ..., max_length: int | None = ...
+    ) -> list[dict[str, Any]]: ...
+
+    def predict(self, texts, pairs=None, batch_size=32, max_length=None):
         """What a fine-tuned model says to texts.
 
         Args:
@@ -75,7 +85,7 @@ class Answers:
 
     def embed(
         self,
-        texts,
+        texts: str | Sequence[str],
         pooling: str | None = None,
         layer: int = -1,
         normalize: bool | None = None,
@@ -151,7 +161,17 @@ class Answers:
         found = np.stack([output["vector"] for output in self._run(key, vectors, rows, batch_size)])
         return found[0] if one else found
 
-    def fill_mask(self, texts, top_k: int = 5, batch_size: int = 32):
+    @overload
+    def fill_mask(  # type: ignore[overload-overlap]
+        self, texts: str, top_k: int = ..., batch_size: int = ...
+    ) -> dict[str, Any]: ...
+
+    @overload
+    def fill_mask(
+        self, texts: Sequence[str], top_k: int = ..., batch_size: int = ...
+    ) -> list[dict[str, Any]]: ...
+
+    def fill_mask(self, texts, top_k=5, batch_size=32):
         """Words for each [MASK] of a text, by the masked language model.
 
         Args:

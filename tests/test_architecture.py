@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import official_bert
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("official_bert", "data_prep", "experiments")
 # What must not import what. A folder's commands are the files at its root.
@@ -166,3 +168,17 @@ def test_works_where_tensorflow_is_missing_and_loads_keras_files_before_any_clas
         "BertPretrainer(c); BertAdamW()"
     )
     modules_after(f"{block}; import official_bert, keras; {load}; {use}")
+
+
+def test_type_checkers_see_every_name_of_the_package():
+    (checked,) = [
+        node
+        for node in ast.parse(FILES["official_bert"].read_text("utf-8")).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    seen = {
+        alias.asname: node.module.removeprefix("official_bert.")
+        for node in checked.body
+        for alias in node.names
+    }
+    assert seen == official_bert._HOME_OF

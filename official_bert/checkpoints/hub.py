@@ -65,8 +65,8 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
       Absent: there is no such model, or no network and no copy.
       UserError: there is no such revision, or it has no weights that are read here.
     """
-    if revision and _COMMIT.fullmatch(revision) and (folder := _kept(name, revision, pickle)):
-        return folder
+    if revision and _COMMIT.fullmatch(revision) and (kept := _kept(name, revision, pickle)):
+        return kept
     import huggingface_hub as library
     from huggingface_hub import constants, errors
 
@@ -89,9 +89,9 @@ def download(name: str, revision: str | None = None, pickle: bool = False) -> Pa
         raise Absent(f"no name that a model of {address} can have") from None
     except Exception as error:  # of the network, of the hub, or something that is no hub
         told = f"{address} cannot be asked ({_why(error)})"
-        if folder := _kept(name, revision, pickle):
-            warnings.warn(f"{name}: {told}; the copy in {folder} is read", stacklevel=2)
-            return folder
+        if kept := _kept(name, revision, pickle):
+            warnings.warn(f"{name}: {told}; the copy in {kept} is read", stacklevel=2)
+            return kept
         raise Absent(f"no model downloaded before, and {told}") from None
 
     def fetch(file: str, at: str | None = commit) -> Path:
@@ -114,7 +114,9 @@ def _wanted(
     name: str, present: Collection[str], folders: Collection[str], pickle: bool
 ) -> tuple[list[str], list[str]]:
     """The files of a model that are read: (small ones, weights)."""
-    small, weights, refused = [], [], []
+    small: list[str] = []
+    weights: list[str] = []
+    refused: list[str] = []
     for folder in folders:
         start = f"{folder}/" if folder else ""
         here = sorted(p.removeprefix(start) for p in present if p.startswith(start))
@@ -130,8 +132,8 @@ def _wanted(
             f"--input={name} --pickle --output=FOLDER`, reads it in a guarded process"
         )
     if not small or not weights:
-        found = ", ".join(sorted(present)[:8]) or "no file"
-        raise UserError(f"{name}: no model that is read here; its files: {shorten(found, 200)}")
+        some = ", ".join(sorted(present)[:8]) or "none"
+        raise UserError(f"{name}: no model that is read here; its files: {shorten(some, 200)}")
     return small, weights
 
 

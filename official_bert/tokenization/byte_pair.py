@@ -295,9 +295,10 @@ def _readable(piece: str) -> str:
 
 def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     known = set(vocab)
-    if missing := [token for token in SPECIAL if token not in known]:
+    needed = [token for token in SPECIAL if token]
+    if missing := [token for token in needed if token not in known]:
         raise UserError(
-            f"{where}: lacks {', '.join(missing)}; RoBERTa needs {', '.join(SPECIAL)}, and a "
+            f"{where}: lacks {', '.join(missing)}; RoBERTa needs {', '.join(needed)}, and a "
             "tokeniser of bytes that lacks them (GPT-2's) belongs to another kind of model"
         )
     if absent := [byte for byte, char in enumerate(BYTE_CHARACTERS) if char not in known]:
