@@ -8,6 +8,7 @@ those of TensorFlow Serving, which production should run instead (see the README
     curl -d '{"instances": ["WINNER!! call now"]}' http://127.0.0.1:8501/v1/models/spam:predict
 """
 
+import os
 import signal
 import sys
 import tempfile
@@ -158,7 +159,7 @@ def _serve(options, path: Path) -> int:
     from official_bert.checkpoints.model_folder import is_model_folder
 
     model = serving.load(path)
-    given = Path(options.model).resolve()
+    given = Path(os.path.realpath(options.model))
     name = options.name or (given.parent if given.name.isdecimal() else given).name
     limits = Limits(
         options.max_request_bytes,

@@ -1,6 +1,7 @@
 """The cells of an ablation's text: sentences, vocabulary, records, and the mixture of NLI files."""
 
 import dataclasses
+import os
 from pathlib import Path
 
 from data_prep.corpus.documents import expand_inputs
@@ -94,7 +95,7 @@ def inside(data_dir: str, path: str) -> Path:
             f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
             "--config.data_dir"
         )
-    return Path(data_dir).resolve() / path
+    return Path(os.path.realpath(data_dir), path)
 
 
 def _text_files(patterns, data_dir: str) -> list[str]:

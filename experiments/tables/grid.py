@@ -76,7 +76,7 @@ class Grid:
     """
 
     def __init__(self, cells: Iterable[Cell], root: str | os.PathLike):
-        self.root = Path(root).resolve()
+        self.root = Path(os.path.realpath(root))
         self.cells: dict[str, Cell] = {}
         for cell in cells:
             if cell.name in self.cells and self.cells[cell.name] != cell:
