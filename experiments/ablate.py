@@ -30,8 +30,9 @@ from experiments.training.heldout import main_loss
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.common.files import local_path, write_text
+from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
+from official_bert.common.paths import local_path
 
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 

@@ -13,7 +13,7 @@ from experiments.tables import archives, judgement, origins, overview, report
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.common.files import local_path
+from official_bert.common.paths import local_path
 
 
 def main(_):

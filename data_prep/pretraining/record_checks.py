@@ -16,8 +16,8 @@ import numpy as np
 from data_prep.jobs import storage
 from data_prep.pretraining.record_files import parse_example, read_records
 from official_bert.common.errors import UserError
-from official_bert.common.files import inside
 from official_bert.common.json_files import field, list_of
+from official_bert.common.paths import inside
 
 # Feature names and types of the original. Lists have max_seq_length values, those of the masked LM
 # max_predictions_per_seq, the label one. Records for dynamic masking have no masked-LM features.

@@ -17,8 +17,9 @@ from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import local_path, make_folder, real_path, remove, write_text
+from official_bert.common.files import make_folder, remove, write_text
 from official_bert.common.json_files import read_json
+from official_bert.common.paths import local_path, real_path
 from official_bert.compared.elmo_config import is_elmo_folder
 
 _FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",

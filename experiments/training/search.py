@@ -8,7 +8,8 @@ import statistics
 from experiments.training.overrides import override
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.common.files import local_path, write_text
+from official_bert.common.files import write_text
+from official_bert.common.paths import local_path
 
 
 def parse(text, config):

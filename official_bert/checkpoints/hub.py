@@ -16,8 +16,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from official_bert.common.errors import UserError
-from official_bert.common.files import inside
 from official_bert.common.json_files import field, read_json, shorten
+from official_bert.common.paths import inside
 
 _NAME = re.compile(r"(?:hf://)?((?:\w[\w.-]*/)?\w[\w.-]*)(?:@([^@\s]+))?", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}")

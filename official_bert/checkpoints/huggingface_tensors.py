@@ -14,8 +14,8 @@ from official_bert.checkpoints import safetensors_files
 from official_bert.checkpoints.integrity import check_type
 from official_bert.common import guarded
 from official_bert.common.errors import UserError
-from official_bert.common.files import inside
 from official_bert.common.json_files import field, read_json
+from official_bert.common.paths import inside
 
 # Older versions run code from a file although told to load weights only (CVE-2025-32434), or write
 # beyond their memory (CVE-2026-24747).

@@ -11,8 +11,8 @@ from typing import Any
 from official_bert.checkpoints.huggingface_tensors import open_tensors
 from official_bert.checkpoints.integrity import check_finite
 from official_bert.common.errors import UserError
-from official_bert.common.files import inside
 from official_bert.common.json_files import field, read_json, shorten
+from official_bert.common.paths import inside
 from official_bert.config import BertConfig
 from official_bert.family.sentence_vectors import (
     ACTIVATIONS,

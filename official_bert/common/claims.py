@@ -7,8 +7,9 @@ from pathlib import Path
 
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import OWN_STREAM, check_file, check_free, is_remote, real_path
+from official_bert.common.files import check_file, check_free
 from official_bert.common.locks import LOCK_FILE
+from official_bert.common.paths import OWN_STREAM, is_remote, real_path
 
 
 def claim(

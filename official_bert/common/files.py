@@ -9,11 +9,8 @@ Nothing else in this project replaces or removes a file; a test keeps it so.
 """
 
 import contextlib
-import ctypes
 import errno
-import functools
 import os
-import re
 import secrets
 import shutil
 import stat
@@ -22,11 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from official_bert.common import manifests
+from official_bert.common import manifests, renames
 from official_bert.common.errors import UserError
+from official_bert.common.paths import OWN_STREAM, local_path, real_path
 
-_AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCHANGE = -100, 1, 2
-OWN_STREAM = re.compile(r"/dev/(stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 UNWRITABLE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR,
@@ -238,74 +234,32 @@ def allocate(path: str | os.PathLike) -> None:
             os.posix_fallocate(file.fileno(), 0, size)
 
 
-def inside(folder: str | os.PathLike, name: str, source: str | os.PathLike) -> Path:
-    """The file that `source`, a list of files, calls `name`: it must lie in `folder` itself.
-
-    What no file can be called (control characters, over 255 bytes) is refused here as well, since
-    asking the system for it fails in other ways.
-
-    A link may lead to the blobs of a Hugging Face cache, which is how that cache is laid out.
-
-    Raises:
-      UserError: the name leads out of the folder.
-    """
-    folder = Path(folder)
-    path = folder / name
-    plain = name not in ("", ".", "..") and not set(name) & {"/", "\\"}
-    plain = plain and name.isprintable() and len(name.encode()) <= 255
-    if plain and path.is_symlink():
-        target, home = path.resolve().parent, folder.resolve()
-        blobs = home.parent.parent / "blobs" if home.parent.name == "snapshots" else home
-        plain = target in (home, blobs)
-    if not plain:
-        raise UserError(f"{source}: it names the file {name!r}, which is outside of {folder}")
-    return path
-
-
-def is_remote(path: str | os.PathLike) -> bool:
-    return "://" in str(path)
-
-
-def real_path(path: str | os.PathLike) -> Path:
-    """Where a local path leads to, through all links."""
-    return Path(os.path.realpath(local_path(path)))
-
-
-def local_path(path: str | os.PathLike) -> Path:
-    """The Path of a local file or folder; one of "gs://bucket/x" would be the local folder "gs:".
-
-    Raises:
-      UserError: the path is remote.
-    """
-    if is_remote(path):
-        raise UserError(
-            f"{path} is a remote path; this is written to local folders only: give one, and copy "
-            f"it when it is done"
-        )
-    return Path(path)
-
-
 def _is_private(path: Path) -> bool:
     return any(folder in _private for folder in path.parents)
 
 
 def _put_file(temporary: Path, target: Path, shown: Path) -> None:
     """Gives a whole temporary file its name."""
-    if not os.path.lexists(target):
-        try:
-            with manifests.adding(target):
-                _move_to_new_name(temporary, target)
-        except FileExistsError:
-            raise UserError(f"{shown} came to be meanwhile, and is left as it is") from None
-    elif check_file(target, shown) and os.lstat(target).st_nlink == 1:
+    moved = not os.path.lexists(target) and _gets_new_name(temporary, target)
+    if not moved and check_file(target, shown) and os.lstat(target).st_nlink == 1:
         os.replace(temporary, target)
-    else:  # its other names keep their file
+    elif not moved:  # its other names keep their file
         with open(temporary, "rb") as new, open(target, "r+b") as old:
             shutil.copyfileobj(new, old, 1 << 20)
             old.truncate()
             old.flush()
             os.fsync(old.fileno())
     manifests.sync(target.parent)
+
+
+def _gets_new_name(temporary: Path, target: Path) -> bool:
+    """Whether the name was still free; False where another process of ours was faster."""
+    try:
+        with manifests.adding(target):
+            renames.to_new_name(temporary, target)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _open_device(target: Path) -> int:
@@ -320,72 +274,25 @@ def _open_device(target: Path) -> int:
     return handle
 
 
-def _move_to_new_name(old: Path, new: Path) -> None:
-    """Renames a file; raises FileExistsError where the new name is taken, at whatever moment."""
-    number = _rename(old, new, _RENAME_NOREPLACE)
-    if number == errno.EEXIST:
-        raise FileExistsError(number, os.strerror(number), str(new))
-    if number:  # not known to this file system
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o666))
-        os.replace(old, new)
-
-
-def _move_to_new_folder(old: Path, new: Path) -> None:
-    """Renames a folder; raises FileExistsError where the new name is that of anything but an empty
-    folder."""
-    try:
-        os.rename(old, new)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
-            raise FileExistsError(error.errno, error.strerror, str(new)) from None
-        raise
-
-
 def _put_folder(new: Path, path: Path, number: str, shown, overwrite: bool) -> None:
     kept = manifests.is_kept(path.parent)
     if not path.exists() or not any(path.iterdir()):
         try:
             with manifests.adding(path) if kept else contextlib.nullcontext():
-                _move_to_new_folder(new, path)
+                renames.to_new_folder(new, path)
         except FileExistsError:
             raise UserError(f"{shown} exists already: it came to be meanwhile") from None
         manifests.sync(path.parent)
         return
     check_free(path, overwrite)
     manifests.begin(path, number)
-    if not _exchange(new, path):
+    if not renames.exchange(new, path):
         old = new.with_suffix(".old")
         os.rename(path, old)  # `manifests.recover` undoes this if it is the last thing that happens
         os.rename(new, path)
         manifests.sync(path.parent)
         manifests.clear_away(old)
     manifests.sync(path.parent)  # else `new` names the old one now, which the caller removes
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Lets two files or folders change places in one step; False where that is not possible."""
-    return not _rename(one, other, _RENAME_EXCHANGE)
-
-
-def _rename(one: Path, other: Path, flags: int) -> int:
-    """0, or the number of the error."""
-    rename = _renameat2()
-    if rename is None:
-        return errno.ENOSYS
-    paths = os.fsencode(one), os.fsencode(other)
-    failed = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], flags)
-    return ctypes.get_errno() if failed else 0
-
-
-@functools.cache
-def _renameat2():
-    # A call of Linux that Python does not have; not every file system knows the flags.
-    try:
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_char_p] * 2 + [ctypes.c_uint]
-    return function
 
 
 def _sync_tree(folder: Path) -> None:

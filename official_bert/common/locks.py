@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from official_bert.common.errors import UserError
-from official_bert.common.files import local_path, make_folder
+from official_bert.common.files import make_folder
 from official_bert.common.manifests import remove_held
+from official_bert.common.paths import local_path
 
 LOCK_FILE = ".official_bert.lock"
 _OURS = b"process "  # how what `exclusive` writes begins

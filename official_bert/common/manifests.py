@@ -67,8 +67,8 @@ def add(path: Path) -> None:
 @contextlib.contextmanager
 def adding(path: Path) -> Iterator[None]:
     """Lists what the block gives the name `path`; not so where it raises FileExistsError."""
-    new = not is_listed(path)
-    with _opened(path.parent) as handle:
+    with _opened(path.parent) as handle:  # others may write the same file at this moment
+        new = not is_listed(path)
         if new:
             _write(handle, _line("+", path.name))
         try:

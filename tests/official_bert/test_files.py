@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from official_bert.common import files, manifests
+from official_bert.common import files, manifests, renames
 from official_bert.common.checksums import sha256_file
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -19,7 +19,7 @@ from official_bert.common.locks import LOCK_FILE
 def system(request, monkeypatch):
     """Whether the system knows how to rename without replacing, and to exchange."""
     if not request.param:
-        monkeypatch.setattr(files, "_renameat2", lambda: None)
+        monkeypatch.setattr(renames, "_renameat2", lambda: None)
 
 
 def listed(folder):
@@ -130,7 +130,7 @@ def test_files_of_others_are_not_replaced(tmp_path, system):
 
 
 def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
-    path, move = tmp_path / "file", files._move_to_new_name
+    path, move = tmp_path / "file", renames.to_new_name
 
     def comes_at_the_last_moment(old, new):
         path.write_text("mine")
@@ -138,7 +138,7 @@ def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
 
     for early in (True, False):
         if not early:
-            monkeypatch.setattr(files, "_move_to_new_name", comes_at_the_last_moment)
+            monkeypatch.setattr(renames, "to_new_name", comes_at_the_last_moment)
         with pytest.raises(UserError, match="meanwhile|did not write"), atomic_write(path) as file:
             file.write("ours")
             if early:
@@ -152,6 +152,17 @@ def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
         path.mkdir()
         (path / "file").write_text("mine")
     assert os.listdir(path) == ["file"] and listed(tmp_path) == ["folder"]
+
+
+def test_what_another_process_of_ours_writes_meanwhile_is_ours(tmp_path, system, monkeypatch):
+    path, exists = tmp_path / "file", os.path.lexists
+    with monkeypatch.context() as patch, atomic_write(path) as file:
+        file.write("second")
+        write_text(path, "first")
+        late = iter([True] * 2)  # the name was still free when it was looked at
+        patch.setattr(os.path, "lexists", lambda p: not next(late, False) and exists(p))
+    assert path.read_text() == "second" and listed(tmp_path) == ["file"]
+    write_text(path, "third")
 
 
 def test_links_are_written_through(tmp_path, system):
