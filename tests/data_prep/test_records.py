@@ -1,5 +1,6 @@
 """Reading records for training: order, exact resuming, input pipelines, dynamic masks, errors."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
@@ -7,12 +8,14 @@ import shutil
 import numpy as np
 import pytest
 from corpora import VOCAB, write_corpus, write_vocabulary
+from made_records import OPTIONS, check_masks, check_rows
 
 from data_prep import records
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from data_prep.pretraining import record_sets
 from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.record_options import RecordOptions
 from data_prep.records import Position, numpy_batches, open_records, pretraining_dataset
 from data_prep.show_records import show, statistics, statistics_text
 from official_bert.common.errors import UserError
@@ -21,7 +24,6 @@ tf = pytest.importorskip("tensorflow")
 
 # What the first version's tf.data pipeline gave.
 DIGESTS = {"static": "7e146baba3a4ea7b", "dynamic": "f35c1660cb49cc9f", "words": "e3de7c91b400dcda"}
-CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
 
 
 @pytest.fixture(scope="module")
@@ -208,37 +210,14 @@ def test_it_works_under_a_strategy(made):
 def test_dynamic_masks_obey_the_rules(made, kind):
     read = batches(made[kind], seed=1, epochs=6)
     read = {name: np.concatenate([batch[name] for batch in read]) for name in read[0]}
-    ids, used = read["input_ids"], read["masked_lm_weights"] == 1
-    lengths = read["input_mask"].sum(axis=1)
-    rows_of, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
-    now = ids[rows_of, places].copy()
-    before = read["masked_lm_ids"][used]
-    assert not np.isin(before, (0, CLS, SEP)).any()
-    assert (places < lengths[rows_of]).all()
-    assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
-    assert not read["masked_lm_positions"][~used].any() and not read["masked_lm_ids"][~used].any()
-    wanted = [min(10, max(1, int(round(n * 0.15)))) for n in lengths.tolist()]
-    if kind == "dynamic":
-        np.testing.assert_array_equal(used.sum(axis=1), wanted)
-    else:
-        assert (used.sum(axis=1) <= wanted).all() and used.sum() > 0.97 * sum(wanted)
-    error = 4 * 0.5 / len(now) ** 0.5
-    assert abs((now == MASK).mean() - 0.8 - 0.1 / len(VOCAB)) < error
-    assert abs((now == before).mean() - 0.1 - 0.1 / len(VOCAB)) < error
-
-    ids[rows_of, places] = before
-    assert ((ids == SEP).sum(axis=1) == 2).all()
-    if kind == "words":
-        chosen = np.zeros(ids.shape, bool)
-        chosen[rows_of, places] = True
-        continues = np.array([entry.startswith("##") for entry in VOCAB])[ids]
-        inside = continues[:, 1:] & (ids[:, :-1] != CLS) & (ids[:, :-1] != SEP)
-        np.testing.assert_array_equal(chosen[:, 1:][inside], chosen[:, :-1][inside])
+    chosen = dataclasses.asdict(RecordOptions(**OPTIONS, do_whole_word_mask=kind == "words"))
+    lengths, ids = check_rows(read, chosen)
+    check_masks(read, ids, lengths, chosen)
     # All places of a row are masked alike.
-    long = lengths == 64
-    share = np.bincount(places[long[rows_of]], minlength=64) / long.sum()
-    inner = share[(share > 0)]
-    assert inner.max() < 3 * inner.mean()
+    used, long = read["masked_lm_weights"] == 1, lengths == 64
+    places = read["masked_lm_positions"][used][long[np.nonzero(used)[0]]]
+    share = np.bincount(places, minlength=64) / long.sum()
+    assert share.max() < 3 * share[share > 0].mean()
 
 
 def test_dynamic_masks_change_with_the_epoch_and_the_seed_only(made):
