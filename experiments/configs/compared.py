@@ -11,7 +11,7 @@ from pathlib import Path
 
 from experiments.beyond import tfidf
 from experiments.beyond.word_vectors import BILSTM, CBOW
-from experiments.configs import bilstm_attention, cbow, elmo, gpt
+from experiments.configs import elmo, gpt, word_baselines
 from experiments.configs.family import of_equal_compute
 from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
@@ -65,8 +65,8 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     vectors = Path(scale.data_dir, VECTORS)
     if scale.data_dir and vectors.is_file():
         for label, name, config in (
-            (READ, BILSTM, bilstm_attention.get_config("small")),
-            (AVERAGE, CBOW, cbow.get_config()),
+            (READ, BILSTM, word_baselines.bilstm_attention("small")),
+            (AVERAGE, CBOW, word_baselines.cbow()),
         ):
             fields = _fields(config, str(vectors)) | {"feature_width": bert_config.hidden_size}
             variants.append(Variant(label, seeds=seeds, checkpoint=name))

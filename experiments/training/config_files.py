@@ -12,6 +12,7 @@ from official_bert.common.errors import UserError
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 # Configurations that share a file there: each is a function of its name.
 SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
+SHARED_FILES |= dict.fromkeys(("tfidf", "cbow", "bilstm_attention"), "word_baselines.py")
 SHARED_FILES |= dict.fromkeys(
     ("albert", "electra", "roberta", "spanbert", "distil", "tinybert"), "successors.py"
 )

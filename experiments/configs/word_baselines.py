@@ -1,0 +1,55 @@
+"""Classifiers that read words: how far a text goes without a Transformer (GLUE, section 5).
+
+    python -m experiments.finetune --config=tfidf --config.task=sst2 --config.data_dir=glue_data \\
+        --workdir=runs/tfidf
+    python -m experiments.finetune --config=bilstm_attention:small --config.task=qnli \\
+        --config.data_dir=glue_data --config.word_vectors=glove.6B.50d.txt --workdir=runs/bilstm
+
+tfidf: word weights and a linear classifier, by scikit-learn; seconds a task. Expected: SST-2 about
+80 %, SMS spam about 97 %, QNLI about 60 %.
+
+cbow: the mean of the vectors of a text's words, a dense layer, a classifier; a minute or two a
+task.
+
+bilstm_attention: two layers on the vectors, maxima over the words, attention between the words of
+two texts. Scales: paper (1,500 a direction; hours on a GPU for the large tasks), small (128 a
+direction, half an hour a task of 60,000 texts on one core).
+
+All take GLUE's tasks and text_classification. Vectors are files of GloVe's or word2vec's text
+format; what to expect of them: docs/compared.md.
+"""
+
+import dataclasses
+
+from experiments.beyond.tfidf import NAME
+from experiments.beyond.word_vectors import BILSTM, CBOW
+from experiments.training.config import FinetuneConfig, choose_scale
+
+
+def tfidf() -> FinetuneConfig:
+    return FinetuneConfig(task="sst2", model=NAME, save_model=False)
+
+
+def cbow() -> FinetuneConfig:
+    return FinetuneConfig(
+        task="sst2",
+        model=CBOW,
+        train_batch_size=32,
+        learning_rate=1e-3,
+        num_train_epochs=5.0,
+        weight_decay=0.0,
+        clip_norm=5.0,
+        bias_correction=True,
+        save_model=False,
+    )
+
+
+def bilstm_attention(scale: str = "paper") -> FinetuneConfig:
+    paper = dataclasses.replace(
+        cbow(), model=BILSTM, feature_width=3000, learning_rate=1e-4, train_batch_size=128,
+        num_train_epochs=10.0,
+    )  # fmt: skip
+    small = dataclasses.replace(
+        paper, feature_width=256, learning_rate=1e-3, train_batch_size=32, num_train_epochs=3.0
+    )
+    return choose_scale({"paper": paper, "small": small}, scale)
