@@ -41,8 +41,39 @@ class Phase:
     use_nsp: bool = True
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """What pre-training and fine-tuning have in common."""
+
+    seed: int = 12345
+    weight_decay: float = 0.01
+    adam_beta_2: float = 0.999
+    adam_epsilon: float = 1e-6
+    # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
+    bias_correction: bool = False
+    clip_norm: float = 1.0
+    gradient_accumulation: int = 1  # micro-batches a step
+    distribute: str = "one_device"
+    precision: str = "float32"
+    remat: bool = False  # recompute activations in the backward pass: less memory, more time
+    jit_compile: bool = False  # XLA, one device only
+    # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
+    deterministic: bool = _bookkeeping(False)
+
+    def __post_init__(self):
+        _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "precision", PRECISION)
+        _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
+        _check_share(self, "warmup_proportion", "it is a share of the training steps")
+
+    @property
+    def bert_config(self):
+        """The BertConfig, whether it was given as one or by the name of a size."""
+        return resolve_bert(self.bert)
+
+
 @dataclasses.dataclass(frozen=True)
-class PretrainConfig:
+class PretrainConfig(TrainingConfig):
     """Pre-training (section 3.1 and A.2). The defaults are the paper's hyper-parameters."""
 
     # A size ("tiny", "L-4_H-256") or its fields; "": init_from's. An ElmoConfig pre-trains an ELMo.
@@ -62,7 +93,6 @@ class PretrainConfig:
     objectives: tuple[str | dict, ...] = ()
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
-    seed: int = 12345
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = dataclasses.field(default="", metadata=_PLACE)
     # Distillation: the model, a folder or a name, that objectives compare with.
@@ -71,20 +101,7 @@ class PretrainConfig:
     teacher_layers: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
     optimizer: str = "adamw"
-    # Adam's bias correction, which BERT leaves out and RoBERTa does not (LAMB always has it).
-    bias_correction: bool = False
     output_bias: str = "zeros"  # "unigram": log frequencies of the predicted pieces (few steps)
-    weight_decay: float = 0.01
-    adam_beta_2: float = 0.999
-    adam_epsilon: float = 1e-6
-    clip_norm: float = 1.0
-    gradient_accumulation: int = 1  # micro-batches a step
-    distribute: str = "one_device"
-    precision: str = "float32"
-    remat: bool = False  # recompute activations in the backward pass: less memory, more time
-    jit_compile: bool = False  # XLA, one device only
-    # The same bits in every run on a GPU too, for some of the speed; on a CPU they are anyway.
-    deterministic: bool = _bookkeeping(False)
     # On JAX, accelerators hold the records and make the masks; the batches are the same.
     records_on_device: bool = _bookkeeping(False)
     steps_per_loop: int = _bookkeeping(0)  # steps inside one compiled call; 0: about one second
@@ -97,12 +114,9 @@ class PretrainConfig:
     snapshots: tuple[int, ...] = _bookkeeping(())  # steps whose model is kept in snapshots/
 
     def __post_init__(self):
-        _check_choice(self, "distribute", DISTRIBUTE)
-        _check_choice(self, "precision", PRECISION)
+        super().__post_init__()
         _check_choice(self, "output_bias", ("zeros", "unigram"))
         _check_choice(self, "optimizer", ("adamw", "lamb"))
-        _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
-        _check_share(self, "warmup_proportion", "it is a share of the training steps")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")
         for written in self.objectives:
@@ -111,11 +125,6 @@ class PretrainConfig:
             raise UserError(
                 "configuration: objectives says all; leave use_nsp and left_to_right_fraction out"
             )
-
-    @property
-    def bert_config(self):
-        """The BertConfig, whether it was given as one or by the name of a size."""
-        return resolve_bert(self.bert)
 
     def objectives_of(self, bert):
         """The objectives, written out, for a model of the shape `bert`."""
@@ -133,7 +142,7 @@ class PretrainConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class FinetuneConfig:
+class FinetuneConfig(TrainingConfig):
     """Fine-tuning on one task (section 4, A.3)."""
 
     task: str = ""
@@ -161,15 +170,9 @@ class FinetuneConfig:
     learning_rate: float = 5e-5
     num_train_epochs: float = 3.0
     warmup_proportion: float = 0.1
-    seed: int = 12345
     max_train_examples: int = 0  # 0: all; of documents (NER), their sentences count
     max_dev_examples: int = 0  # 0: all
     dropout: float = -1.0  # replaces the encoder's dropout rates; -1: the model's own
-    weight_decay: float = 0.01
-    adam_beta_2: float = 0.999
-    adam_epsilon: float = 1e-6
-    clip_norm: float = 1.0
-    gradient_accumulation: int = 1
     eval_every: int = 0  # steps; 0: at the end only
     # Evaluations in a row without a new best before training stops (0: never); keeps the best.
     patience: int = 0
@@ -182,8 +185,6 @@ class FinetuneConfig:
     unfreeze_epochs: float = 0.0
     # "slanted_triangular" is ULMFiT's learning rate, with warmup_proportion=0.1.
     schedule: str = "linear"
-    # Adam's bias correction, which BERT leaves out.
-    bias_correction: bool = False
     # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
     lm_loss_weight: float = 0.0
     # Draws the embeddings of what begins, divides and ends texts anew, as GPT does, where the model
@@ -198,11 +199,6 @@ class FinetuneConfig:
     teacher_weight: float = 0.5
     keep_best: bool = False  # the final weights are those of the best evaluation, not the last
     length_buckets: bool = True  # pad a batch to the shortest of a few lengths that holds it
-    distribute: str = "one_device"
-    precision: str = "float32"
-    remat: bool = False
-    jit_compile: bool = False
-    deterministic: bool = _bookkeeping(False)
     eval_batch_size: int = _bookkeeping(0)  # 0: the same as train_batch_size, at least 32
     save_every: int = _bookkeeping(500)
     keep_checkpoints: int = _bookkeeping(1)
@@ -211,21 +207,14 @@ class FinetuneConfig:
     predict_test: bool = _bookkeeping(False)  # also write predictions for the test split
 
     def __post_init__(self):
-        _check_choice(self, "distribute", DISTRIBUTE)
-        _check_choice(self, "precision", PRECISION)
-        _check_positive(self, "train_batch_size", "learning_rate", "num_train_epochs")
-        _check_positive(self, "max_seq_length", "gradient_accumulation", "layer_decay")
+        super().__post_init__()
+        _check_positive(self, "num_train_epochs", "max_seq_length", "layer_decay")
         _check_positive(self, "teacher_temperature")
-        _check_share(self, "warmup_proportion", "it is a share of the training steps")
         _check_share(self, "teacher_weight", "it is a share of the loss")
         _check_choice(self, "schedule", ("linear", "slanted_triangular"))
         for name in ("lm_loss_weight", "unfreeze_epochs"):
             if getattr(self, name) < 0:
                 raise UserError(f"configuration: {name} must not be negative")
-
-    @property
-    def bert_config(self):
-        return resolve_bert(self.bert)
 
 
 def resolve_bert(bert):

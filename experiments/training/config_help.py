@@ -57,8 +57,10 @@ def _entries(node, flag):
 
     Of several alike (phases, variants) the first is listed in full, the others where they differ.
     """
-    comments, hints = _comments(type(node)), typing.get_type_hints(type(node))
-    for field in dataclasses.fields(node):
+    comments, hints = {}, typing.get_type_hints(type(node))
+    for kind in reversed(type(node).__mro__[:-1]):
+        comments |= _comments(kind)
+    for field in sorted(dataclasses.fields(node), key=lambda field: field.kw_only):  # own first
         value, name = getattr(node, field.name), f"{flag}.{field.name}"
         about = comments.get(field.name, "")
         if dataclasses.is_dataclass(value):
