@@ -3,6 +3,8 @@
 import contextlib
 import os
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from data_prep.jobs import storage
 from official_bert.common import locks, manifests
@@ -105,15 +107,23 @@ def claim_folder(folder: str, options: dict, overwrite: bool, what: str) -> None
     storage.write_json(path, options)
 
 
-def _differences(before, now, name=""):
-    """ "name: was X, now Y" for every leaf that differs."""
+def _differences(before, now):
+    for name, old, new in differing(before, now, absent="absent"):
+        if isinstance(old, list) and isinstance(new, list):
+            old, new = f"{len(old)} files", len(new)
+        yield f"{name}: was {old}, now {new}"
+
+
+def differing(before, now, name: str = "", absent=None) -> Iterator[tuple[str, Any, Any]]:
+    """(name, value before, value now) of every leaf of JSON values that differs.
+
+    Lists of different lengths are leaves; `absent` stands for fields that are not there.
+    """
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         before, now = dict(enumerate(before)), dict(enumerate(now))
-    if isinstance(before, list) and isinstance(now, list):
-        yield f"{name}: was {len(before)} files, now {len(now)}"
-    elif isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            path = f"{name}.{key}" if name else str(key)
-            yield from _differences(before.get(key, "absent"), now.get(key, "absent"), path)
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            inner = before.get(key, absent), now.get(key, absent)
+            yield from differing(*inner, f"{name}.{key}" if name else str(key), absent)
     elif before != now:
-        yield f"{name}: was {before}, now {now}"
+        yield name, before, now

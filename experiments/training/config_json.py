@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
 from experiments.training.overrides import replace_field
 from official_bert.compared.elmo_config import ElmoConfig
@@ -59,14 +60,6 @@ def _without(values, config, *kinds):
     return {n: v for n, v in values.items() if not any(fields[n].get(kind) for kind in kinds)}
 
 
-def differences(old, new, prefix=""):
+def differences(old, new):
     """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
-    lines = []
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old, new = dict(enumerate(old)), dict(enumerate(new))
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return [f"{prefix}: {json.dumps(old)} -> {json.dumps(new)}"] if old != new else []
-    for key in list(old) + [key for key in new if key not in old]:
-        name = f"{prefix}.{key}" if prefix else str(key)
-        lines += differences(old.get(key), new.get(key), name)
-    return lines
+    return [f"{n}: {json.dumps(a)} -> {json.dumps(b)}" for n, a, b in differing(old, new)]
