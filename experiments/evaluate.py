@@ -15,7 +15,9 @@ data_prep.create_pretraining_data with the vocabulary of the model. Prints one J
 """
 
 import json
+import math
 import os
+import sys
 
 from absl import flags
 
@@ -51,9 +53,12 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
+    _say(f"reads {records} for {model}")
     opened = open_records(records)
     check_fit(opened, records, *(resolve.peek(model) or (None, None)))
+    _say(f"{opened.examples:,} records; loads {model}")
     commands.import_tensorflow()
+    from data_prep.jobs.progress import progress_bar
     from experiments.training import evaluation, heldout
     from experiments.training.compiled import compiled
 
@@ -66,13 +71,21 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     check_fit(opened, records, loaded.config, loaded.tokenizer)
 
     terms = compiled(loaded.model, lambda batch: evaluation.terms(loaded.model, batch))
-    metrics = heldout.measure(
-        lambda batches: evaluation.means(map(terms, batches)),
-        loaded.model.objectives,
-        opened,
-        batch_size,
-        max_examples,
-    )
+    total = min(max_examples or opened.examples, opened.examples)
+    with progress_bar(True, total=math.ceil(total / batch_size), unit=" batches") as bar:
+
+        def measured(batches):
+            for batch in batches:
+                yield terms(batch)
+                bar.update()
+
+        metrics = heldout.measure(
+            lambda batches: evaluation.means(measured(batches)),
+            loaded.model.objectives,
+            opened,
+            batch_size,
+            max_examples,
+        )
     return {"examples": opened.examples, **metrics}
 
 
@@ -94,10 +107,12 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
     """
     names = ("scores.json", "analysis.json", "report.md")
     claim([model, data], files=[os.path.join(output, name) for name in names if output])
+    _say(f"reads {data} for {model}")
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
     predictor = Predictor(model, batch_size, task_options)
-    predictions, truncated = predictor.predict(examples)
+    _say(f"{len(examples):,} examples; loads {model}")
+    predictions, truncated = predictor.predict(examples, show=True)
     task = predictor.task
     scores = {name: float(value) for name, value in task.score(examples, predictions).items()}
     analysis = task.analysis(examples, predictions)
@@ -115,6 +130,10 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
             write_text(os.path.join(output, name), text)
         task.write(output, predictions)
     return scores, report
+
+
+def _say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(_):

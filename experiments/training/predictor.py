@@ -117,17 +117,25 @@ class Predictor:
         network = loaded.model
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, training=False))
 
-    def predict(self, examples):
-        """(one dict an example, number of examples that were cut to the model's window)."""
+    def predict(self, examples, show=False):
+        """(one dict an example, number of examples that were cut to the model's window).
+
+        Args:
+          show: a progress line on stderr.
+        """
         tokenizer, call = self._loaded
+        from data_prep.jobs.progress import progress_bar
         from data_prep.tasks.featurize import featurize
         from experiments.training import evaluation
 
         features = featurize(self.task, examples, tokenizer, self._length, num_processes=1)
 
         def outputs(batch):
-            return call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            found = call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            bar.update(min(self._batch_size, len(features) - bar.n) if show else 0)
+            return found
 
-        found = evaluation.outputs(outputs, features, self._batch_size)
+        with progress_bar(show, total=len(features), unit=" rows", mininterval=1) as bar:
+            found = evaluation.outputs(outputs, features, self._batch_size)
         predictions = self.task.predictions(examples, features, found)
         return predictions, features.notes["truncated_examples"]

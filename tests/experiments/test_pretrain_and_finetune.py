@@ -122,12 +122,14 @@ def test_a_finished_run_is_not_run_again(pretrained, data):
         pretrain.run(dataclasses.replace(config, learning_rate=0.02), workdir, progress=False)
 
 
-def test_evaluate_measures_what_training_measured(pretrained, data):
+def test_evaluate_measures_what_training_measured(pretrained, data, capsys):
     workdir, results = pretrained
     arguments = (str(workdir / "model"), str(data / "records"))
     metrics = evaluate.run(*arguments, batch_size=8, max_examples=32)
     for name, value in results["heldout"].items():
         assert metrics[name] == pytest.approx(value, rel=1e-5)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("reads ") and "4/4" in said[-1]
     few, many = (evaluate.run(*arguments, batch_size=n) for n in (50, 512))
     assert few == pytest.approx(many, rel=1e-5)
 
@@ -359,11 +361,14 @@ def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tm
     assert (weights[0] != other[0]).any()
 
 
-def test_evaluation_on_a_task_gives_the_scores_of_training(finetuned, texts, tmp_path):
+def test_evaluation_on_a_task_gives_the_scores_of_training(finetuned, texts, tmp_path, capsys):
     _, workdir, results = finetuned
     model = str(workdir / "model")
     scores, report = evaluate.on_task(model, str(texts), output=str(tmp_path / "scores"))
     assert scores == pytest.approx(results["dev"])
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"reads {texts} for {model}"  # before anything is read
+    assert f"{results['dev_examples']}/{results['dev_examples']}" in said[-1]
     assert "## Confusion matrix" in report and "animal" in report
     assert {path.name for path in (tmp_path / "scores").glob("[!.]*")} == {
         "scores.json", "analysis.json", "report.md", "predictions.tsv",

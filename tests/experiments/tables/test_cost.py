@@ -6,6 +6,7 @@ from experiments import ablate
 from experiments.configs import elmo
 from experiments.tables import cost, plan
 from experiments.training.config_files import load_config
+from official_bert.common.errors import UserError
 
 
 def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
@@ -16,6 +17,18 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
     assert "pending" in row and "TFLOP" in row
     assert "28 cells; still to do" in text
     assert not any(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
+    def read(_):
+        raise UserError(capsys.readouterr().err)  # what was said before the data are read
+
+    ablation = load_config("table5:smoke")
+    whole = ablate.dry_run(ablation, measure=False)
+    assert "28 cells; still to do" in whole and "trains nothing" in capsys.readouterr().err
+    monkeypatch.setattr(plan, "plan", read)
+    with pytest.raises(UserError, match=r"^dry run of table5:smoke: .* times a .*--share=0.4"):
+        ablate.dry_run(ablation)
 
 
 def test_dry_run_at_a_share_of_a_peak(tmp_path):
