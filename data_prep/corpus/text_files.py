@@ -23,6 +23,7 @@ _PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
 # Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
 _MOST_TIMES, _FREE = 200, 1 << 26
+_MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
 
 
@@ -94,13 +95,15 @@ def open_bytes(path: str) -> io.BufferedReader:
     """
     content = storage.reading(path)
     try:
-        while kind := _kind(content, path):
+        for _ in range(_MOST_LAYERS):
+            if (kind := _kind(content, path)) is None:
+                return content
             # The outer buffer makes reading by lines three times as fast.
             content = io.BufferedReader(_Content(path, kind, content), 1 << 20)
+        raise UserError(f"{path} is packed more than {_MOST_LAYERS - 1} times; unpack it before")
     except UserError:
         content.close()
         raise
-    return content
 
 
 def is_plain(path: str) -> bool:

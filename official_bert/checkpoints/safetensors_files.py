@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import IO
 
 import google_crc32c
 import numpy as np
@@ -76,6 +77,20 @@ def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray], **metadata
         mode = os.fstat(file.fileno()).st_mode & 0o777
     save_file(arrays, path, metadata=metadata or None)
     os.chmod(path, mode)  # the library lets nobody else read it
+    with atomic_write(path, "r+b") as file:  # in the caller's temporary folder: the file itself
+        _sort_metadata(file)
+
+
+def _sort_metadata(file: IO[bytes]) -> None:
+    """Gives the metadata an order; the library's is another in each process."""
+    size = int.from_bytes(file.read(8), "little")
+    header = json.loads(file.read(size))
+    metadata = dict(sorted(header.pop("__metadata__", {}).items()))
+    if metadata:
+        header = {"__metadata__": metadata, **header}
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def _checksum(array: np.ndarray) -> str:

@@ -14,9 +14,11 @@ from official_bert import UserError
 from official_bert.checkpoints import (
     google,
     huggingface,
+    safetensors_files,
 )
 from official_bert.checkpoints.names import named_variables, variable_names
 from official_bert.checkpoints.resolve import EXPORTERS, kind_of
+from official_bert.common.files import atomic_folder
 from official_bert.tokenization.vocabulary import is_cased
 
 CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
@@ -243,3 +245,13 @@ def test_keras_hub_presets_by_folder_and_name(tmp_path, pretrainer):
     assert kind_of("bert_tiny_en_uncased") == "keras_hub"
     with pytest.raises(UserError, match="no BERT preset of KerasHub.*bert_base_en is one"):
         ob.load("bert_teeny")
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    """The library writes metadata in another order each time, of two keys every second time."""
+    tensors = {name: np.arange(6, dtype="f4") for name in ("b", "a", 'odd"ä\n')}
+    for number in range(8):
+        with atomic_folder(tmp_path / str(number)) as folder:
+            safetensors_files.write(folder / "x", tensors, format="pt")
+    contents = {(tmp_path / str(number) / "x").read_bytes() for number in range(8)}
+    assert len(contents) == 1 and load_file(tmp_path / "0" / "x").keys() == tensors.keys()

@@ -102,6 +102,18 @@ def test_packed_twice_and_far_from_its_start(tmp_path, monkeypatch):
     assert list(text_lines(str(tmp_path / "a.gz"))) == lines
 
 
+def test_what_is_packed_over_and_over_is_refused(tmp_path):
+    content = b"text\n"
+    for times in range(1, 1001):
+        content = gzip.compress(content)
+        if times in (4, 5, 1000):
+            (tmp_path / f"{times}.gz").write_bytes(content)
+    assert list(text_lines(str(tmp_path / "4.gz"))) == ["text"]
+    for name in ("5.gz", "1000.gz"):
+        with pytest.raises(UserError, match=f"{name} is packed more than 4 times"):
+            list(text_lines(str(tmp_path / name)))
+
+
 def test_words_that_begin_like_a_packed_file_and_archives(tmp_path):
     (tmp_path / "a.txt").write_text("BZh 1 is a word\n")
     assert list(text_lines(str(tmp_path / "a.txt"))) == ["BZh 1 is a word"]
