@@ -106,6 +106,20 @@ def open_bytes(path: str) -> io.BufferedReader:
         raise
 
 
+def plain_stream(stream, name: str = "standard input") -> io.BufferedReader:
+    """A stream whose bytes are its text, from its first one on.
+
+    Raises:
+      UserError: it is packed, UTF-16 or of a kind that is not read here.
+    """
+    stream = stream if hasattr(stream, "peek") else io.BufferedReader(stream)
+    if kind := _kind(stream, name):
+        raise UserError(
+            f"{name} is {kind[0]}, which is read from files alone; give the file's name"
+        )
+    return stream
+
+
 def is_plain(path: str) -> bool:
     """Whether a file's bytes are its text: neither packed nor UTF-16."""
     with storage.reading(path) as file:
@@ -114,9 +128,9 @@ def is_plain(path: str) -> bool:
 
 def _kind(file: io.BufferedReader, path: str):
     """(name, function of the file that gives its content) by the first bytes; None for text."""
-    start = file.peek(10)[:10]
+    start = file.peek(24)[:24]
     for magic, name, unpack in _KINDS:
-        if start.startswith(magic) and (name != "bzip2" or start[4:] in _BZIP2_BLOCKS):
+        if start.startswith(magic) and (name != "bzip2" or start[4:10] in _BZIP2_BLOCKS):
             return name, unpack
     for starts, what in _REFUSED:
         if start.startswith(starts):
@@ -292,6 +306,8 @@ _REFUSED = (
         "an Arrow file; write it as Parquet (to_parquet of Hugging Face's datasets)",
     ),
     ((b"PAR1",), "a Parquet file, and text is expected"),
+    ((b"version https://git-lfs",), "a pointer of Git LFS; fetch the file itself: git lfs pull"),
+    ((b"%PDF-",), "a PDF; make text of it first: pdftotext"),
 )
 # What follows "BZh" and a digit: a block, or the end of an empty file.
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")

@@ -310,7 +310,8 @@ class Conll(Task):
         ranked = []
         for index, (truth, answer) in enumerate(zip(gold, predicted, strict=True)):
             wrong = [p for p, g, t in zip(sure[index], truth, answer, strict=True) if g != t]
-            if wrong:
+            # I- and B- may begin the same phrase.
+            if self.column.phrases(truth) != self.column.phrases(answer):
                 ranked.append((-max(wrong), index))
         return [
             {

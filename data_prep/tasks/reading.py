@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from data_prep.corpus.text_files import decode_lines, text_lines
+from data_prep.corpus.text_files import decode_lines, plain_stream, text_lines
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import parse_json, shorten, whole_characters
 
@@ -35,9 +35,13 @@ class Lines:
     def __init__(self, path: str):
         self._path, self.name = path, "standard input" if path == "-" else path
         # Of a stream there is one reading: what was looked at comes first.
-        self._stream = decode_lines(sys.stdin.buffer, self.name) if path == "-" else None
+        self._stream = (
+            decode_lines(plain_stream(sys.stdin.buffer), self.name) if path == "-" else None
+        )
         self._begun = list(itertools.islice(self._stream or read_lines(path), _FIRST))
         self.first = [line for _, line in self._begun]
+        if not self.first:
+            raise UserError(f"{self.name} is empty")
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         if self._stream is None:

@@ -104,6 +104,8 @@ def test_a_file_without_header(write):
         ("a.json", '{"train": [{"text": "x"}], "test": [{"text": "y"}]}', "holds train, test"),
         ("a.json", '{"text": ["x"], "label": []}', r"different numbers of rows \(text 1, label 0"),
         ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "column label is there twice"),
+        ("a.csv", b"version https://git-lfs.github.com/spec/v1\noid x\n", "a pointer of Git LFS"),
+        ("a.txt", b"%PDF-1.4\n", "a PDF; make text of it first"),
         ("a.arrow", b"ARROW1\0\0", "an Arrow file; write it as Parquet"),
         ("a.xlsx", b"PK\x03\x04abc", "archive of files.*spreadsheet: save it as CSV"),
     ],
@@ -142,6 +144,14 @@ def test_standard_input_is_looked_at_too(monkeypatch):
     assert stream(json.dumps(ROWS, indent=1).encode()) == ROWS
     many = "".join(f"line {number}\n" for number in range(1000))
     assert len(stream(many.encode())) == 1000
+    for content, message in (
+        ("x\n".encode("utf-16"), "standard input is UTF-16"),
+        (gzip.compress(b"x\n"), "standard input is gzip"),
+        (b"PAR1x", "standard input is a Parquet file"),
+        (b"", "standard input is empty"),
+    ):
+        with pytest.raises(UserError, match=message):
+            stream(content)
 
 
 CLASSES = ["neg", "pos"]
