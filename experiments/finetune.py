@@ -85,6 +85,7 @@ def summary(results):
         lines.append(f"  {split}: no predictions, {why}")
     for what, path in results["files"].items():
         lines.append(f"  {what}: {path}")
+    lines += [f"note: {line}" for line in results.get("advice", ())]
     return "\n".join(lines)
 
 

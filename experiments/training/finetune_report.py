@@ -8,7 +8,8 @@ def markdown(results: dict, analysis: dict) -> str:
       results: what results.json holds.
       analysis: what `Task.analysis` returned; any of its parts may be missing.
     """
-    parts = [_scores(results), _notes(results), *of_analysis(analysis)]
+    advice = "\n".join(f"- {line}" for line in results.get("advice", ()))
+    parts = [_scores(results), advice, _notes(results), *of_analysis(analysis)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -10,6 +10,7 @@ import time
 
 from data_prep.tasks.batches import sizes_of
 from experiments.training import (
+    advice,
     class_weights,
     finetune_data,
     finetune_files,
@@ -132,6 +133,8 @@ def run(config, folder, progress, task, examples):
         if missing:
             results["splits_without_predictions"] = missing
         analysis = finetune_files.write_dev(folder, task, dev.examples, predictions, results)
+        if told := advice.of(config, task, results, analysis):
+            results["advice"] = told
         # A feature-based tagger and what reads word vectors are no heads that a model folder knows;
         # tables need their scores.
         if config.save_model and not config.features and start.bert:

@@ -1,0 +1,60 @@
+"""Advice at the end of a fine-tuning that learnt little: what it shows, and what to try."""
+
+_MOST_NAMED = 5
+
+
+def of(config, task, results: dict, analysis: dict) -> list[str]:
+    """Sentences for the end of a run; none where it is better than guessing.
+
+    Args:
+      config: FinetuneConfig.
+      task: of `get_task`.
+      results: of the run: "dev", "baseline", "main_metric".
+      analysis: what `Task.analysis` returned; its parts may be missing.
+    """
+    found = [*_guesses(results), *_never(analysis)]
+    return [*found, f"try: {'; '.join(_trials(config, task))}"] if found else []
+
+
+def _guesses(results: dict) -> list[str]:
+    name = results["main_metric"]
+    score, trivial = results["dev"][name], results["baseline"].get(name)
+    # A hundredth, or less where less is left to gain.
+    if trivial is None or score >= 1 or score - trivial >= min(0.01, (1 - trivial) / 10):
+        return []
+    return [
+        f"dev {name} {score:.4f} is no better than the trivial baseline ({trivial:.4f}), which "
+        "reads no text: the model has learnt next to nothing"
+    ]
+
+
+def _never(analysis: dict) -> list[str]:
+    """The classes that dev has and no prediction names."""
+    if confusion := analysis.get("confusion"):
+        labels, counts = confusion["labels"], confusion["counts"]
+        predicted = [sum(row[i] for row in counts) for i in range(len(labels))]
+        here = zip(labels, map(sum, counts), predicted, strict=True)
+    else:  # several labels a text: a class of which none is found
+        per_class = analysis.get("per_class") or {}
+        here = ((label, s["support"], s["recall"]) for label, s in per_class.items())
+    never = [f"{label} ({support})" for label, support, found in here if support and not found]
+    if not never:
+        return []
+    more = f" and {len(never) - _MOST_NAMED} more" if len(never) > _MOST_NAMED else ""
+    return [f"never predicted (examples in dev): {', '.join(never[:_MOST_NAMED])}{more}"]
+
+
+def _trials(config, task) -> list[str]:
+    rate, epochs = config.learning_rate, config.num_train_epochs
+    trials = []
+    if not config.bias_correction:
+        trials.append(
+            "--config.bias_correction=true (without it Adam's first steps are some three times "
+            "larger, which small data seldom survive)"
+        )
+    trials.append(f"--config.learning_rate={rate / 3:.1g} or ={rate * 3:.1g}, in place of {rate:g}")
+    trials.append(f"--config.num_train_epochs={2 * epochs:g}, in place of {epochs:g}")
+    one_class = task.head["head"] == "classification" and task.head["problem"] == "single_label"
+    if one_class and not config.class_weights:
+        trials.append("--config.class_weights=balanced, where rare classes count as the others")
+    return trials
