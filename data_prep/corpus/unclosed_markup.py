@@ -13,7 +13,8 @@ _LONGEST = 1 << 22  # characters of a page; MediaWiki takes 2 MB
 _CLOSED_BY = {"{{": "}}", "{|": "|}", "[[": "]]", "[": "]", "<!--": "-->"}
 _OPENED_BY = {close: opening for opening, close in _CLOSED_BY.items()}
 _MARKS = re.compile(
-    r"\{\{|\}\}|\{\||\|\}(?!\})|\[\[|\]\]|\[(?=[a-z]*:?//)|\]|<!--|-->|/>|<(/?)([a-z][a-z0-9]*)",
+    r"\{\{|\}\}|\{\||\|\}(?!\})|\[\[|\]\]|\[(?=[a-z]*:?//)|\]|<!--|-->|/>|<([a-z][a-z0-9]*)"
+    r"|</([a-z][a-z0-9]*)\s*>",
     re.IGNORECASE,
 )
 # Which the parser takes for whole where nothing closes them.
@@ -38,9 +39,10 @@ def work(wikitext: str) -> int:
     opened: dict[str, list[int]] = {}
     last = None  # the tag that "/>" would close
     for mark in _MARKS.finditer(wikitext):
-        text, (closing, tag) = mark.group(), mark.groups()
-        if tag is not None:
-            name = f"<{tag.lower()}"
+        text, (tag, closed) = mark.group(), mark.groups()
+        closing = closed is not None
+        if tag or closed:
+            name = f"<{(tag or closed).lower()}"
         elif text == "/>":
             name, closing = last, True
         else:
