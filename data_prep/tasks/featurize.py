@@ -15,6 +15,7 @@ import time
 
 from data_prep import corpus, tasks
 from data_prep.corpus.sentence_splitter import splitter_version
+from data_prep.corpus.shares import MOST_UNKNOWN
 from data_prep.jobs.processes import Processes, WorkerDied, available_cores
 from data_prep.tasks.feature_set import FeatureSet
 from data_prep.tasks.task import Task
@@ -52,18 +53,37 @@ def featurize(
         if path.exists():
             cached = FeatureSet.load(path)
             if cached is not None:
+                _look_for_unknown(cached, tokenizer, task.name)
                 return cached
     features = FeatureSet.concatenate(
         list(_chunks_of_features(task, examples, tokenizer, max_seq_length, num_processes)),
         len(examples),
         max_seq_length,
     )
+    _look_for_unknown(features, tokenizer, task.name)
     if path is not None:
         try:
             features.save(path)
         except UserError as error:
             print(f"features are not kept: {error}", file=sys.stderr)
     return features
+
+
+def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
+    special = getattr(tokenizer, "special", None)
+    if special is None or special.unk is None:
+        return
+    share = (features.columns["input_ids"].values == tokenizer.unk_id).mean()
+    if share > MOST_UNKNOWN:
+        _say(
+            f"warning: {name}: more than {MOST_UNKNOWN:.0%} of the tokens are {special.unk}: the "
+            "model's vocabulary is of other text"
+        )
+
+
+@functools.cache  # said once
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:

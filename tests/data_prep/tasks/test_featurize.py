@@ -131,3 +131,13 @@ def test_unlabelled_examples_drop_the_labels(tokenizer):
 def test_no_examples(tokenizer):
     with pytest.raises(UserError, match="no examples"):
         featurize(task_of(), [], tokenizer, 16)
+
+
+def test_a_vocabulary_of_other_text_is_said_once(tokenizer, capsys):
+    module._say.cache_clear()
+    others = [TextExample("0", "река течёт в море", None, "yes")]
+    featurize(task_of(), others, tokenizer, 16)
+    featurize(task_of(), others, tokenizer, 16)
+    assert capsys.readouterr().err.count("5% of the tokens are [UNK]: the model's vocabulary") == 1
+    featurize(task_of(), [TextExample("1", "the cat sat", None, "yes")], tokenizer, 16)
+    assert not capsys.readouterr().err
