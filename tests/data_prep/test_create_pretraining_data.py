@@ -285,33 +285,31 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
     assert found == 14
 
 
-@pytest.mark.parametrize("name", ["vocab.txt", "slices-train", "slices-train.json"])
-def test_files_that_are_damaged_within_a_run_are_found(tmp_path, vocab, monkeypatch, name):
-    write_shards = shards.write_shards
+@pytest.mark.parametrize(
+    ("module", "step", "name"),
+    [
+        *(
+            (shards, "write_shards", name)
+            for name in ("vocab.txt", "slices-train", "slices-train.json")
+        ),
+        *((token_store, "assemble", name) for name in ("chunk-slices", "chunk-slices.json")),
+    ],
+)
+def test_files_that_are_damaged_within_a_run_are_found(
+    tmp_path, vocab, monkeypatch, module, step, name
+):
+    take = getattr(module, step)
 
     def damages(task):
-        work = Path(task["slices"]).parent
-        damage(work / name, len((work / name).read_bytes()) // 2)
-        rows._vocabulary.cache_clear()
-        rows._vocabulary(str(work / "vocab.txt"), task["options"]["vocab_sha256"])
-        return write_shards(task)
-
-    monkeypatch.setattr(shards, "write_shards", damages)
-    with pytest.raises(UserError, match=f"{name} is damaged"):
-        path = write_corpus(tmp_path / "a.txt", documents=40)
-        make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
-
-
-@pytest.mark.parametrize("name", ["chunk-slices", "chunk-slices.json"])
-def test_a_damaged_table_of_slices_is_found(tmp_path, vocab, monkeypatch, name):
-    assemble = token_store.assemble
-
-    def damages(task):
-        path = Path(task["slices"][0]).with_name(name)
+        slices = task["slices"] if step == "write_shards" else task["slices"][0]
+        path = Path(slices).with_name(name)
         damage(path, path.stat().st_size // 2)
-        return assemble(task)
+        if name == "vocab.txt":
+            rows._vocabulary.cache_clear()
+            rows._vocabulary(str(path), task["options"]["vocab_sha256"])
+        return take(task)
 
-    monkeypatch.setattr(token_store, "assemble", damages)
+    monkeypatch.setattr(module, step, damages)
     with pytest.raises(UserError, match=f"{name} is damaged"):
         path = write_corpus(tmp_path / "a.txt", documents=40)
         make(path, vocab, tmp_path / "records", dupe_factor=1, num_shards=2)
