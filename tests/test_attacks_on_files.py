@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import shutil
-import stat
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,26 +20,6 @@ from official_bert.common import manifests
 from official_bert.common.errors import UserError
 
 TOKENIZER = ob.BertTokenizer(tiny.VOCAB)
-
-
-def test_a_home_folder_as_output(tmp_path, given, monkeypatch):  # noqa: F811
-    """.bashrc.old, .env.tmp and .backup.tmp/ were removed, and .x.old/ was renamed x."""
-    monkeypatch.chdir(tmp_path)
-    for name in (".bashrc.old", ".env.tmp", ".backup.tmp/photo", ".notes.old/page"):
-        path = Path(name)
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("mine")
-    sentences.split_files(str(given / "a.txt"), ".", "articles")
-    predict.run(str(given / "model"), str(given / "a.txt"), "answers.tsv", progress=False)
-    found = sorted(str(path) for path in Path().rglob("*") if path.name != manifests.FILE)
-    ours = ["a.txt.gz", "answers.tsv", "sentences.json"]
-    mine = [".backup.tmp", ".backup.tmp/photo", ".bashrc.old", ".env.tmp", ".notes.old"]
-    assert found == sorted([*ours, *mine, ".notes.old/page"])
-
-
-def test_a_device_as_output(given):  # noqa: F811
-    predict.run(str(given / "model"), str(given / "a.txt"), "/dev/null", progress=False)
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
 def test_inputs_as_outputs(tmp_path, given, encoder):  # noqa: F811
