@@ -145,7 +145,11 @@ def model_folder(data):
 
     folder = tiny_inputs.model("model_folder")
     drop = data.draw(st.sampled_from([None, ("model.json", "checksums")]))
-    with _damaged_copy(data, folder, drop=drop) as (copy, _), _refusing():
+    change = mutated if drop else data.draw(_CHANGES)
+    with (
+        _damaged_copy(data, folder, None, drop, change) as (copy, name),
+        _refusing(name if change is flipped else ""),
+    ):
         loaded = ob.load(copy)
         assert np.isfinite(np.frombuffer(b"".join(_weights(loaded)), "f4")).all()
         if not drop:
@@ -388,12 +392,13 @@ def run(target, examples: int, derandomize: bool = False) -> int:
 
 
 @contextlib.contextmanager
-def _refusing():
-    """Around what may refuse its input; counts how often it does."""
+def _refusing(name: str = ""):
+    """Around what may refuse its input, by `name`; counts how often it does."""
     global _refused
     try:
         yield
-    except UserError:
+    except UserError as error:
+        assert name in str(error)
         _refused += 1
 
 

@@ -12,8 +12,8 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
-# Lines of our own logs, words of a command line, a pipe, keys of our own and what a library has just
-# written may be read directly; so may the first line of a file that is looked at.
+# Lines of our own logs, words of a command line, a pipe, keys of our own, what a library has just
+# written and the first line of a file that is looked at may be read directly.
 DIRECT = {
     "official_bert/common/json_files.py": 2,
     "official_bert/checkpoints/safetensors_files.py": 1,
