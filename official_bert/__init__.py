@@ -8,11 +8,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from official_bert.backend.keras_registration import register_later
+from official_bert.common import registry
 
 # The same again for type checkers, which do not run `__getattr__`.
 if TYPE_CHECKING:
     from official_bert.checkpoints.model_folder import save as save
-    from official_bert.checkpoints.resolve import load as load
     from official_bert.common.errors import UserError as UserError
     from official_bert.config import BertConfig as BertConfig
     from official_bert.config import named_config as named_config
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from official_bert.optimization import BertLamb as BertLamb
     from official_bert.optimization import SlantedTriangular as SlantedTriangular
     from official_bert.optimization import WarmupLinearDecay as WarmupLinearDecay
+    from official_bert.predict import Model as Model
+    from official_bert.predict import load as load
     from official_bert.pretraining import BertPretrainer as BertPretrainer
     from official_bert.tokenization import BertTokenizer as BertTokenizer
     from official_bert.tokenization import BytePairTokenizer as BytePairTokenizer
@@ -50,7 +52,8 @@ _HOME_OF = {
     "BytePairTokenizer": "tokenization",
     "SentencePieceTokenizer": "tokenization",
     "WordEndTokenizer": "tokenization",
-    "load": "checkpoints.resolve",
+    "Model": "predict",
+    "load": "predict",
     "save": "checkpoints.model_folder",
     "UserError": "common.errors",
 }
@@ -72,6 +75,28 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:  # which know every name from above, and refuse others
     __getattr__ = _named
 
+registry.OBJECTIVES.update(
+    {
+        "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
+        "next_token": "official_bert.objectives.next_token:NextToken",
+        "adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens",
+        "adjacent_words": "official_bert.compared.adjacent_words:AdjacentWords",
+        "next_sentence": "official_bert.objectives.sentence_pair:NextSentence",
+        "sentence_order": "official_bert.objectives.sentence_pair:SentenceOrder",
+        "span_boundary": "official_bert.family.span_boundary:SpanBoundary",
+        "replaced_token": "official_bert.family.replaced_token:ReplacedToken",
+        "soft_targets": "official_bert.family.distillation:SoftTargets",
+        "cosine_states": "official_bert.family.distillation:CosineStates",
+        "transformer_layers": "official_bert.family.distillation:TransformerLayers",
+    }
+)
+registry.NEED_TEACHER.update(("soft_targets", "cosine_states", "transformer_layers"))
+registry.ENCODER_KINDS.update(
+    {
+        "shallow_concatenation": "official_bert.compared.shallow_concatenation:Shallow",
+        "recurrent": "official_bert.compared.awd_lstm:AWDLSTM",
+    }
+)
 
 # What a `.keras` file may name.
 register_later(

@@ -201,6 +201,11 @@ class BertConfig:
         return dataclasses.replace(self, pad_token_id=-1 if shared else tokenizer.pad_id)
 
     @property
+    def kind(self) -> str:
+        """The name of its encoder's kind, where that is none of `layers.Transformer`'s own."""
+        return "recurrent" if self.recurrent else self.attention_direction
+
+    @property
     def embedding_width(self) -> int:
         """Width of the embedding tables."""
         return self.embedding_size or self.one_direction.hidden_size

@@ -6,10 +6,10 @@ import keras
 from keras import ops
 
 from official_bert.backend import fit_arguments
+from official_bert.common import registry
 from official_bert.common.errors import UserError
-from official_bert.compared.awd_lstm import LSTMBlock
-from official_bert.config import SHALLOW, BertConfig, parts_named
-from official_bert.layers import Embeddings, ShallowBlock, TransformerBlock, attention_bias
+from official_bert.config import BertConfig, parts_named
+from official_bert.layers import Transformer, TransformerBlock
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -40,11 +40,13 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        policy, half = self.dtype_policy, config.one_direction
+        kinds = registry.ENCODER_KINDS
+        self.kind = (kinds.load(config.kind) if config.kind in kinds else Transformer)(config)
+        policy = self.dtype_policy
         with keras.name_scope(self.name):
-            self.embeddings = Embeddings(half, initializer, dtype=policy, name="embeddings")
+            self.embeddings = self.kind.embeddings(initializer, dtype=policy, name="embeddings")
             self.blocks = [
-                _block(config, i, initializer, dtype=policy, name=f"layer_{i}")
+                self.kind.block(i, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
             self.pooler = None
@@ -92,10 +94,8 @@ class BertEncoder(keras.Model):
         input_mask = ops.cast(inputs["input_mask"], "int32")
         segment_ids = ops.cast(inputs["segment_ids"], "int32")
 
-        x = self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0))
-        if self.config.attention_direction == SHALLOW:
-            x = ops.concatenate([x, x], axis=-1)
-        bias = attention_bias(input_mask, self.config.attention_direction, x.dtype)
+        x = self.kind.widened(self.embeddings(input_ids, segment_ids, seed=fold_in(seed, 0)))
+        bias = self.kind.attention_bias(input_mask, x.dtype)
         hidden_states, attention_scores = [x], []
         for i in range(self.config.num_hidden_layers):
             block = self.block_of(i)
@@ -124,18 +124,9 @@ class BertEncoder(keras.Model):
         """The token whose vector stands for the whole input: [B, L, H] -> [B, H].
 
         That is [CLS], the first. In a left-to-right model [CLS] has seen only itself, so it is the
-        last real token there, the final [SEP]; in a shallow concatenation each half takes the one
-        at which it has read everything.
+        last real token there, the final [SEP].
         """
-        first = sequence[:, 0]
-        if self.config.attention_direction == "bidirectional":
-            return first
-        last = ops.maximum(ops.sum(ops.cast(input_mask, "int32"), axis=-1) - 1, 0)  # [B]
-        last = gather_positions(sequence, last[:, None])[:, 0]
-        if self.config.attention_direction == "left_to_right":
-            return last
-        half = sequence.shape[-1] // 2
-        return ops.concatenate([last[:, :half], first[:, half:]], axis=-1)
+        return self.kind.summary(sequence, input_mask)
 
     @property
     def parts(self) -> dict[str, keras.layers.Layer]:
@@ -194,13 +185,6 @@ class BertEncoder(keras.Model):
         return encoder
 
 
-def _block(config, number, initializer, **kwargs):
-    if config.recurrent:
-        return LSTMBlock(config, number, initializer.seed, **kwargs)
-    block = ShallowBlock if config.attention_direction == SHALLOW else TransformerBlock
-    return block(config, initializer, **kwargs)
-
-
 def input_specs(rank: int) -> dict[str, keras.InputSpec]:
     """The inputs of an encoder or a head, int32 of so many dimensions of any size."""
     names = ("input_ids", "input_mask", "segment_ids")
@@ -247,10 +231,3 @@ def complete_inputs(inputs, config: BertConfig) -> dict:
     if "segment_ids" not in complete:
         complete["segment_ids"] = ops.zeros_like(ids)
     return complete
-
-
-def gather_positions(sequence, positions):
-    """The vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
-    batch, length, width = ops.shape(sequence)
-    rows = ops.cast(ops.arange(batch), "int32")[:, None] * length
-    return ops.take(ops.reshape(sequence, (-1, width)), positions + rows, axis=0)

@@ -10,8 +10,8 @@ import functools
 import keras
 from keras import ops
 
-from official_bert.config import SHALLOW, BertConfig
-from official_bert.randomness import RIGHT_TO_LEFT, dropout, fold_in, locked_dropout
+from official_bert.config import BertConfig
+from official_bert.randomness import dropout, fold_in
 
 # Added to the attention scores of forbidden positions: exp(-10000) is 0 in every float format.
 MASKED_SCORE = -10000.0
@@ -20,15 +20,19 @@ MASKED_SCORE = -10000.0
 class Embeddings(keras.layers.Layer):
     """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2).
 
-    Without the normalisation where `embedding_norm` is false (OpenAI GPT), and without positions
-    where the blocks are `recurrent`. Then a dense layer to the width of the blocks, where the
-    tables have another (`embedding_size`).
+    Without the normalisation where `embedding_norm` is false (OpenAI GPT). Then a dense layer to
+    the width of the blocks, where the tables have another (`embedding_size`).
+
+    Args:
+      config, initializer: of the encoder.
+      positions: whether there are position embeddings.
+      dropout: a function as `randomness.dropout`.
     """
 
-    def __init__(self, config: BertConfig, initializer, **kwargs):
+    def __init__(self, config, initializer, positions=True, dropout=dropout, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
-        self.dropout = locked_dropout if config.recurrent else dropout
+        self.dropout = dropout
         self.type_vocab_size = config.type_vocab_size
         width = config.embedding_width
 
@@ -44,7 +48,7 @@ class Embeddings(keras.layers.Layer):
         if config.type_vocab_size:
             self.token_type_embeddings = table("token_type_embeddings", config.type_vocab_size)
         self.position_embeddings = None
-        if not config.recurrent:
+        if positions:
             self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
             self.norm = None
@@ -149,29 +153,33 @@ class TransformerBlock(keras.layers.Layer):
         return (x, scores) if return_attention else x
 
 
-class ShallowBlock(keras.layers.Layer):
-    """A block for each direction of a shallow concatenation (section 5.1): the halves of a vector
-    never meet."""
+class Transformer:
+    """The parts of an encoder and how they read; other kinds are `registry.ENCODER_KINDS`."""
 
-    def __init__(self, config: BertConfig, initializer, **kwargs):
-        super().__init__(**kwargs)
-        half, policy = config.one_direction, self.dtype_policy
-        with keras.name_scope(self.name):
-            self.directions = [
-                TransformerBlock(half, initializer, dtype=policy, name=name)
-                for name in ("left_to_right", "right_to_left")
-            ]
-        self.built = True
+    def __init__(self, config: BertConfig):
+        self.config = config
 
-    def call(self, x, attention_bias, seed=None, return_attention=False):
-        """As `TransformerBlock`'s; the bias is [B, 2, L, L], that of left to right first."""
-        forward, backward = ops.split(x, 2, axis=-1)
-        to_right, to_left = self.directions
-        forward, seen = to_right(forward, attention_bias[:, :1], seed, return_attention=True)
-        seed = fold_in(seed, RIGHT_TO_LEFT)
-        backward, too = to_left(backward, attention_bias[:, 1:], seed, return_attention=True)
-        x = ops.concatenate([forward, backward], axis=-1)
-        return (x, ops.concatenate([seen, too], axis=1)) if return_attention else x
+    def embeddings(self, initializer, **kwargs):
+        return Embeddings(self.config, initializer, **kwargs)
+
+    def block(self, number: int, initializer, **kwargs):
+        """The block of a number, from 0; called as `TransformerBlock` is."""
+        return TransformerBlock(self.config, initializer, **kwargs)
+
+    def widened(self, x):
+        """The embeddings as the first block reads them."""
+        return x
+
+    def attention_bias(self, input_mask, dtype: str):
+        """What the blocks' `attention_bias` is."""
+        return attention_bias(input_mask, self.config.attention_direction, dtype)
+
+    def summary(self, sequence, input_mask):
+        """[B, L, H], int32 [B, L] -> [B, H]: see `BertEncoder.summary_token`."""
+        if self.config.attention_direction == "bidirectional":
+            return sequence[:, 0]
+        last = ops.maximum(ops.sum(ops.cast(input_mask, "int32"), axis=-1) - 1, 0)  # [B]
+        return gather_positions(sequence, last[:, None])[:, 0]
 
 
 class Dense(keras.layers.Dense):
@@ -233,16 +241,26 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
       dtype: float dtype of the result.
 
     Returns:
-      [B, 1, 1, L]; [B, 1, L, L] for "left_to_right", [B, 2, L, L] for "shallow_concatenation".
+      [B, 1, 1, L]; [B, 1, L, L] for "left_to_right".
     """
     allowed = ops.cast(input_mask[:, None, None, :], "bool")
     if attention_direction != "bidirectional":
         position = ops.arange(ops.shape(input_mask)[1])
         before = position[None, None, None, :] <= position[:, None]
-        if attention_direction == SHALLOW:
-            before = ops.concatenate([before, ops.transpose(before, (0, 1, 3, 2))], axis=1)
         allowed = ops.logical_and(allowed, before)
+    return bias_of(allowed, dtype)
+
+
+def bias_of(allowed, dtype: str):
+    """A bias of attention scores, from whether a token may look."""
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
+
+
+def gather_positions(sequence, positions):
+    """The vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
+    batch, length, width = ops.shape(sequence)
+    rows = ops.cast(ops.arange(batch), "int32")[:, None] * length
+    return ops.take(ops.reshape(sequence, (-1, width)), positions + rows, axis=0)
 
 
 def activation(config: BertConfig):

@@ -11,6 +11,7 @@ them in its settings, as when it is served.
 """
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, overload
@@ -18,8 +19,11 @@ from typing import Any, overload
 import numpy as np
 
 from official_bert import objectives
+from official_bert.checkpoints import resolve
+from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
 from official_bert.export import text_answers
+from official_bert.export.settings import ServingSettings
 from official_bert.family.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
 from official_bert.tokenization import sequences
 
@@ -27,16 +31,20 @@ _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
 
 
-class Answers:
-    """The questions that a `LoadedModel` answers."""
+def load(path_or_preset: str | os.PathLike, **encoder_options) -> "Model":
+    """Loads a model from a folder of any known kind, or by its name.
 
-    config: Any
-    encoder: Any
-    model: Any
-    head: str
-    tokenizer: Any
-    settings: dict[str, Any]
-    vectors: SentenceVectors | None
+    Args, errors: see `checkpoints.resolve.load`, which gives the same without the answers.
+    """
+    return Model.of(resolve.load(path_or_preset, **encoder_options))
+
+
+class Model(LoadedModel):
+    """A loaded model that is asked in Python."""
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> "Model":
+        return cls(**vars(loaded))
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a text is a sequence of texts
@@ -205,7 +213,7 @@ class Answers:
         def words(batch):
             from keras import ops
 
-            from official_bert.encoder import gather_positions
+            from official_bert.layers import gather_positions
 
             sequence = self.encoder(batch)["sequence_output"]
             predicted = gather_positions(sequence, batch["positions"])
@@ -276,8 +284,6 @@ class Answers:
         return answer(self.tokenizer, ask, texts, pairs, settings)
 
     def _settings(self, max_length):
-        from official_bert.export.settings import ServingSettings
-
         if self.tokenizer is None:
             raise UserError("the model came without a vocabulary: it reads token ids only")
         return ServingSettings.of_model(self, max_seq_length=max_length)

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from official_bert import BertConfig, BertEncoder
-from official_bert.checkpoints.names import named_variables
+from official_bert.backend.variables import named_variables
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = [*SPECIAL, *"abcde"]

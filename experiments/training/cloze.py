@@ -82,7 +82,7 @@ def answers(model, batch):
     Returns: (loss in nats, 1.0 where the likeliest piece is the right one), float32 [B, P] each;
       meaningless where `masked_lm_weights` is 0.
     """
-    from official_bert.encoder import gather_positions
+    from official_bert.layers import gather_positions
     from official_bert.losses import correct, cross_entropy
 
     asked, positions = model.objectives[0].cloze(batch)

@@ -31,7 +31,12 @@ _CODE = (
     Path(__file__),
     *(
         Path(official_bert.__file__).parent / name
-        for name in ("encoder.py", "layers.py", "compared/elmo.py")
+        for name in (
+            "encoder.py",
+            "layers.py",
+            "compared/shallow_concatenation.py",
+            "compared/elmo.py",
+        )
     ),
 )
 _CHECKSUMS = "checksums.json"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from official_bert import objectives
+from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
-from official_bert.checkpoints.names import named_variables
 from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
@@ -27,7 +27,6 @@ from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import recover
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.family.sentence_vectors import SentenceVectors
-from official_bert.predict import Answers
 from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
@@ -39,8 +38,8 @@ HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "ta
 
 
 @dataclasses.dataclass
-class LoadedModel(Answers):
-    """A model with all that belongs to it; `Answers` are the questions one may put to it.
+class LoadedModel:
+    """A model with all that belongs to it; `predict.Model` is one that answers.
 
     Attributes:
       config: the encoder's `BertConfig`.

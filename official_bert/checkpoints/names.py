@@ -15,6 +15,8 @@ import dataclasses
 
 import numpy as np
 
+from official_bert.backend.variables import named_variables
+
 FORMATS = ("google", "huggingface", "keras_hub")
 
 
@@ -156,16 +158,6 @@ def rows_of(model, head: str) -> list[Names]:
     return [row for row in [*rows, *_SUCCESSORS] if row.ours in variables]
 
 
-def named_variables(model) -> dict:
-    """The Keras variables of a model by their path below the encoder or the model."""
-    encoder = getattr(model, "encoder", model)
-    named = {_below(encoder, variable): variable for variable in encoder.weights}
-    if encoder is not model:
-        inner = {id(variable) for variable in encoder.weights}
-        named |= {_below(model, v): v for v in model.weights if id(v) not in inner}
-    return named
-
-
 def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndarray:
     """Lays a tensor of another format out as our variable of `shape`; float32.
 
@@ -219,8 +211,3 @@ def _block(i: int) -> list[Names]:
                 )
             )
     return rows
-
-
-def _below(owner, variable) -> str:
-    # "encoder/layer_0/..." -> "layer_0/...", also where the model was made inside a name scope.
-    return variable.path.split(f"{owner.name}/", 1)[-1]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from official_bert.backend.variables import named_variables
 from official_bert.checkpoints.integrity import check_finite, check_type
 from official_bert.checkpoints.names import (
     from_ours,
-    named_variables,
     rows_of,
     to_ours,
 )

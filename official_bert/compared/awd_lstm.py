@@ -7,7 +7,20 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
+from official_bert.layers import Embeddings, Transformer
 from official_bert.randomness import dropout, fold_in, locked_dropout
+
+
+class AWDLSTM(Transformer):
+    """LSTMs from left to right, on tables without positions."""
+
+    def embeddings(self, initializer, **kwargs):
+        return Embeddings(
+            self.config, initializer, positions=False, dropout=locked_dropout, **kwargs
+        )
+
+    def block(self, number, initializer, **kwargs):
+        return LSTMBlock(self.config, number, initializer.seed, **kwargs)
 
 
 class LSTMBlock(keras.layers.Layer):

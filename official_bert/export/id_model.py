@@ -16,8 +16,8 @@ features: `features` [B, L, D], `pooled_output` [B, H].
 import numpy as np
 from keras import ops
 
-from official_bert.encoder import gather_positions
 from official_bert.export.settings import LAYERS
+from official_bert.layers import gather_positions
 
 IDS = ("input_ids", "input_mask", "segment_ids")
 

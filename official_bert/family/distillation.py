@@ -10,9 +10,8 @@ import dataclasses
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.encoder import gather_positions
 from official_bert.family import teacher_fit
-from official_bert.layers import Dense
+from official_bert.layers import Dense, gather_positions
 from official_bert.losses import row_weights, weighted_sum
 from official_bert.objectives.protocol import Loss, Objective
 

@@ -11,8 +11,13 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.encoder import gather_positions
-from official_bert.layers import Dense, TransformerBlock, activation, attention_bias
+from official_bert.layers import (
+    Dense,
+    TransformerBlock,
+    activation,
+    attention_bias,
+    gather_positions,
+)
 from official_bert.losses import correct, cross_entropy, weighted_sum
 from official_bert.objectives.masked_lm import MaskedLMHead, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective

@@ -10,8 +10,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from official_bert.encoder import gather_positions
-from official_bert.layers import Dense, LayerNorm, activation
+from official_bert.layers import Dense, LayerNorm, activation, gather_positions
 from official_bert.losses import correct, cross_entropy, weighted_sum
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.objectives.protocol import Loss, Objective

@@ -9,7 +9,7 @@ import re
 import keras
 from keras import ops
 
-from official_bert.checkpoints.names import named_variables
+from official_bert.backend.variables import named_variables
 from official_bert.common.errors import UserError
 
 

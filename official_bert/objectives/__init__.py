@@ -1,29 +1,15 @@
-"""Objectives of pre-training: the paper's, one file each, and the list of all.
+"""Objectives of pre-training: the paper's, one file each; others are registered.
 
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
 """
 
-import importlib
 from typing import Any
 
 from official_bert.common.errors import UserError
+from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
 from official_bert.config import SHALLOW
 
-# Name -> its file, which is imported when it is asked for, and its class.
-_OBJECTIVES = {
-    "masked_lm": ("objectives.masked_lm", "MaskedLM"),
-    "next_token": ("objectives.next_token", "NextToken"),
-    "adjacent_tokens": ("compared.adjacent_tokens", "AdjacentTokens"),
-    "adjacent_words": ("compared.adjacent_words", "AdjacentWords"),
-    "next_sentence": ("objectives.sentence_pair", "NextSentence"),
-    "sentence_order": ("objectives.sentence_pair", "SentenceOrder"),
-    "span_boundary": ("family.span_boundary", "SpanBoundary"),
-    "replaced_token": ("family.replaced_token", "ReplacedToken"),
-    "soft_targets": ("family.distillation", "SoftTargets"),
-    "cosine_states": ("family.distillation", "CosineStates"),
-    "transformer_layers": ("family.distillation", "TransformerLayers"),
-}
 Written = str | dict[str, Any]
 
 
@@ -53,8 +39,8 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     """
     options = dict(written) if isinstance(written, dict) else {"name": written}
     name = options.pop("name", None)
-    if name not in _OBJECTIVES:
-        raise UserError(f"{source}: no objective {name!r}; there are {', '.join(_OBJECTIVES)}")
+    if name not in OBJECTIVES:
+        raise UserError(f"{source}: no objective {name!r}; there are {', '.join(OBJECTIVES)}")
     return name, options
 
 
@@ -66,7 +52,7 @@ def fills_masks(settings: dict[str, Any]) -> bool:
 
 def needs_teacher(written: Written) -> bool:
     """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
-    return _OBJECTIVES[parts(written)[0]][0] == "family.distillation"
+    return parts(written)[0] in NEED_TEACHER
 
 
 def objective(written):
@@ -78,8 +64,7 @@ def objective(written):
     if not isinstance(written, str | dict):
         return written
     name, options = parts(written)
-    file, kind = _OBJECTIVES[name]
     try:
-        return getattr(importlib.import_module(f"official_bert.{file}"), kind)(**options)
+        return OBJECTIVES.load(name)(**options)
     except TypeError as error:
         raise UserError(f"objective {name}: {error}") from None

@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.encoder import gather_positions
-from official_bert.layers import Dense, LayerNorm, activation
+from official_bert.layers import Dense, LayerNorm, activation, gather_positions
 from official_bert.losses import correct, cross_entropy, weighted_sum
 from official_bert.objectives.protocol import Loss, Objective
 from official_bert.objectives.sentence_pair import add_head

@@ -6,6 +6,7 @@ import json
 import pytest
 import tiny_runs
 
+import official_bert
 from data_prep import vocab
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
@@ -14,7 +15,6 @@ from data_prep.tasks.featurize import cache_key, featurize
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
-from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer
 
@@ -71,7 +71,7 @@ def test_learnt_vocabularies_have_robertas_layout(data):
 def test_pretraining_and_evaluation(pretrained, data):
     workdir, results = pretrained
     assert results["steps"] == 4 and "next_sentence_accuracy" not in results["heldout"]
-    loaded = model_folder.load(workdir / "model")
+    loaded = official_bert.load(workdir / "model")
     assert loaded.tokenizer.vocab_size == loaded.config.vocab_size
     assert loaded.config.type_vocab_size == 1 and loaded.config.layer_norm_eps == 1e-5
     found = evaluate.run(str(workdir / "model"), str(data / "single"), max_examples=16)
@@ -111,8 +111,7 @@ def test_finetuning_and_prediction(pretrained, tmp_path):
     model, output = str(tmp_path / "run" / "model"), tmp_path / "out.jsonl"
     predict.run(model, str(tmp_path / "in.txt"), str(output), progress=False)
     rows = [json.loads(line) for line in output.read_text().splitlines()]
-    loaded = model_folder.load(model)
-    expected = loaded.predict(["the cat sees one house", "red"])
+    expected = official_bert.load(model).predict(["the cat sees one house", "red"])
     assert [row["label"] for row in rows if "label" in row] == [a["label"] for a in expected]
 
 

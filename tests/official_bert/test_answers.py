@@ -13,7 +13,8 @@ from official_bert import (
     BertTagger,
     UserError,
 )
-from official_bert.checkpoints.model_folder import LoadedModel, describe
+from official_bert.checkpoints.model_folder import describe
+from official_bert.predict import Model
 
 TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "the dog ?"]
 
@@ -26,7 +27,7 @@ def loaded(config, tokenizer):
         head, own = describe(model)
         encoder = getattr(model, "encoder", model)
         settings = {"head": head, **own, **settings}
-        return LoadedModel(config, encoder, model, head, tokenizer, settings)
+        return Model(config, encoder, model, head, tokenizer, settings)
 
     return as_loaded
 
@@ -134,6 +135,6 @@ def test_questions_that_a_model_cannot_answer(loaded, encoder, config):
         loaded(encoder).embed("a", layer=3)
     with pytest.raises(UserError, match="a passage for each question"):
         loaded(BertSpan(encoder)).predict("the cat ?")
-    without = LoadedModel(config, encoder, encoder, "none", None, {"head": "none"})
+    without = Model(config, encoder, encoder, "none", None, {"head": "none"})
     with pytest.raises(UserError, match="without a vocabulary"):
         without.embed("a")

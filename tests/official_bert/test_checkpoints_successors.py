@@ -11,13 +11,13 @@ from tiny import VOCAB, assert_equal_weights
 
 import official_bert as ob
 from official_bert import UserError
+from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import (
     huggingface,
     huggingface_family,
     keras_hub,
     keras_hub_family,
 )
-from official_bert.checkpoints.names import named_variables
 from official_bert.checkpoints.resolve import EXPORTERS
 from official_bert.config import OPENAI_GPT
 from official_bert.tokenization import SentencePieceTokenizer

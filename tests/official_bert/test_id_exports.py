@@ -21,6 +21,7 @@ from official_bert.export import export_ids, id_export
 from official_bert.export.exports import choose_head
 from official_bert.export.id_model import IdModel
 from official_bert.export.settings import ServingSettings
+from official_bert.predict import Model
 
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij.", "##a", "##b"]
 FAMILY = {  # as its members differ from BERT
@@ -248,7 +249,8 @@ def test_the_folder_has_what_a_client_needs(onnx_file, tmp_path):
     }
     batch = {name: np.array(value, np.int32) for name, value in batch.items()}
     answer = onnx_file.run(made.path, batch)["probabilities"]
-    shares = [list(row["probabilities"].values()) for row in model.predict(["a b", "c d e f."])]
+    answers = Model.of(model).predict(["a b", "c d e f."])
+    shares = [list(answer["probabilities"].values()) for answer in answers]
     close(answer, shares)
 
 

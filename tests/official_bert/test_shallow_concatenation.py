@@ -16,10 +16,10 @@ from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens
+from official_bert.compared.shallow_concatenation import ShallowBlock
 from official_bert.config import SHALLOW
 from official_bert.encoder import BertEncoder
 from official_bert.export.settings import ServingSettings
-from official_bert.layers import ShallowBlock
 from official_bert.objectives import of_bert
 from official_bert.pretraining import BertPretrainer
 from official_bert.randomness import make_seed

@@ -7,7 +7,8 @@ import pytest
 import successor_tokenizers
 
 from official_bert import BertEncoder, BertMultipleChoice, BertSpan, BertTagger, UserError
-from official_bert.checkpoints.model_folder import LoadedModel, describe
+from official_bert.checkpoints.model_folder import describe
+from official_bert.predict import Model
 
 WORDS = [
     *("the", "cat", "Dog", "sat.", "U.N.", "J.", "(here)!", "19-year,", "...", "n't", "'s", "a.b."),
@@ -40,7 +41,7 @@ def loaded(config, pieces):
         model = kind(BertEncoder(fitting, seed=0), *labels, seed=1)
         head, own = describe(model)
         settings = {"head": head, **own, "max_seq_length": 24, **settings}
-        return LoadedModel(fitting, model.encoder, model, head, pieces, settings)
+        return Model(fitting, model.encoder, model, head, pieces, settings)
 
     return make
 

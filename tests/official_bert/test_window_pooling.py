@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from official_bert import BertClassifier, BertEncoder, UserError
+from official_bert import BertClassifier, BertEncoder, UserError, predict
 from official_bert.checkpoints import huggingface, model_folder
 from official_bert.window_pooling import pool
 
@@ -42,7 +42,7 @@ def test_windows_are_read_one_by_one(config, inputs):
 def test_a_model_folder_says_how_windows_are_pooled(config, tokenizer, tmp_path):
     model = BertClassifier(BertEncoder(config, seed=0), 3, windows="first_last", seed=1)
     model_folder.save(tmp_path / "m", model, tokenizer, {"labels": ["x", "y", "z"]})
-    loaded = model_folder.load(tmp_path / "m")
+    loaded = predict.load(tmp_path / "m")
     assert loaded.model.windows == "first_last"
     with pytest.raises(UserError, match="experiments.predict does"):
         loaded.predict("the cat")

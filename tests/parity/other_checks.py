@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, keras_hub, model_folder
-from official_bert.checkpoints.names import named_variables
 from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import character_ids

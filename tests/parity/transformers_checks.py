@@ -6,8 +6,9 @@ import keras
 import numpy as np
 
 import official_bert as ob
+from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google
-from official_bert.checkpoints.names import named_variables, to_ours, variable_names
+from official_bert.checkpoints.names import to_ours, variable_names
 from tests.parity import peers
 from tests.parity.results import Result, check
 

@@ -1,0 +1,21 @@
+"""Registries of classes that are imported when they are asked for.
+
+Whoever stands higher is registered by name (in `official_bert/__init__.py`), so that nothing
+imports what stands above it, and a light import stays light.
+"""
+
+import importlib
+
+
+class Registry(dict[str, str]):
+    """{name: "module:class"}."""
+
+    def load(self, name: str):
+        """The class of a name; KeyError where there is none."""
+        module, _, attribute = self[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+
+OBJECTIVES = Registry()
+NEED_TEACHER: set[str] = set()  # those of them that compare a model with its teacher
+ENCODER_KINDS = Registry()  # `BertConfig.kind` -> a subclass of `layers.Transformer`
