@@ -5,12 +5,12 @@ from typing import Any, assert_type
 import numpy as np
 
 import official_bert
-from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.predict import Model
 
 
 def answers() -> None:
     model = official_bert.load("google-bert/bert-base-uncased", revision="main")
-    assert_type(model, LoadedModel)
+    assert_type(model, Model)
     assert_type(model.config, official_bert.BertConfig)
     assert_type(model.fill_mask("a [MASK]"), dict[str, Any])
     assert_type(model.fill_mask(["a [MASK]"]), list[dict[str, Any]])
