@@ -121,10 +121,18 @@ def _has_a_token_a_line(lines, path: str, layout) -> bool:
 
 
 def _has_tags(rows: list[list[str]], column) -> bool:
-    """Whether most lines end with a tag of a phrase, or all have one in the same column."""
+    """Whether most lines end with a tag of a phrase, or all have one in the same column.
+
+    Not O alone in a few lines ("Blood of type O").
+    """
     if column.name == "part_of_speech":
         return False
-    last = sum(len(fields) > 1 and column.is_tag(fields[-1]) for fields in rows)
-    inner = zip(*(fields[1:] for fields in rows), strict=False)
     same = len({len(fields) for fields in rows}) == 1
-    return 2 * last > len(rows) or (same and any(all(map(column.is_tag, each)) for each in inner))
+    columns = [[fields[-1] for fields in rows if len(fields) > 1]]
+    columns += zip(*(fields[1:-1] for fields in rows), strict=False) if same else []
+    for place, fields in enumerate(columns):
+        tags = [field for field in fields if column.is_tag(field)]
+        enough = 2 * len(tags) > len(rows) if place == 0 else len(tags) == len(rows)
+        if enough and (len(rows) >= _FEW or set(tags) != {"O"}):
+            return True
+    return False

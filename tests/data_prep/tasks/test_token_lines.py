@@ -232,6 +232,8 @@ def test_ranges_and_comments_keep_their_lines(write):
         ("Anna sings in Oslo\n\nBonn\n", 3),
         ("Peter lives here\nAnna lives there\n", 2),
         ("Anna\n", 1),
+        ("Blood of type O\n", 1),
+        ("Viva O Brasil\n", 1),
         ("text\tlabel\n" + "a film\tgood\n" * 6, 6),
     ],
 )
