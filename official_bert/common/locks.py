@@ -1,7 +1,6 @@
 """One process that writes a folder, or many that read it: who comes second is told who is there."""
 
 import contextlib
-import errno
 import os
 import shlex
 import socket
@@ -13,12 +12,11 @@ from pathlib import Path
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder
-from official_bert.common.manifests import remove_held
+from official_bert.common.held_files import is_at, lock, remove_held
 from official_bert.common.paths import local_path
 
 LOCK_FILE = ".official_bert.lock"
 _OURS = b"process "  # how what `exclusive` writes begins
-_HELD = (errno.EACCES, errno.EAGAIN)
 
 
 class FolderLock:
@@ -34,7 +32,7 @@ class FolderLock:
         Raises:
           UserError: the folder was removed or replaced since it was locked.
         """
-        if not _is_at(self._handle, self.folder / LOCK_FILE):
+        if not is_at(self._handle, self.folder / LOCK_FILE):
             raise UserError(
                 f"{self.folder} was removed or replaced while this command used it; "
                 "its results are lost, run the command again"
@@ -99,54 +97,45 @@ def shared(folder: str | os.PathLike) -> SharedLock | None:
 
 def is_locked(folder: str | os.PathLike) -> bool:
     """Whether a process holds the lock of a folder."""
-    import fcntl
-
     try:
         handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return not lock(handle, wait=False)
     finally:
         os.close(handle)
-    return False
 
 
 def _release(handle: int, path: Path, owner: int) -> None:
     """Ends a shared lock; the last holder removes the file."""
-    import fcntl
-
     with contextlib.suppress(OSError):
-        if os.getpid() == owner:  # a forked process has the same lock: it only lets go
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A forked process has the same lock: it only lets go.
+        if os.getpid() == owner and lock(handle, wait=False):
             remove_held(path, handle)
     os.close(handle)
 
 
 def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -> int:
-    import fcntl
-
-    kind = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
     while True:
         # Never that which a link leads to.
         handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         try:
-            fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
-        except OSError as error:
+            is_free = lock(handle, is_shared, wait)
+        except OSError:
+            os.close(handle)
+            raise
+        if not is_free:
             holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
             os.close(handle)
-            if error.errno in _HELD:
-                raise UserError(
-                    f"{path.parent} is in use by {holder or 'another process'}; wait for it to "
-                    "end, or choose another folder"
-                ) from None
-            raise
+            raise UserError(
+                f"{path.parent} is in use by {holder or 'another process'}; wait for it to end, "
+                "or choose another folder"
+            )
         if os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
             os.close(handle)
             raise UserError(f"{path} was not written by this project; choose another folder")
-        if _is_at(handle, path):  # and not a file that its last holder just removed
+        if is_at(handle, path):  # and not a file that its last holder just removed
             if flags & os.O_RDWR:  # of many readers the last one stands there
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
@@ -158,10 +147,3 @@ def _myself() -> str:
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:300]
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return f"process {os.getpid()} on {socket.gethostname()} since {since} ({command})\n"
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.lstat(path))
-    except OSError:
-        return False

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from official_bert.common.errors import UserError
+from official_bert.common.held_files import is_at, lock
 
 FILE = ".official_bert"
 _TITLE = b"# What official_bert wrote in this folder; it replaces and removes nothing else. "
@@ -142,7 +143,7 @@ def create(folder: Path) -> tuple[Path, int]:
         path = folder / f".{own_number}.{secrets.token_hex(4)}.tmp"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         handle = os.open(path, flags, 0o666)
-        _lock(handle)
+        lock(handle)
     return path, handle
 
 
@@ -198,15 +199,8 @@ def recover(path: Path) -> None:
 def hold(folder: Path) -> int:
     """Marks a temporary folder as used until the number returned, an open file, is closed."""
     handle = os.open(folder, os.O_RDONLY)
-    _lock(handle)
+    lock(handle)
     return handle
-
-
-def remove_held(path: Path, handle: int) -> None:
-    """Removes the file that is open as `handle`, if it is still the one of this name."""
-    with contextlib.suppress(OSError):
-        if os.path.samestat(os.fstat(handle), os.lstat(path)):
-            os.unlink(path)
 
 
 def clear_away(path: Path, name: str | None = None, ending: str = "tmp") -> None:
@@ -245,21 +239,9 @@ def _is_held(path: Path) -> bool:
     except OSError:
         return True
     try:
-        return not _lock(handle, wait=False)
+        return not lock(handle, wait=False)
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, wait: bool = True) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            return False
-        raise
-    return True
 
 
 def _names_below(folder: Path) -> Iterator[str]:
@@ -334,10 +316,9 @@ def _open(folder: Path) -> int:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise _not_ours(folder)
-        _lock(handle)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), os.lstat(folder / FILE)):
-                return handle
+        lock(handle)
+        if is_at(handle, folder / FILE):
+            return handle
         os.close(handle)  # its last user has just removed it
 
 
