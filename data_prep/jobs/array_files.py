@@ -27,7 +27,7 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], packed: bool =
 
 
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """The arrays of a file of `write`; their checksum is verified where the file has one.
+    """The arrays of a file of `write`, their checksum verified.
 
     Raises:
       UserError: the file is missing or damaged.
@@ -39,8 +39,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
         raise UserError(f"{path} does not exist") from None
     except Exception as error:  # zipfile, zlib and numpy raise many kinds
         raise UserError(f"{path} is damaged ({error})") from error
-    checksum = arrays.pop(_CHECKSUM, None)
-    if checksum is not None and checksum != _checksum(arrays):
+    if arrays.pop(_CHECKSUM, None) != _checksum(arrays):
         raise UserError(f"{path} is damaged (its checksum is wrong)")
     return arrays
 
