@@ -23,6 +23,7 @@ from absl import flags
 from data_prep.corpus import input_look, shares, stripped_marks
 from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.jobs import storage
+from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
@@ -249,41 +250,16 @@ def _define_flags():
     flags.DEFINE_list("input", None, "Text files or glob patterns, separated by commas.")
     flags.DEFINE_string("vocab", None, "Vocabulary file (data_prep.vocab makes one).")
     flags.DEFINE_string("output", None, "Folder for the records.")
-    defaults = RecordOptions()
-    texts = {
-        "max_seq_length": "Tokens of a row, with [CLS], two [SEP] and padding.",
-        "max_predictions_per_seq": "Most masked tokens of a row; 20 at length 128, 77 at 512.",
-        "masked_lm_prob": "Share of a row's tokens that is predicted.",
-        "short_seq_prob": "Share of documents that is cut into shorter rows.",
-        "dupe_factor": "Passes over the corpus, with other pairs and masks each time.",
-        "do_whole_word_mask": "Mask all pieces of a word or none.",
-        "random_seed": "Seed of pairs, masks and order.",
-        "mask_rate": "Share of predicted tokens that becomes [MASK] (Table 8).",
-        "same_rate": "Share of predicted tokens that stays.",
-        "random_rate": "Share of predicted tokens that becomes a random token.",
-        "dynamic_masking": "Leave rows unmasked: training masks them anew in every epoch.",
-        "compression": "'' or GZIP.",
-        "examples_per_shard": "About how many examples a file holds.",
-        "num_shards": "Number of files; 0: from --examples_per_shard.",
-        "do_lower_case": "Lower-case, for uncased vocabularies.",
-        "strip_accents": "Strip accents; by default as --do_lower_case.",
-        "tokenize_chinese_chars": "Make every ideograph a word of its own.",
-        "held_out": "Share of documents whose records go to OUTPUT/heldout.",
-        "invalid_utf8": "Bytes that are not UTF-8: error, replace or ignore.",
-        "segmented": "Blanks between ideographs are a segmenter's: whole-word masks follow them.",
-        "spans": "Mask runs of whole words: '', geometric (SpanBERT) or ngrams (ALBERT).",
-        "packing": "Rows of segments (BERT), consecutive ones (ALBERT), pairs or single (RoBERTa).",
-        "language_exponent": "Below 1, small languages (folders) count for more.",
-    }
+    texts = arguments(RecordOptions.__doc__)
     define = {
         bool: flags.DEFINE_bool,
         type(None): flags.DEFINE_bool,
         int: flags.DEFINE_integer,
         float: flags.DEFINE_float,
     }
-    for name, text in texts.items():
-        default = getattr(defaults, name)
-        define.get(type(default), flags.DEFINE_string)(name, default, text)
+    for field in dataclasses.fields(RecordOptions):
+        define_one = define.get(type(field.default), flags.DEFINE_string)
+        define_one(field.name, field.default, texts[field.name])
     flags.DEFINE_integer("num_workers", 0, "Processes; 0: one a core.", lower_bound=0)
     flags.DEFINE_bool("overwrite", False, "Replace an output that was made with other options.")
     flags.DEFINE_string(

@@ -34,13 +34,16 @@ class RecordOptions:
       dupe_factor: how many times the corpus is passed over, with other pairs and masks each time.
       do_whole_word_mask: masks all pieces of a word or none.
       random_seed: of pairs, masks and order.
-      mask_rate, same_rate, random_rate: what a token to predict becomes (Table 8).
+      mask_rate: share of the tokens to predict that becomes [MASK] (Table 8).
+      same_rate: share of them that stays.
+      random_rate: share of them that becomes a random token.
       dynamic_masking: leaves rows unmasked; `pretraining_dataset` masks them anew in every epoch.
       compression: "" or "GZIP".
       examples_per_shard: about how many examples a file holds.
       num_shards: number of files; 0 follows from examples_per_shard.
-      do_lower_case, strip_accents, tokenize_chinese_chars: of the tokeniser; must suit the
-        vocabulary. strip_accents: None does as do_lower_case.
+      do_lower_case: lower-cases, for uncased vocabularies.
+      strip_accents: strips accents; None does as do_lower_case. Must suit the vocabulary.
+      tokenize_chinese_chars: makes every ideograph a word of its own; must suit the vocabulary.
       held_out: share of documents whose records go to the folder `heldout` instead.
       invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the lines are counted.
       language_exponent: below 1, documents of small languages are taken several times and some of

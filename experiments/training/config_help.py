@@ -8,6 +8,7 @@ import sys
 import textwrap
 import typing
 
+from data_prep.jobs.docstrings import arguments
 from data_prep.tasks import docstring_of, options_of
 from official_bert.common.errors import UserError
 
@@ -83,7 +84,7 @@ def _of_several(nodes, flag):
 
 
 def _task_options(task, chosen, flag):
-    comments = _arguments(docstring_of(task))
+    comments = arguments(docstring_of(task))
     for name, option in options_of(task).items():
         value, about = chosen.get(name, option.default), comments.get(name, "")
         yield f"{flag}.{name}", value, _type_name(option.annotation), about
@@ -91,7 +92,7 @@ def _task_options(task, chosen, flag):
 
 def _comments(kind):
     """{field: the comments above and behind it, or what the docstring says of it}."""
-    found, above = _arguments(kind.__doc__), []
+    found, above = arguments(kind.__doc__), []
     for line in inspect.getsource(kind).splitlines():
         code, _, comment = line.partition("# ")
         if field := re.match(r" {4}(\w+): ", code):
@@ -100,17 +101,6 @@ def _comments(kind):
             above = []
         else:
             above = [*above, comment.strip()] if comment and not code.strip() else []
-    return found
-
-
-def _arguments(docstring):
-    """{name: its description} of the parts "Args" and "Attributes" of a docstring."""
-    found = {}
-    body = inspect.cleandoc(docstring or "")
-    for part in re.findall(r"^(?:Args|Attributes):\n((?:  .*\n?|\n)*)", body, re.MULTILINE):
-        for entry in re.split(r"\n(?=\S)", textwrap.dedent(part).strip()):
-            names, _, about = entry.partition(": ")
-            found |= dict.fromkeys(names.split(", "), " ".join(about.split()))
     return found
 
 
