@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from official_bert.config import BertConfig as BertConfig
     from official_bert.config import named_config as named_config
     from official_bert.encoder import BertEncoder as BertEncoder
+    from official_bert.export.tokenizer_layer import TokenizerLayer as TokenizerLayer
     from official_bert.features import LayerCombination as LayerCombination
     from official_bert.heads import BertClassifier as BertClassifier
     from official_bert.heads import BertMultipleChoice as BertMultipleChoice
@@ -54,6 +55,7 @@ _HOME_OF = {
     "WordEndTokenizer": "tokenization",
     "Model": "predict",
     "load": "predict",
+    "TokenizerLayer": "export.tokenizer_layer",
     "save": "checkpoints.model_folder",
     "UserError": "common.errors",
 }
@@ -112,6 +114,7 @@ register_later(
         "SlantedTriangular",
         "WarmupLinearDecay",
         "LayerCombination",
+        "TokenizerLayer",
     ],
     _named,
 )

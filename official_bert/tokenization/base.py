@@ -244,6 +244,11 @@ class Tokenizer:
 
 
 def _text_list(texts, name: str) -> list[str]:
+    if type(texts).__module__.startswith("tensorflow"):
+        raise UserError(
+            f"{name} is a tensor of TensorFlow; in a graph (dataset.map) "
+            "official_bert.TokenizerLayer(tokenizer, max_length=128) does the same"
+        )
     texts = [texts] if isinstance(texts, str) else list(texts)
     for index, text in enumerate(texts):
         if not isinstance(text, str):
