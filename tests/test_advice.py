@@ -19,6 +19,7 @@ _OTHERS = {"help", "helpshort", "helpfull", "name", "always", "abbrev", "dirty"}
 _ONLY_WHERE_IT_IS = {
     ("data_prep.corpus.text_files", "invalid_utf8"): "said to who passes that option's value",
     ("data_prep.corpus.input_look", "accept_input"): "said by `check` with max_tokens",
+    ("data_prep.corpus.shares", "accept_loss"): "`featurize` takes a number from it",
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
     ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
