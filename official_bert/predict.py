@@ -31,12 +31,17 @@ _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
 
 
-def load(path_or_preset: str | os.PathLike, **encoder_options) -> "Model":
+def load(
+    model: str | os.PathLike,
+    revision: str | None = None,
+    pickle: bool = False,
+    **encoder_options,
+) -> "Model":
     """Loads a model from a folder of any known kind, or by its name.
 
     Args, errors: see `checkpoints.resolve.load`, which gives the same without the answers.
     """
-    return Model.of(resolve.load(path_or_preset, **encoder_options))
+    return Model.of(resolve.load(model, revision, pickle, **encoder_options))
 
 
 class Model(LoadedModel):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import official_bert as ob
+from experiments import ablate
+from experiments.training.config_files import load_config
 from official_bert.checkpoints.huggingface import export_huggingface
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -61,3 +63,14 @@ def test_documents(name, folders):
     names = {"__name__": "__main__"}
     for number, block in enumerate(blocks):
         exec(compile(block, f"{name} block {number}", "exec"), names)
+
+
+def test_the_table_of_own_table_md_can_be_planned(tmp_path):
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (DOCS / "own_table.md").read_text("utf-8"), re.DOTALL
+    )
+    (tmp_path / "masking40.py").write_text(code)
+    ablation = load_config(f"{tmp_path}/masking40.py:smoke")
+    text = ablate.dry_run(ablation, share=0.5)
+    assert "pretrain/masking 40%/1" in text and "9 cells; still to do" in text
+    assert {records.masked_lm_prob for records in ablation.records} == {0.15, 0.4}
