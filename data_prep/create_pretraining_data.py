@@ -247,7 +247,7 @@ def _local_workers(num_workers, files, progress):
 
 
 def _define_flags():
-    flags.DEFINE_list("input", None, "Text files or glob patterns, separated by commas.")
+    flags.DEFINE_string("input", None, "Text files or glob patterns, separated by commas.")
     flags.DEFINE_string("vocab", None, "Vocabulary file (data_prep.vocab makes one).")
     flags.DEFINE_string("output", None, "Folder for the records.")
     texts = arguments(RecordOptions.__doc__)

@@ -24,7 +24,7 @@ from collections import Counter
 from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
-from data_prep.corpus.documents import expand_inputs, folders_of
+from data_prep.corpus.documents import expand_inputs, folders_of, split_patterns
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
@@ -144,9 +144,8 @@ def split_files(
 
 def _expand(inputs: str | list[str]) -> list[str]:
     """Files, and parts of the corpora of TensorFlow Datasets, in the order given."""
-    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
     found = []
-    for name in inputs:
+    for name in split_patterns(inputs):
         found += tfds_corpora.slices(name) if tfds_corpora.is_tfds(name) else expand_inputs(name)
     return found or expand_inputs(inputs)
 
@@ -293,7 +292,7 @@ _OPTIONS = (
 
 
 def define_flags() -> None:
-    flags.DEFINE_list(
+    flags.DEFINE_string(
         "input",
         None,
         "Files, folders or globs, plain or packed, or corpora of TensorFlow Datasets "

@@ -263,6 +263,7 @@ def main(argv) -> None:
         _learn_byte_pairs(paths)
     else:
         _learn_word_pieces(paths)
+    storage.check_unchanged(paths, options["inputs"])
     storage.write_json(record, options)
     print(f"made in {time.monotonic() - start:.1f} s")
 
@@ -297,7 +298,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    flags.DEFINE_list("input", None, "Text files or globs, plain or gzip.", required=True)
+    flags.DEFINE_string("input", None, "Text files or globs, plain or gzip.", required=True)
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
     flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")

@@ -62,7 +62,7 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
     Raises:
       UserError: nothing given, or a pattern that matches no file.
     """
-    patterns = _patterns(globs)
+    patterns = split_patterns(globs)
     if not patterns:
         raise UserError("no input files were given")
     paths = {}  # a dict keeps the order and drops repetitions
@@ -76,10 +76,11 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
 
 def folders_of(globs: str | Iterable[str]) -> list[str]:
     """The folders among what `expand_inputs` was given: outputs must not lie in them."""
-    return [name for name in _patterns(globs) if os.path.isdir(name)]
+    return [name for name in split_patterns(globs) if os.path.isdir(name)]
 
 
-def _patterns(globs: str | Iterable[str]) -> list[str]:
+def split_patterns(globs: str | Iterable[str]) -> list[str]:
+    """The patterns of `expand_inputs`, one by one; a path that exists is one, commas and all."""
     patterns = []
     for text in [globs] if isinstance(globs, str) else globs:
         split = [text] if os.path.exists(text) else text.split(",")

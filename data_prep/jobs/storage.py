@@ -175,6 +175,13 @@ def fingerprint(path: str) -> dict:
     return {"file": os.path.basename(path), "bytes": size(path), **digest}
 
 
+def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
+    """Raises UserError where a file is no longer what its `fingerprint` said before it was read."""
+    for path, known in zip(paths, before, strict=True):
+        if not exists(path) or not fingerprint(path).items() <= known.items():
+            raise UserError(f"{path} changed while it was read; run again with --overwrite")
+
+
 @contextlib.contextmanager
 def local_copy(path: str):
     """The path itself, or that of a temporary copy of a remote file."""

@@ -118,13 +118,19 @@ def build(
       overwrite: replaces a store made with other options.
 
     Raises:
-      UserError: the folder holds a store of other options, or the input has no text.
+      UserError: the folder holds a store of other options, the input has no text, or it changed
+        while it was read.
     """
     claim_folder(folder, options, overwrite, "token store")
     if storage.exists(_manifest_path(folder)):
         return TokenStore(folder)
     tasks = _tokenise_tasks(options, inputs, vocab_path, folder)
     chunks = workers.run(tokenise, tasks, "tokenising")
+    try:
+        storage.check_unchanged(inputs, options["inputs"])
+    except UserError:
+        _remove_work(folder)  # nobody knows what was read
+        raise
     parts = [part for chunk in chunks for part in chunk["parts"]]
     dtype = token_dtype(chunks[0]["vocab_size"], options["segmented"])
     if joins := _join_tasks(parts, dtype, folder):
@@ -148,10 +154,14 @@ def build(
     for name in ("tokens", "unknown", "invalid_utf8"):
         manifest[name] = sum(chunk[name] for chunk in chunks)
     storage.write_json(_manifest_path(folder), manifest)
+    _remove_work(folder)
+    return TokenStore(folder)
+
+
+def _remove_work(folder):
     work = ("chunk", "joined", "block", "tasks")
     names = [name for name in storage.list_folder(folder) if name.startswith(work)]
     storage.remove_all(os.path.join(folder, name) for name in names)
-    return TokenStore(folder)
 
 
 def _tokenise_tasks(options, inputs, vocab_path, folder):

@@ -85,6 +85,7 @@ def test_expand_inputs(tmp_path, monkeypatch):
     assert expand_inputs("b.txt,*.txt") == ["b.txt", "a.txt", "odd,[1].txt"]
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
     assert folders_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
+    assert expand_inputs("odd,[1].txt") == ["odd,[1].txt"]
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
         (Path("deep") / name).write_text("x\n")

@@ -157,6 +157,23 @@ def test_an_interrupted_build_goes_on(tmp_path, vocab, monkeypatch):
     assert done == [[paths[1]], [paths[2]]]
 
 
+def test_an_input_that_changes_while_it_is_read_is_refused(tmp_path, vocab, monkeypatch):
+    path, tokenise = write_corpus(tmp_path / "a.txt"), store_tasks.tokenise
+    whole = Path(path).read_bytes()
+
+    def changes(task):
+        Path(path).write_text("Another text.\n\nOf two documents.\n")
+        return tokenise(task)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(token_store, "tokenise", changes)
+        with pytest.raises(UserError, match="a.txt changed while it was read"):
+            build(tmp_path / "store", [path], vocab)
+    Path(path).write_bytes(whole)  # what was read of the other one is not taken for this one
+    expected = contents(build(tmp_path / "other", [path], vocab))
+    assert contents(build(tmp_path / "store", [path], vocab)) == expected
+
+
 def test_other_options_are_an_error_that_lists_them(tmp_path, vocab):
     paths = [write_corpus(tmp_path / "a.txt")]
     build(tmp_path / "store", paths, vocab)
