@@ -39,7 +39,25 @@ def load(
 ) -> "Model":
     """Loads a model from a folder of any known kind, or by its name.
 
-    Args, errors: see `checkpoints.resolve.load`, which gives the same without the answers.
+    A name is looked up in this order: a folder or checkpoint that lies here, a model of this
+    package ("tiny-wikipedia"), a preset that the installed KerasHub lists ("bert_tiny_en_uncased"),
+    the Hugging Face hub ("google-bert/bert-base-uncased", "bert-base-uncased"). The hub is the last
+    so that no name means another model without a network. "hf://OWNER/NAME" is the hub in any case,
+    "NAME@REVISION" a name and its revision in one.
+
+    The GELU form is what the format implies (see the importers); to choose another, import with
+    `experiments.convert` first.
+
+    Args:
+      model: a model folder, the folder (or prefix) of a Google checkpoint, a Hugging Face folder, a
+        KerasHub preset's folder, or a name.
+      revision: of a model of the hub: branch, tag or commit.
+      pickle: whether weights of the hub may come from a `pytorch_model.bin`, where it has no
+        others. PyTorch reads it, without running its code, in a guarded process.
+      **encoder_options: passed to `BertEncoder`, for example `remat=True`.
+
+    Raises:
+      UserError: nothing that can be read is there, or the hub cannot be asked.
     """
     return Model.of(resolve.load(model, revision, pickle, **encoder_options))
 

@@ -1,4 +1,4 @@
-"""What `fit`, `evaluate` and `predict` are given, checked before Keras turns it into graphs.
+"""Arguments of `fit`, `evaluate` and `predict`, checked before Keras turns it into graphs.
 
 Inside a compiled step a wrong label is an index error of some operation, or no error at all.
 """

@@ -1,4 +1,4 @@
-"""What spans, choices and taggings answer to texts, on every backend.
+"""Answers of spans, choices and taggings to texts, on every backend.
 
 The texts are cut and put together here, the model is asked for its scores. Exported models do the
 same inside their graph (`official_bert.export`), by the same rules; a test holds both together.

@@ -1,4 +1,4 @@
-"""How byte pairs write bytes: each as a printable character ("Ġ" is the blank)."""
+"""Bytes as byte pairs write them: each as a printable character ("Ġ" is the blank)."""
 
 import itertools
 

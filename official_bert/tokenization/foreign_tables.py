@@ -1,4 +1,4 @@
-"""What a foreign tokeniser's steps do to each character, as numpy tables for `in_graph_foreign`.
+"""Steps of a foreign tokeniser on each character, as numpy tables for `in_graph_foreign`.
 
 The library `tokenizers` is asked, step by step and character by character, so that a graph cuts
 texts as the library that exported it does, whatever version of Unicode others know. That works for
