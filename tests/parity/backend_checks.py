@@ -2,7 +2,7 @@
 
 import os
 
-from benchmarks import backends
+from tests.parity import backend_steps
 from tests.parity.results import Result, check
 
 
@@ -14,8 +14,8 @@ def steps_on_jax() -> list[Result]:
         Result(
             f"loss, worst of {steps} steps of a toy model (2/32/2); {head}",
             "Keras on JAX",
-            row["difference"],
+            difference,
             1e-4,
         )
-        for head, row in backends.compare(steps).items()
+        for head, difference in backend_steps.compare(steps).items()
     ]
