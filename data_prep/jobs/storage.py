@@ -179,7 +179,7 @@ def check_unchanged(paths: Iterable[str], before: Iterable[dict]) -> None:
     """Raises UserError where a file is no longer what its `fingerprint` said before it was read."""
     for path, known in zip(paths, before, strict=True):
         if not exists(path) or not fingerprint(path).items() <= known.items():
-            raise UserError(f"{path} changed while it was read; run the command again when nothing writes to it")
+            raise UserError(f"{path} changed while it was read; run again when nothing writes it")
 
 
 @contextlib.contextmanager
