@@ -104,13 +104,14 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
       measure: time one step of every shape on this machine.
       share: of `peak` (TFLOP/s of another machine's device) that is reached, in place of measuring.
     """
+    kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     measure = measure and not share
     steps = "times a training step of every shape on this machine" if measure else "trains nothing"
     faster = "; --share=0.4 measures nothing" if measure else ""
     begun = f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
     print(begun, file=sys.stderr, flush=True)
     plan = planning.plan(ablation)
-    grid = Grid(plan.cells, local_path(cells or local_path(workdir or os.devnull) / "cells"))
+    grid = Grid(plan.cells, kept)
     if share:
         estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
     else:
