@@ -155,7 +155,7 @@ def too_long(function, pattern, share=1):
     """How many times as long the large text takes, or None where it is not too long."""
     small, large = text_of(pattern, SMALL // share), text_of(pattern, LARGE // share)
     least_small = least_large = float("inf")
-    for _ in range(6):
+    for _ in range(25):
         least_large = min(least_large, seconds(function, large))
         if least_large <= SHORT:
             return None
