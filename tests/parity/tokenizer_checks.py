@@ -80,9 +80,9 @@ def word_ends(data_dir) -> list[Result]:
         vocab_size=2000, special_tokens=["<unk>"], end_of_word_suffix="</w>", show_progress=False
     )
     theirs.train_from_iterator(lines[::50], trainer)
-    with tempfile.TemporaryDirectory() as folder:
-        theirs.save(f"{folder}/tokenizer.json")
-        ours = WordEndTokenizer(f"{folder}/tokenizer.json")
+    with tempfile.TemporaryDirectory() as learnt, tempfile.TemporaryDirectory() as folder:
+        theirs.save(f"{learnt}/tokenizer.json")
+        ours = WordEndTokenizer(f"{learnt}/tokenizer.json")
         huggingface_tokenizer.write_of_successor(Path(folder), ours, 4096)
         read = transformers.AutoTokenizer.from_pretrained(folder)
     encoded = read.backend_tokenizer.encode_batch_fast(lines)
