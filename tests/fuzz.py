@@ -316,7 +316,7 @@ def configuration(data):
 def _client():
     import tensorflow as tf
 
-    from experiments.serving.rest import Limits, create_app
+    from experiments.serving.rest import create_app
 
     def signature(**inputs):
         output = {"scores": tf.TensorSpec([None, 2])}
@@ -338,7 +338,7 @@ def _client():
             rows = len(next(iter(inputs.values())))
             return {"scores": np.zeros((rows, 2), "f4")}
 
-    return create_app(Model(), "m", "page", Limits(request_bytes=20_000, texts=8)).test_client()
+    return create_app(Model(), "m", "page", max_bytes=20_000, max_texts=8).test_client()
 
 
 def server(data):
@@ -354,7 +354,7 @@ def server(data):
     headers = data.draw(
         st.dictionaries(st.sampled_from(["Host", "Origin", "Content-Type"]), header)
     )
-    path = data.draw(st.sampled_from(["/v1/models/m:predict"] * 8 + ["/", "/metrics", "/x"]))
+    path = data.draw(st.sampled_from(["/v1/models/m:predict"] * 8 + ["/", "/explain", "/x"]))
     answer = _client().open(
         path,
         method=data.draw(st.sampled_from(["POST"] * 8 + ["GET", "PUT"])),

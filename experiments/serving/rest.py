@@ -6,103 +6,48 @@ it works against TensorFlow Serving, which is what production should run:
     POST /v1/models/NAME:predict   {"instances": [...]} or {"inputs": {...}}
     GET  /v1/models/NAME           state of the model
     GET  /v1/models/NAME/metadata  signatures
-    GET  /health                   {"status": "ok"}, 503 while stopping
-    GET  /metrics                  counts and times for Prometheus
+    GET  /health                   {"status": "ok"}
     GET  /                         the web page; /model.json is what it needs to know
+    GET  /explain                  what its "look inside" can show; POST {"text", "layer", "mask"}
 
-Wrong requests get a status from 400 to 429 and {"error": what is wrong}. A request must name the
-address that the server listens at (see `experiments.serving.hosts`): no page of another site can
-reach it through the browser of someone who opens it.
+Requests are answered one after another. Wrong ones get a status from 400 to 413 and {"error": what
+is wrong}. A page of any site may make its visitor's browser send requests to 127.0.0.1: with a name
+of its own that it lets point there (DNS rebinding) it could even read the answers. Such a request
+carries that name in its Host header, and in Origin; it is refused.
 """
 
 import base64
-import binascii
-import contextlib
 import threading
-import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import flask
 import numpy as np
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, SecurityError
 
-from experiments.serving.batching import Batcher
-from experiments.serving.hosts import Hosts
-from experiments.serving.metrics import Metrics
+from experiments.serving.explanation import explain
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import parse_json, shorten
 
 _DEFAULT_SIGNATURE = "serving_default"
 
 
-class Limits(NamedTuple):
-    """What a request may ask for.
-
-    Attributes:
-      request_bytes: size of a request's body.
-      texts: rows of one request.
-      queue: requests that are worked on or wait; one more is refused with 429.
-      parallel: batches that are computed at the same time; requests that wait share one.
-      request_seconds: from a request's first byte to its last, however busy the client is.
-      client_connections: open at the same time from one address; one more ends the idlest.
-    """
-
-    request_bytes: int = 1_000_000
-    texts: int = 256
-    queue: int = 32
-    parallel: int = 2
-    request_seconds: float = 20.0
-    client_connections: int = 64
-
-
 class RequestError(Exception):
-    """A request that cannot be answered: HTTP status and what to tell the client."""
+    """A request that cannot be answered: what to tell the client, and the HTTP status."""
 
-    def __init__(self, status: int, message: str):
+    def __init__(self, message: str, status: int = 400):
         super().__init__(message)
         self.status = status
 
 
-class Gate:
-    """Counts requests: refuses those beyond the queue, and all while the server stops."""
-
-    def __init__(self, limits: Limits):
-        self._limits = limits
-        self._lock = threading.Condition()
-        self._inside = 0
-        self.stopping = False
-
-    @contextlib.contextmanager
-    def enter(self):
-        """Holds one of the places; raises RequestError where there is none."""
-        with self._lock:
-            if self.stopping:
-                raise RequestError(503, "the server is stopping")
-            if self._inside >= self._limits.queue:
-                raise RequestError(
-                    429, f"{self._inside} requests are waiting already; try again later"
-                )
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                self._lock.notify_all()
-
-    @property
-    def inside(self) -> int:
-        return self._inside
-
-    def stop(self, seconds: float) -> bool:
-        """Lets nobody in any more and waits for those inside; False if some remain."""
-        with self._lock:
-            self.stopping = True
-            return self._lock.wait_for(lambda: self._inside == 0, seconds)
-
-
 def create_app(
-    model, name: str, page: str, limits: Limits | None = None, hosts: Hosts | None = None
+    model,
+    name: str,
+    page: str,
+    loaded=None,
+    *,
+    max_bytes=1_000_000,
+    max_texts=256,
+    hosts=("localhost", "127.0.0.1"),
 ) -> flask.Flask:
     """The application.
 
@@ -110,42 +55,32 @@ def create_app(
       model: `client.ExportedModel`.
       name: the model's name in addresses.
       page: HTML of the web page.
-      limits: see `Limits`.
-      hosts: under which names it may be asked; by default those of this machine's own address.
+      loaded: `LoadedModel` that the page lets one look inside of; None: nothing to look at.
+      max_bytes: size of a request's body.
+      max_texts: rows of a request.
+      hosts: names under which it may be asked, and its pages ask it; "*" for all.
     """
-    limits, hosts, metrics = limits or Limits(), hosts or Hosts("127.0.0.1"), Metrics()
     app = flask.Flask(__name__, static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = limits.request_bytes
+    app.config["MAX_CONTENT_LENGTH"] = max_bytes
+    app.config["TRUSTED_HOSTS"] = None if "*" in hosts else [*map(str.lower, hosts)]
     app.json.sort_keys = False
-    gate = app.extensions["gate"] = Gate(limits)
-    run = Batcher(
-        lambda signature, inputs: _run(model, signature, inputs),
-        model.signatures,
-        limits.parallel,
-        limits.texts,
-    )
+    one_at_a_time = threading.Lock()
     version = model.path.name if model.path.name.isdecimal() else "1"
     model_path = f"/v1/models/{name}"
 
     @app.before_request
-    def begin():
-        flask.g.began = time.perf_counter()
-        refused = hosts.refusal(flask.request.environ)
-        if refused:
-            raise RequestError(*refused)
-
-    @app.get("/metrics")
-    def numbers():
-        text = metrics.text(queue=gate.inside, queue_limit=limits.queue, stopping=gate.stopping)
-        return flask.Response(text, mimetype="text/plain; version=0.0.4")
+    def refuse_pages_of_other_sites():
+        asking, asked = flask.request.headers.get("Origin"), flask.request.headers.get("Host")
+        if asking and asking.partition("//")[2] != asked and "*" not in hosts:
+            raise RequestError("requests from pages of other sites are refused", 403)
 
     @app.post(f"{model_path}:predict")
     @app.post(f"{model_path}/versions/{version}:predict")
     def predict():
-        with gate.enter():
-            request = json_body(flask.request)
-            signature, inputs, by_row = parse_request(request, model.signatures, limits.texts)
-            return format_outputs(run(signature, inputs), by_row)
+        signature, inputs, by_row = parse_request(_json_body(), model.signatures, max_texts)
+        with one_at_a_time:
+            outputs = _run(model, signature, inputs)
+        return format_outputs(outputs, by_row)
 
     @app.get(model_path)
     @app.get(f"{model_path}/versions/{version}")
@@ -164,7 +99,7 @@ def create_app(
 
     @app.get("/health")
     def health():
-        return ({"status": "stopping"}, 503) if gate.stopping else {"status": "ok"}
+        return {"status": "ok"}
 
     @app.get("/model.json")
     def description():
@@ -174,6 +109,31 @@ def create_app(
     def index():
         return flask.Response(page, mimetype="text/html")
 
+    @app.get("/explain")
+    def parts():
+        config = loaded and loaded.config
+        return {
+            "layers": config.num_hidden_layers if config else 0,
+            "heads": config.num_attention_heads if config else 0,
+        }
+
+    @app.post("/explain")
+    def look():
+        asked = _json_body()
+        asked = asked if isinstance(asked, dict) else {}
+        text, layer, mask = asked.get("text"), asked.get("layer", 0), asked.get("mask")
+        if loaded is None or not isinstance(text, str) or not text.strip():
+            raise RequestError("there is no text to look at")
+        if type(layer) is not int or not 0 <= layer < loaded.config.num_hidden_layers:
+            raise RequestError(f"layer must be 0 to {loaded.config.num_hidden_layers - 1}")
+        if mask is not None and (type(mask) is not int or mask < 1):
+            raise RequestError("mask must be the place of a token")
+        try:
+            with one_at_a_time:
+                return explain(loaded, text, layer, mask)
+        except IndexError:
+            raise RequestError(f"mask {mask}: the text is shorter") from None
+
     @app.errorhandler(RequestError)
     def refuse(error):
         return {"error": str(error)}, error.status
@@ -182,9 +142,11 @@ def create_app(
     def refuse_http(error):
         message = error.description
         if error.code == 413:
-            message = f"the request is larger than {limits.request_bytes:,} bytes"
+            message = f"the request is larger than {max_bytes:,} bytes"
         if error.code == 404:
             message = f"nothing is at {flask.request.path}; the model is at {model_path}"
+        if isinstance(error, SecurityError):
+            message = "the server does not answer to this name; --allowed_hosts allows names"
         return {"error": message}, error.code
 
     @app.after_request
@@ -195,53 +157,50 @@ def create_app(
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
         )
         response.headers["X-Content-Type-Options"] = "nosniff"
-        route = flask.request.url_rule.rule if flask.request.url_rule else "other"
-        metrics.count(route, response.status_code, time.perf_counter() - flask.g.began)
         return response
 
     return app
 
 
-def parse_request(request: Any, signatures: dict, most_rows: int):
+def parse_request(request: Any, signatures: dict, max_texts: int):
     """Checks a predict request.
 
     Args:
       request: the decoded JSON.
       signatures: {name: concrete function} of the model.
-      most_rows: rows that a request may have.
+      max_texts: rows that a request may have.
 
     Returns:
-      (signature name, {input name: array}, whether the request was in rows ("instances")).
+      (signature name, {input name: tensor}, whether the request was in rows ("instances")).
 
     Raises:
       RequestError: what is wrong with it, and where.
     """
     if not isinstance(request, dict):
-        raise RequestError(400, 'the request must be a JSON object with "instances" or "inputs"')
+        raise RequestError('the request must be a JSON object with "instances" or "inputs"')
     unknown = sorted(set(request) - {"signature_name", "instances", "inputs"})
     if unknown:
-        raise RequestError(400, f"unknown field {unknown[0]!r} in the request")
+        raise RequestError(f"unknown field {unknown[0]!r} in the request")
     if ("instances" in request) == ("inputs" in request):
-        raise RequestError(400, 'the request needs either "instances" or "inputs"')
+        raise RequestError('the request needs either "instances" or "inputs"')
     signature = request.get("signature_name", _DEFAULT_SIGNATURE)
     if not isinstance(signature, str) or signature not in signatures:
-        known = ", ".join(sorted(signatures))
-        raise RequestError(400, f"no signature {signature!r}; there are {known}")
+        raise RequestError(f"no signature {signature!r}; there are {', '.join(sorted(signatures))}")
     specs = signatures[signature].structured_input_signature[1]
     by_row = "instances" in request
     columns = _columns(request["instances"]) if by_row else request["inputs"]
     if not isinstance(columns, dict):
         if len(specs) > 1:
-            raise RequestError(400, f"give the inputs by name: {', '.join(sorted(specs))}")
+            raise RequestError(f"give the inputs by name: {', '.join(sorted(specs))}")
         columns = {next(iter(specs)): columns}
     if set(columns) != set(specs):
         given, wanted = ", ".join(sorted(map(str, columns))), ", ".join(sorted(specs))
-        raise RequestError(400, f"the inputs are {given or 'none'}; they must be {wanted}")
-    arrays = {name: _array(name, columns[name], spec, most_rows) for name, spec in specs.items()}
-    rows = {name: len(array) for name, array in arrays.items()}
+        raise RequestError(f"the inputs are {given or 'none'}; they must be {wanted}")
+    tensors = {name: _tensor(name, columns[name], spec, max_texts) for name, spec in specs.items()}
+    rows = {name: len(array) for name, array in tensors.items()}
     if len(set(rows.values())) > 1:
-        raise RequestError(400, f"inputs of different length: {rows}")
-    return signature, arrays, by_row
+        raise RequestError(f"inputs of different length: {rows}")
+    return signature, tensors, by_row
 
 
 def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
@@ -274,79 +233,53 @@ def signature_defs(path) -> dict[str, Any]:
     }
 
 
-def json_body(request) -> Any:
-    """The JSON value of a request's body.
-
-    Raises:
-      RequestError: it is no JSON, or is nested too deeply.
-    """
+def _json_body() -> Any:
+    """The JSON value of the request's body."""
     try:
-        return parse_json(request.get_data(cache=False), "the request", kind=None)
+        return parse_json(flask.request.get_data(cache=False), "the request", kind=None)
     except UserError as error:
-        raise RequestError(400, str(error)) from None
+        raise RequestError(str(error)) from None
 
 
 def _columns(instances):
     """Rows -> columns: a list stays a list, a list of objects becomes an object of lists."""
     if not isinstance(instances, list):
-        raise RequestError(400, '"instances" must be a list')
+        raise RequestError('"instances" must be a list')
     # {"b64": ...} is a value, not a row of named inputs.
     if not any(isinstance(row, dict) and set(row) != {"b64"} for row in instances):
         return instances
     names = set(instances[0]) if isinstance(instances[0], dict) else set()
     for index, row in enumerate(instances):
         if not isinstance(row, dict) or set(row) != names:
-            raise RequestError(400, f"instances[{index}] has other inputs than instances[0]")
+            raise RequestError(f"instances[{index}] has other inputs than instances[0]")
     return {name: [row[name] for row in instances] for name in names}
 
 
-def _array(name, value, spec, most_rows) -> np.ndarray:
-    if not isinstance(value, list):
-        raise RequestError(400, f"{name} must be a list, one entry a row")
-    if len(value) > most_rows:
-        raise RequestError(413, f"{len(value):,} rows in {name}; at most {most_rows} a request")
-    rank = spec.shape.rank
-    read = _text if spec.dtype == "string" else _number
-    values = _values(name, value, rank, read)
-    if rank == 1 and read is _text:
-        for index, text in enumerate(values):
-            if not text.strip():
-                raise RequestError(400, f"{name}[{index}] is empty; there is nothing to answer")
+def _tensor(name, value, spec, max_texts):
+    """One input as a tensor of its type and shape."""
+    import tensorflow as tf
+
     try:
-        array = np.array(values, dtype=object if read is _text else np.int32)
-    except ValueError:
-        array = None
-    if array is None or (array.size and array.ndim != rank):
-        raise RequestError(400, f"{name}: the lists in it must be of equal length")
-    return array if array.size else array.reshape([len(value)] + [0] * (rank - 1))
+        tensor = tf.constant(_decoded(value), spec.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RequestError(f"{name}: {str(error).splitlines()[0][:300]}") from None
+    if isinstance(value, list) and not tensor.shape.num_elements():
+        tensor = tf.zeros([len(value)] + [0] * (spec.shape.rank - 1), spec.dtype)
+    if not spec.shape.is_compatible_with(tensor.shape):
+        raise RequestError(f"{name} has the shape {tensor.shape}; it must be {spec.shape}")
+    if len(tensor) > max_texts:
+        raise RequestError(f"{len(tensor):,} rows in {name}; at most {max_texts} a request", 413)
+    return tensor
 
 
-def _values(where, value, rank, read):
-    """Checks nesting and types of one input; returns it with texts as bytes."""
-    if rank == 0:
-        return read(where, value)
-    if not isinstance(value, list):
-        raise RequestError(400, f"{where} must be a list")
-    return [_values(f"{where}[{i}]", part, rank - 1, read) for i, part in enumerate(value)]
-
-
-def _text(where, value) -> bytes:
-    if isinstance(value, dict) and set(value) == {"b64"} and isinstance(value["b64"], str):
-        try:
-            return base64.b64decode(value["b64"], validate=True)
-        except (binascii.Error, ValueError):
-            raise RequestError(400, f"{where} is not base64") from None
-    if not isinstance(value, str):
-        raise RequestError(400, f"{where} must be a text, not {shorten(value, 50)}")
-    try:
-        return value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise RequestError(400, f"{where} holds half a character (a lone surrogate)") from None
-
-
-def _number(where, value) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise RequestError(400, f"{where} must be a 32-bit integer, not {shorten(value, 50)}")
+def _decoded(value):
+    """The value with every {"b64": text} in it as bytes."""
+    if isinstance(value, list):
+        return [_decoded(part) for part in value]
+    if isinstance(value, dict) and set(value) == {"b64"}:
+        return base64.b64decode(value["b64"], validate=True)
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) >= 2**31):
+        raise ValueError(f"{shorten(value, 50)} is no 32-bit integer")  # TensorFlow would wrap it
     return value
 
 
@@ -356,11 +289,8 @@ def _run(model, signature, inputs):
     try:
         return model(signature, **inputs)
     except tf.errors.InvalidArgumentError as error:
+        # The graph's own message stands behind the position in the graph.
         lines = [line for line in error.message.splitlines() if line.strip()]
-        raise RequestError(400, f"the model refused the input: {_reason(lines)}") from None
-
-
-def _reason(lines: list[str]) -> str:
-    # The graph's own message stands behind the position in the graph.
-    told = [line for line in lines if "must be" in line or "not in" in line]
-    return (told or lines or [""])[-1][:300]
+        told = [line for line in lines if "must be" in line or "not in" in line]
+        reason = (told or lines or [""])[-1][:300]
+        raise RequestError(f"the model refused the input: {reason}") from None

@@ -1,20 +1,16 @@
-"""The local server: TensorFlow Serving's REST format, limits, wrong requests, a graceful stop."""
+"""The local server: TensorFlow Serving's REST format, wrong requests, other sites, its end."""
 
 import base64
 import concurrent.futures
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
-import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-import flask
 import numpy as np
 import pytest
 import tiny
@@ -22,14 +18,13 @@ from in_process import call
 
 import official_bert
 from experiments import serve
-from experiments.serving.rest import Gate, Limits, RequestError, create_app
+from experiments.serving.rest import create_app
 from official_bert import BertClassifier, BertConfig, BertPretrainer, BertTokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.export import export, load
 
 ROOT = Path(__file__).parents[2]
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
-LIMITS = Limits(request_bytes=20_000, texts=8, queue=3, parallel=1)
 PREDICT = "/v1/models/spam:predict"
 
 
@@ -49,7 +44,7 @@ def model(exported):
 
 @pytest.fixture
 def client(model):
-    return create_app(model, "spam", "<p>page</p>", LIMITS).test_client()
+    return create_app(model, "spam", "<p>page</p>", max_bytes=20_000, max_texts=8).test_client()
 
 
 def test_predictions_in_rows_and_columns(client, model):
@@ -67,22 +62,20 @@ def test_predictions_in_rows_and_columns(client, model):
     assert versioned.get_json()["predictions"] == rows
 
 
-def test_a_look_inside(tmp_path):
+def test_a_look_inside(client, model):
     """What the page draws: the encoder's own attention, and the masked-LM head's words."""
-    app = flask.Flask(__name__)
-    app.extensions["gate"] = Gate(LIMITS)
-    app.register_error_handler(RequestError, lambda error: ({"error": str(error)}, error.status))
+    assert client.get("/explain").get_json() == {"layers": 0, "heads": 0}
+    assert client.post("/explain", json={"text": "free"}).status_code == 400
     config = BertConfig(len(VOCAB), 8, 1, 2, 16, max_position_embeddings=8)
-    model = BertPretrainer(config, seed=1)
+    inside = BertPretrainer(config, seed=1)
     tokenizer = BertTokenizer(VOCAB)
-    loaded = LoadedModel(config, model.encoder, model, "pretraining", tokenizer, {})
-    serve.add_explanations(app, loaded)
-    client = app.test_client()
+    loaded = LoadedModel(config, inside.encoder, inside, "pretraining", tokenizer, {})
+    client = create_app(model, "spam", "", loaded, max_bytes=200_000).test_client()
     assert client.get("/explain").get_json() == {"layers": 1, "heads": 2}
     seen = client.post("/explain", json={"text": "free [MASK]", "layer": 0}).get_json()
     assert seen["tokens"] == ["[CLS]", "free", "[MASK]", "[SEP]"]
     ids = np.array([[tokenizer.vocab.index(token) for token in seen["tokens"]]])
-    expected = model.encoder({"input_ids": ids}, return_attention=True)["attention_probabilities"]
+    expected = inside.encoder({"input_ids": ids}, return_attention=True)["attention_probabilities"]
     np.testing.assert_allclose(seen["attention"], expected[0][0], atol=6e-4)
     assert list(seen["candidates"]) == ["2"] and len(seen["candidates"]["2"]) == 5
     hidden = client.post("/explain", json={"text": "free prize", "mask": 1}).get_json()
@@ -136,15 +129,15 @@ def test_state_metadata_health_and_page(client):
         (b'{"instances": [], "inputs": []}', 400, 'either "instances" or "inputs"'),
         (b'{"instances": [], "colour": 1}', 400, "unknown field 'colour'"),
         (b'{"instances": "text"}', 400, "must be a list"),
-        (b'{"instances": ["a", " "]}', 400, "text[1] is empty"),
-        (b'{"instances": [3]}', 400, "text[0] must be a text, not 3"),
-        (b'{"instances": [null]}', 400, "text[0] must be a text, not null"),
-        (b'{"instances": [["a"]]}', 400, "text[0] must be a text"),
-        (b'{"instances": ["\\ud800"]}', 400, "half a character"),
-        (b'{"instances": [{"b64": "???"}]}', 400, "not base64"),
+        (b'{"instances": [3]}', 400, "text: "),
+        (b'{"instances": [null]}', 400, "text: "),
+        (b'{"instances": [["a"]]}', 400, "text has the shape (1, 1); it must be (None,)"),
+        (b'{"instances": ["\\ud800"]}', 400, "text: Error converting unicode string"),
+        (b'{"instances": [{"b64": "???"}]}', 400, "base64"),
         (b'{"instances": [{"text": "a"}, "b"]}', 400, "instances[1] has other inputs"),
         (b'{"instances": [{"words": "a"}]}', 400, "the inputs are words; they must be text"),
-        (b'{"inputs": {"text": "a"}}', 400, "text must be a list"),
+        (b'{"instances": [{"b64": 3}]}', 400, "text: "),
+        (b'{"inputs": {"text": "a"}}', 400, "text has the shape ()"),
         (b'{"instances": ["a"], "signature_name": "x"}', 400, "no signature 'x'"),
         (b'{"instances": ["a"], "signature_name": ["x"]}', 400, "no signature"),
         (b'{"instances": ["a"], "signature_name": "token_ids"}', 400, "by name"),
@@ -163,16 +156,17 @@ def test_wrong_requests_are_told_why(client, body, status, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"input_ids": [[2, True]]}, "input_ids[0][1] must be a 32-bit integer, not true"),
-        ({"input_ids": [[2, 1.5]]}, "not 1.5"),
-        ({"input_ids": [[2, 2**31]]}, "32-bit integer"),
-        ({"input_ids": [[2, "a"]]}, 'not "a"'),
-        ({"input_ids": [2, 3]}, "input_ids[0] must be a list"),
-        ({"input_ids": [[2, 3], [2]]}, "equal length"),
+        ({"input_ids": [[2, True]]}, "input_ids: true is no 32-bit integer"),
+        ({"input_ids": [[2, 1.5]]}, "input_ids: "),
+        ({"input_ids": [[2, 2**31]]}, "2147483648 is no 32-bit integer"),
+        ({"input_ids": [[2, 2**99]]}, "input_ids: "),
+        ({"input_ids": [[2, "a"]]}, "input_ids: "),
+        ({"input_ids": [2, 3]}, "input_ids has the shape (2,)"),
+        ({"input_ids": [[2, 3], [2]]}, "input_ids: "),
         ({"input_ids": [[2, 3], [2, 3]]}, "inputs of different length"),
         ({"input_ids": [[2, 3, 4]]}, "the model refused the input"),
         ({"input_ids": [[2, 4000]]}, "the model refused the input: "),
-        ({"segment_ids": None}, "segment_ids must be a list"),
+        ({"segment_ids": None}, "segment_ids: "),
     ],
 )
 def test_wrong_ids_are_told_why(client, change, message):
@@ -188,52 +182,6 @@ def test_wrong_addresses_and_methods(client):
     assert missing.status_code == 404
     assert "/v1/models/spam" in missing.get_json()["error"]
     assert client.get(PREDICT).status_code == 405
-
-
-class SlowModel:
-    """Answers when it is allowed to."""
-
-    def __init__(self, model):
-        self.signatures, self.path, self.description = model.signatures, model.path, {}
-        self.model, self.go_on, self.entered = model, threading.Event(), threading.Semaphore(0)
-
-    def __call__(self, signature, **inputs):
-        self.entered.release()
-        assert self.go_on.wait(60)
-        return self.model(signature, **inputs)
-
-
-def test_more_than_the_queue_holds_is_refused_and_the_rest_answered(model):
-    slow = SlowModel(model)
-    app = create_app(slow, "spam", "", LIMITS)
-
-    def ask():
-        return app.test_client().post(PREDICT, json={"instances": ["free"]}).status_code
-
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        first = [pool.submit(ask) for _ in range(LIMITS.queue)]
-        assert slow.entered.acquire(timeout=240)
-        deadline = time.monotonic() + 60
-        while (refused := ask_if_full(app)) is None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert refused.status_code == 429
-        assert "try again later" in refused.get_json()["error"]
-        stopping = pool.submit(app.extensions["gate"].stop, 60)
-        while app.test_client().get("/health").status_code != 503:
-            time.sleep(0.01)
-        late = app.test_client().post(PREDICT, json={"instances": ["free"]})
-        assert late.status_code == 503
-        slow.go_on.set()
-        assert [answer.result(60) for answer in first] == [200] * LIMITS.queue
-        assert stopping.result(60), "all requests inside were finished"
-
-
-def ask_if_full(app):
-    """A refused answer once all places are taken, before that None."""
-    gate = app.extensions["gate"]
-    if gate._inside < LIMITS.queue:
-        return None
-    return app.test_client().post(PREDICT, json={"instances": ["free"]})
 
 
 @pytest.fixture
@@ -281,11 +229,12 @@ def test_the_command_serves_many_clients_and_stops_when_told(server_process, mod
     assert output == "stopped\n"
 
 
-def test_a_port_in_use_is_a_clear_error(model):
-    server = serve.make_server(model, "spam")
+def test_a_port_in_use_is_a_clear_error(client):
+    server = serve.make_server(client.application, "127.0.0.1", 0)
+    port = int(server.effective_port)
     try:
-        with pytest.raises(official_bert.UserError, match=f"127.0.0.1:{server.effective_port}"):
-            serve.make_server(model, "spam", port=int(server.effective_port))
+        with pytest.raises(official_bert.UserError, match=f"127.0.0.1:{port}"):
+            serve.make_server(client.application, "127.0.0.1", port)
     finally:
         server.close()
 
@@ -305,82 +254,29 @@ def test_the_right_status_at_every_depth_of_nesting(client):
                 assert answer.get_json()["error"]
 
 
-def test_pages_of_other_sites_are_refused(client):
-    for headers, status in (
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "localhost:8501", "Origin": "http://evil.example"}, 403),
-    ):
-        answer = client.post(PREDICT, json={"instances": ["free"]}, headers=headers)
-        assert answer.status_code == status and answer.get_json()["error"]
-
-
-def test_metrics_are_what_prometheus_reads(client):
-    client.post(PREDICT, json={"instances": ["free"]})
-    client.post(PREDICT, json={"instances": [3]})
-    client.get("/nowhere/at/all")
-    answer = client.get("/metrics")
-    assert answer.mimetype == "text/plain"
-    lines = answer.get_data(as_text=True).splitlines()
-    assert f'bert_requests_total{{route="{PREDICT}",status="200"}} 1' in lines
-    assert f'bert_requests_total{{route="{PREDICT}",status="400"}} 1' in lines
-    assert 'bert_requests_total{route="other",status="404"} 1' in lines
-    assert f'bert_request_seconds_count{{route="{PREDICT}"}} 2' in lines
-    assert f'bert_request_seconds_bucket{{route="{PREDICT}",le="+Inf"}} 2' in lines
-    assert "bert_queue 0" in lines and "bert_errors_total 0" in lines
-    sample = re.compile(r'[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+')
-    for line in lines:
-        assert line.startswith(("# HELP bert_", "# TYPE bert_")) or sample.fullmatch(line), line
-
-
-@pytest.fixture
-def running(model):
-    """A server in this process with short deadlines, and its port."""
-    limits = LIMITS._replace(request_seconds=1.0, client_connections=20)
-    server = serve.make_server(model, "spam", limits=limits)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield int(server.effective_port)
-    serve.stop(server, 1.0)
-    thread.join(30)
-    assert not thread.is_alive()
-
-
-def health(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=240) as reply:
-        return reply.status
-
-
-def test_two_names_in_one_request_are_refused(running):
-    with socket.create_connection(("127.0.0.1", running), timeout=240) as client:
-        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
-        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
-
-
-def test_slow_connections_do_not_keep_others_out(running):
-    slow = [socket.create_connection(("127.0.0.1", running), timeout=240) for _ in range(100)]
-    for client in slow:
-        client.sendall(b"POST / HTTP/1.1\r\nHost: ")
-    assert health(running) == 200
-    last, deadline = slow[-1], time.monotonic() + 30
-    with pytest.raises(OSError):  # a byte now and then does not help
-        while time.monotonic() < deadline:
-            last.sendall(b"x")
-            time.sleep(0.2)
-    assert health(running) == 200
-    for client in slow:
-        client.close()
-
-
-def test_a_request_in_work_is_not_cut_off(model):
-    slow = SlowModel(model)
-    server = serve.make_server(slow, "spam", limits=LIMITS._replace(request_seconds=0.3))
-    threading.Thread(target=server.run, daemon=True).start()
-    address = f"http://127.0.0.1:{server.effective_port}{PREDICT}"
-    request = urllib.request.Request(address, b'{"instances": ["free"]}')
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: urllib.request.urlopen(request, timeout=240).status)
-        assert slow.entered.acquire(timeout=240)
-        time.sleep(1.5)
-        slow.go_on.set()
-        assert answer.result(60) == 200
-    serve.stop(server, 1.0)
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost", None, 200),
+        ("localhost:1", None, 200),
+        ("spam.example:80", "http://spam.example:80", 200),
+        ("localhost:8501", "http://localhost:8501", 200),
+        ("localhost:8501", "http://localhost:3000", 403),
+        ("localhost:8501", "http://evil.example", 403),
+        ("localhost:8501", "null", 403),
+        ("evil.example", None, 400),
+        ("localhost.evil.example:8501", None, 400),
+        ("localhost, evil.example", None, 400),  # two headers
+        ("localhost/", None, 400),
+        ("user@localhost", None, 400),
+        ("", None, 400),
+    ],
+)
+def test_pages_of_other_sites_are_refused(model, host, origin, status):
+    app = create_app(model, "spam", "", hosts=("localhost", "Spam.Example"))
+    headers = {"Host": host} | ({"Origin": origin} if origin else {})
+    answer = app.test_client().post(PREDICT, json={"instances": ["free"]}, headers=headers)
+    assert answer.status_code == status
+    assert status == 200 or answer.get_json()["error"]
+    anyone = create_app(model, "spam", "", hosts=("*",)).test_client()
+    assert anyone.get("/health", headers={"Host": "evil.example"}).status_code == 200

@@ -7,8 +7,10 @@ import threading
 import pytest
 import tiny
 from tiny_served import Unsaved
+from werkzeug.serving import make_server
 
-from experiments import serve
+from experiments.serve import PAGE
+from experiments.serving.rest import create_app
 from official_bert import (
     BertClassifier,
     BertMultipleChoice,
@@ -66,13 +68,14 @@ def serving(head):
     settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
     loaded = LoadedModel(encoder.config, encoder, model, kind, BertTokenizer(VOCAB), settings)
     served = Unsaved(loaded, max_query_length=8)
-    server = serve.make_server(served, head, loaded=loaded)
-    thread = threading.Thread(target=server.run)
+    app = create_app(served, head, PAGE.read_text(encoding="utf-8"), loaded, hosts=["127.0.0.1"])
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.effective_port}/", served
+        yield f"http://127.0.0.1:{server.port}/", served
     finally:
-        serve.stop(server)
+        server.shutdown()
         thread.join(30)
         assert not thread.is_alive()
 
