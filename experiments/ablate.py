@@ -154,11 +154,12 @@ def _differences(grid):
 class _Progress:
     """One line for each event, and every few seconds where the running cells are."""
 
-    def __init__(self, grid, say, every=15.0):
+    def __init__(self, grid, say, every=5.0):
         self.grid, self.say, self.every = grid, say, every
         self.shown = 0.0
         self.done = sum(s.state == "finished" for s in grid.statuses().values())
         self.running: dict[str, float] = {}
+        self.steps: dict[str, int] = {}  # the last ones shown
 
     def begin(self, ablation):
         self.say(
@@ -192,8 +193,10 @@ class _Progress:
             loss = next(json.loads(x)["loss"] for x in reversed(lines) if '"loss"' in x)
         except (OSError, ValueError, IndexError, StopIteration):
             return
-        seconds = time.time() - self.running[name]
-        self.say(f"          {name}: step {values['step']}, loss {loss:.3f}, {seconds:.0f} s")
+        if self.steps.get(name) != values["step"]:
+            self.steps[name] = values["step"]
+            seconds = time.time() - self.running[name]
+            self.say(f"          {name}: step {values['step']}, loss {loss:.3f}, {seconds:.0f} s")
 
 
 def _headline(result):

@@ -2,8 +2,8 @@
 
     python -m experiments.report --workdir=experiments/results/table5/night
 
-judges the claims by today's analysis and writes results.json, report.html, report.md and plots/. It
-needs no data: what the analysis asks of single examples is in archives/. Without archives it takes
+judges the claims by today's analysis and writes results.json, report.html, report.md and plots/, there or in
+--output. It needs no data: what the analysis asks of single examples is in archives/. Without archives it takes
 the variance from examples that results.json keeps. Of a folder of tables it writes claims.md, their
 claims side by side.
 """
@@ -35,10 +35,12 @@ def main(_):
     runs = archives.runs(results, path.parent / "archives")
     judgement.judge_results(results, judgement.claims_of(results), runs)
     print(report.text(results))  # which no other file has
-    if not manifests.is_listed(path.resolve()):  # as it came with the repository
+    here = not flags.FLAGS.output
+    if here and not manifests.is_listed(path.resolve()):  # as it came with the repository
         manifests.adopt(path.parent, (*report.FILES, path.name))
-    claim(files=[local_path(folder) / name for name in report.FILES if "." in name])
-    for name, written in report.write(results, folder).items():
+    output = local_path(flags.FLAGS.output or folder)
+    claim(files=[output / name for name in report.FILES if "." in name])
+    for name, written in report.write(results, output).items():
         print(f"{name}: {written}")
 
 
@@ -46,5 +48,6 @@ if __name__ == "__main__":
     from absl import flags as _flags
 
     _flags.DEFINE_string("workdir", None, "folder of an ablation, with its results.json")
+    _flags.DEFINE_string("output", "", "folder of the report; empty: the same")
     _flags.DEFINE_bool("strict", False, "refuse runs of different code, versions or machines")
     commands.run(main)

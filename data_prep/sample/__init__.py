@@ -1,4 +1,4 @@
-"""The embedded sample: a small corpus and four small tasks, so that everything runs offline.
+"""The embedded sample: a small corpus and five small tasks, so that everything runs offline.
 
 What it holds, how it was made and under which licences: README.md and LICENSES.md beside this file.
 """
@@ -10,12 +10,21 @@ from official_bert.common.errors import UserError
 _FOLDER = Path(__file__).resolve().parent
 
 
-def corpus_files() -> list[str]:
+def corpus_files(name: str = "*") -> list[str]:
     """The corpus (8.9 MB of text): gzip files, one sentence a line, blank lines between documents.
 
     Holds no passage of the tasks' dev sets.
+
+    Args:
+      name: of the files that are asked for, without ".txt.gz"; "*" is anything.
+
+    Raises:
+      UserError: there is no such file.
     """
-    return [str(path) for path in sorted((_FOLDER / "corpus").glob("*.txt.gz"))]
+    files = [str(path) for path in sorted((_FOLDER / "corpus").glob(f"{name}.txt.gz"))]
+    if not files:
+        raise UserError(f"the sample's corpus has no file {name}.txt.gz")
+    return files
 
 
 def task_names() -> list[str]:
@@ -26,6 +35,7 @@ def task_names() -> list[str]:
 def task_dir(name: str) -> str:
     """The folder with a task's training and dev examples.
 
+    "qnli": train.tsv.gz and dev.tsv.gz in GLUE's format;
     "sms_spam": train.tsv and dev.tsv with the columns text, label (ham, spam);
     "snli": train.tsv and dev.tsv with premise, hypothesis, label (entailment, neutral,
     contradiction); "squad": train-v1.1.json and dev-v1.1.json in SQuAD's format; "names": train.txt

@@ -22,7 +22,7 @@ class Text:
 
     Attributes:
       files: files or globs, inside the ablation's `data_dir` unless absolute; "sample" is the
-        corpus embedded in `data_prep.sample`.
+        corpus embedded in `data_prep.sample`, "sample:NAME" its file or files of that name.
       layout: "sentences" where the files have one sentence a line already; otherwise how
         `data_prep.sentences` finds their documents ("chapters", "articles", "files", "lines").
       heldout: for evaluation only.
@@ -41,7 +41,8 @@ class Corpus:
       texts: training and held-out text.
       held_out: share of the training documents that is held out in place of held-out texts.
       description: one line for the caption of the table.
-      vocab: a vocabulary file; "" learns one of `vocab_size` entries from the training texts.
+      vocab: a vocabulary file, or a model of the package, whose own it is; "" learns one of
+        `vocab_size` entries from the training texts.
       do_lower_case: uncased or cased.
     """
 
@@ -75,6 +76,8 @@ class Variant:
       seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
         have none, are trained once for each, so that they share seeds with the rows beside them.
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
+      checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
+        seed: nothing is pre-trained.
       random_init: no training at all: the random weights with which a pre-training of `pretrain`
         and each of `seeds` begins.
     """
@@ -83,7 +86,15 @@ class Variant:
     pretrain: PretrainConfig | None = None
     seeds: tuple[int, ...] = (1,)
     checkpoint: str = ""
+    checkpoints: tuple[str, ...] = ()
     random_init: bool = False
+
+    def __post_init__(self):
+        if self.checkpoints and len(self.checkpoints) != len(self.seeds):
+            raise UserError(
+                f"variant {self.name}: {len(self.checkpoints)} checkpoints for {len(self.seeds)} "
+                "seeds; give one for each"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,7 +259,7 @@ class Ablation:
                 _known("claim " + claim.name, comparison.column, columns)
         for variant in self.variants:
             for phase in variant.pretrain.phases if variant.pretrain else ():
-                if not variant.random_init:
+                if not (variant.random_init or variant.checkpoints):
                     _known(f"variant {variant.name}", phase.records, {r.name for r in self.records})
 
     def row(self, label: str) -> Row:

@@ -8,6 +8,7 @@ from data_prep.corpus.documents import expand_inputs
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell
 from experiments.training.digests import files_digest
+from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 
 
@@ -41,7 +42,9 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
         inputs[split].append(f"@{cells[-1].name}//text/*.txt.gz")
     prints = {split: " ".join(found) for split, found in digests.items() if found}
     if corpus.vocab:
-        vocab = str(inside(ablation.data_dir, corpus.vocab))
+        model = embedded.find(corpus.vocab)
+        own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
+        vocab = str(own)
         vocab_print = {"vocab": files_digest((vocab,))}
     else:
         vocab, vocab_print = "@vocabulary//vocab.txt", {}
@@ -101,10 +104,10 @@ def inside(data_dir: str, path: str) -> Path:
 def _text_files(patterns, data_dir: str) -> list[str]:
     files = []
     for pattern in patterns:
-        if pattern == "sample":
+        if pattern.partition(":")[0] == "sample":
             from data_prep import sample
 
-            files += sample.corpus_files()
+            files += sample.corpus_files(pattern.partition(":")[2] or "*")
         else:
             files += expand_inputs([str(inside(data_dir, pattern))])
     return sorted(files)

@@ -21,6 +21,7 @@ from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_json import to_dict
 from experiments.training.digests import checkpoint_digest, files_digest, task_digest
 from experiments.training.flops import pretrain_flops
+from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
@@ -44,7 +45,7 @@ class Plan:
     Attributes:
       cells: of the whole table.
       runs: (row label, column label) -> its runs.
-      pretrains: (variant name, seed) -> cell.
+      pretrains: (variant name, seed) -> cell, where the table pre-trains.
       exports: cells of exports.
       data: column label -> (training examples, dev examples).
       shapes: fine-tuning cell -> (BertConfig, or None of a BiLSTM on word vectors; FLOPs).
@@ -84,6 +85,7 @@ class _Planner:
         self.ablation = ablation
         self.cells: dict[str, Cell] = {}
         self.pretrains: dict[tuple[str, int], str] = {}
+        self.models: dict[tuple[str, int], str] = {}  # their folders, or checkpoints
         self.data: dict[str, tuple[int, int]] = {}
         self.shapes: dict[str, Any] = {}
         self.teachers: dict[str, BertConfig] = {}
@@ -118,7 +120,10 @@ class _Planner:
     # Pre-training.
 
     def _pretrain_cells(self, variant: Variant):
-        if variant.random_init or not variant.pretrain:
+        if variant.checkpoints:
+            places = (str(embedded.find(place)) for place in variant.checkpoints)
+            self.models |= {(variant.name, s): p for s, p in zip(variant.seeds, places, strict=True)}
+        if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
         phases = tuple(
             dataclasses.replace(
@@ -153,6 +158,7 @@ class _Planner:
                 affinity=f"pretrain {bert} {config.objectives_of(bert)}",
                 round=seed,
             )
+            self.models[variant.name, seed] = f"@{name}//run"
 
     def _with_teacher(self, config, seed):
         """(config with its teacher's place, the teacher's BertConfig); "@NAME" is the table's own
@@ -198,10 +204,10 @@ class _Planner:
         if learnt.isdisjoint(asked.asked_of):
             return []
         runs = []
-        for (name, seed), pretrained in self.pretrains.items():
+        for (name, seed), pretrained in self.models.items():
             if name == variant.name:
                 config = {
-                    "model": _model(pretrained, row),
+                    "model": (model := _model(pretrained, row)),
                     "records": f"@records/{asked.records}//records",
                     "max_examples": asked.max_examples,
                 }
@@ -212,7 +218,10 @@ class _Planner:
                 names = [kind, config.get("question"), asked.records, name, str(seed)]
                 names += [row.snapshot, asked.max_examples]
                 cell = "/".join(str(part) for part in names if part)
-                runs.append(PlannedRun(self._add(cell, kind, config, cost=15, round=seed), seed, 0))
+                prints = {} if model[0] == "@" else {"model": checkpoint_digest(model)}
+                fields = {"ignored": tuple(prints), "fingerprints": prints}
+                self._add(cell, kind, config, cost=15, round=seed, **fields)
+                runs.append(PlannedRun(cell, seed, 0))
         return runs
 
     def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
@@ -240,7 +249,7 @@ class _Planner:
                 do_lower_case=self.ablation.corpus.do_lower_case,
             )
         elif variant.pretrain:
-            model = _model(self.pretrains[variant.name, pretrain_seed], row)
+            model = _model(self.models[variant.name, pretrain_seed], row)
             field = starts.of(config).pretrained_field
             config = dataclasses.replace(config, **{field: model})
         else:
@@ -298,9 +307,10 @@ class _Planner:
 
 
 def _model(pretrained: str, row: Row) -> str:
-    """Reference to the model folder of a pre-training's cell."""
-    folder = f"run/snapshots/step-{row.snapshot:08d}" if row.snapshot else "run/model"
-    return f"@{pretrained}//{folder}"
+    """The model folder of a pre-training: in its run's folder, unless that is a checkpoint."""
+    if pretrained[0] != "@":
+        return pretrained
+    return f"{pretrained}/" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
 
 
 def _checkpoint_config(checkpoint: str):

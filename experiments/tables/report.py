@@ -153,7 +153,8 @@ def text(results: dict, folder: str | Path = "") -> str:
             lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
     lines += [
         "",
-        "Ours: mean, standard deviation (number of runs); differences: ours (the paper's)",
+        f"{OURS} Lines of differences: ours (the paper's). Behind a claim stand its comparisons: the "
+        "effect, above 0 where the first row is better, and its 95 % interval.",
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results["verdicts"]:
@@ -166,6 +167,7 @@ def text(results: dict, folder: str | Path = "") -> str:
             f"  {a['label']:<6} {a['probability']:.2f}  {a['text']}" for a in export["answers"]
         ]
         lines.append(f"SavedModel: {export['saved_model']}")
+    lines += ["", *wording.shown(results)] if results["verdicts"] else []
     if folder:
         lines.append(f"Report:     {Path(folder) / 'report.html'}")
     return "\n".join(lines)

@@ -50,6 +50,18 @@ def lead(results: dict) -> list[str]:
     return lines
 
 
+def shown(results: dict) -> list[str]:
+    """Two sentences: the claims that were reproduced, and what became of the others."""
+    claims = [(v["text"].rstrip("."), SHORT[v["verdict"]]) for v in results["verdicts"]]
+    reproduced = [text for text, verdict in claims if verdict == REPRODUCED]
+    others = [f"{text} ({verdict})" for text, verdict in claims if verdict != REPRODUCED]
+    number = f"{len(reproduced)} of {count(len(claims), 'claim')}"
+    return [
+        f"Reproduced, {number}: {'; '.join(reproduced) or 'none'}.",
+        f"The others: {'; '.join(others) or 'none'}.",
+    ]
+
+
 def _counts(verdicts: list[dict]) -> list[str]:
     counts = collections.Counter(verdict["verdict"] for verdict in verdicts)
     return [f"{counts[verdict]} {SHORT[verdict]}" for verdict in SHORT if counts[verdict]]

@@ -191,7 +191,7 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     from absl import flags
 
     class Values:
-        workdir = str(tmp_path)
+        workdir, output = str(tmp_path), ""
         strict = False
 
     monkeypatch.setattr(flags, "FLAGS", Values)
@@ -206,7 +206,14 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     (tmp_path / "report.md").unlink()
     command.main([])
     assert (tmp_path / "report.md").read_text() == first
-    assert "41.0 ± 1.4 (5)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "41.0 ± 1.4 (5)" in printed and score_tables.BASELINE_MARK + ":" in printed
+    assert "Reproduced, 2 of 6 claims: " in printed and "The others: " in printed
+    Values.output = str(tmp_path / "again")
+    read = (tmp_path / "results.json").stat()
+    command.main([])
+    assert (tmp_path / "again" / "report.md").read_text() == first
+    assert (tmp_path / "results.json").stat() == read
     Values.strict = True  # its runs are of the time before they kept their code
     with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
         command.main([])
