@@ -8,11 +8,9 @@ pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see bel
 6.7 hours and 52 minutes on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
 pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; of its five seeds one
 took 36 minutes with AVX-512, about two hours without), smoke (under 5 minutes, from the embedded
-sample), checkpoints (`make reproduce`: the models of a night's pre-training, which come with the
-project, fine-tuned on the embedded sample; no pre-training; minutes), quickstart (`make
-reproduce-from-scratch`: three pre-trainings of a 2/128 model on the embedded sample, without the
-BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with AVX-512, 25
-without, under 3 GB of memory).
+sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded sample,
+without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
+AVX-512, 25 without, under 3 GB of memory).
 
 gpu took an H200 18 minutes for 65 of its 80 cells (docs/distribution.md); gpu-day was not yet run.
 `--dry_run --share=0.2` prints what each cell takes at a fifth of an H100's peak. They are meant for
@@ -26,16 +24,14 @@ Expected at paper scale: the paper's Table 5. What is expected at cpu and night 
 an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale (as in
 experiments/results/table5/quickstart): past the plateau, masked-LM loss 4.7; pre-training helps on
 names and SNLI, spam needs none; after so few steps the left-to-right model is ahead.
-
-Expected at checkpoints scale: EXPECTED
 """
 
 import dataclasses
 
-from experiments.configs.columns import HELDOUT_LOSS, cloze
+from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.path import MESSAGES
 from experiments.configs.scales import SHORT, SHORT_RECORDS, Scale, get_scale
-from experiments.tables.ablation import Ablation, Corpus, Export, Row, Text, Variant
+from experiments.tables.ablation import Ablation, Export, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase
 
@@ -45,47 +41,35 @@ GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")
 TAGS = ("entities", "chunks", "part of speech", "names")
 OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
-# What `checkpoints` fine-tunes, by pre-training seed: 33 million tokens each.
-CHECKPOINTS = {
-    "BERT": ("tiny-wikipedia",) * 3,
-    "No NSP": ("tiny-wikipedia",) * 3,
-    "LTR & No NSP": ("tiny-wikipedia",) * 3,
-}
 
 
 def get_config(scale: str = "smoke") -> Ablation:
-    more = {"quickstart": _quickstart, "checkpoints": _checkpoints, "squad": _squad}
-    chosen = get_scale(scale, **more)
+    chosen = get_scale(scale, quickstart=_quickstart, squad=_squad)
     quick = scale == "quickstart"
-    # The checkpoints of rows are those of one table; at other scales each row is pre-trained.
-    made = CHECKPOINTS if scale == "checkpoints" else {}
-    bilstm = scale not in ("quickstart", "checkpoints")
     bert = chosen.bert
     # The three pre-trainings: each differs from the one before in one field.
     no_nsp = dataclasses.replace(bert, use_nsp=False)
-    trained = {"BERT": bert, "No NSP": no_nsp, "LTR & No NSP": chosen.left_to_right}
     columns = chosen.tasks(*COLUMNS, *OTHERS)
     seeds = chosen.pretrain_seeds
     return Ablation(
         name="table5",
         title="Effect of the pre-training tasks",
         variants=(
-            *(
-                Variant(name, config, seeds, checkpoints=made.get(name, ()))
-                for name, config in trained.items()
-            ),
+            Variant("BERT", bert, seeds),
+            Variant("No NSP", no_nsp, seeds),
+            Variant("LTR & No NSP", chosen.left_to_right, seeds),
             Variant("random", bert, seeds, random_init=True),
         ),
-        columns=columns if made else (HELDOUT_LOSS, *columns),
+        columns=(HELDOUT_LOSS, *columns),
         rows=(
             Row("BERT", "BERT", paper_row="BERT"),
             Row("No NSP", "No NSP", paper_row="No NSP"),
             Row("LTR & No NSP", "LTR & No NSP", paper_row="LTR & No NSP"),
             # The same pre-trained model: the BiLSTM comes with fine-tuning.
-            *([Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)] if bilstm else []),
+            *([] if quick else [Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)]),
             Row("random initialisation", "random", reference=True),
         ),
-        claims=_claims(chosen, bilstm),
+        claims=_claims(chosen, not quick),
         exports=(Export("BERT", "SMS spam", MESSAGES),) if quick else (),
         **chosen.fields(),
     )
@@ -183,53 +167,6 @@ def _squad() -> Scale:
     column = dataclasses.replace(column, seeds=(1,), note=f"{column.note}; six epochs")
     return dataclasses.replace(
         night, name="squad", pretrain_seeds=(6, 7, 8, 9, 10), columns={"SQuAD": column}
-    )
-
-
-def _checkpoints() -> Scale:
-    """Night's models on the tasks of the embedded sample."""
-    night, smoke = get_scale("night"), get_scale("smoke")
-
-    def column(name, note, **changes):
-        whole = smoke.columns[name].with_finetune(max_train_examples=0, **changes)
-        return dataclasses.replace(whole, note=note)
-
-    snli = column("MNLI-m", "7,001 pairs of SNLI in place of MNLI", num_train_epochs=2.0)
-    qnli = dataclasses.replace(
-        snli.with_finetune(
-            task="qnli",
-            data_dir="sample:qnli",
-            num_train_epochs=3.0,
-            task_options={"train_file": "train.tsv.gz", "dev_file": "dev.tsv.gz"},
-        ),
-        label="QNLI",
-        paper_column="QNLI",
-        note="training pairs rebuilt from SQuAD's questions, the official dev set",
-    )
-    return dataclasses.replace(
-        night,
-        name="checkpoints",
-        corpus=Corpus(
-            texts=(Text(("sample:wikipedia",)), Text(("sample:squad_train_passages",), heldout=True)),
-            vocab="tiny-wikipedia",
-            description="54 MB of English Wikipedia; the cloze text are the passages of 44 other "
-            "articles (2.6 % of their sentences stand in the 54 MB)",
-        ),
-        records=(dataclasses.replace(night.records[1], dupe_factor=1),),
-        pretrain_seeds=(1, 2, 3),
-        columns={
-            "QNLI": qnli,
-            "MNLI-m": snli,
-            "names": column("names", smoke.columns["names"].note, num_train_epochs=2.0),
-            "cloze": cloze("length 64", 2048),
-        },
-        notes=(
-            "models of this size reach a small part of the paper's scores: what is compared is "
-            "their order",
-            "names: half of the sentences stand in the text of the pre-training, in lower case and "
-            "without tags; what the three pre-trained rows know of them is the same",
-        ),
-        data_dir="",
     )
 
 

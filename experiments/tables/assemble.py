@@ -223,6 +223,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
                 "records": [p.records for p in c.phases],
                 "seeds": len(variant.seeds),
                 "tokens": results[0]["tokens"] if results else None,
+                "checkpoints": [_checkpoint_name(place) for place in variant.checkpoints],
                 "minutes": [round(r["seconds"] / 60, 2) for r in results],
                 "heldout": [r["heldout"] for r in results],
                 "heldout_baseline": results[0]["baseline"] if results else None,

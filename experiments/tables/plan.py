@@ -121,8 +121,8 @@ class _Planner:
 
     def _pretrain_cells(self, variant: Variant):
         if variant.checkpoints:
-            places = (str(embedded.find(place)) for place in variant.checkpoints)
-            self.models |= {(variant.name, s): p for s, p in zip(variant.seeds, places, strict=True)}
+            made = zip(variant.seeds, variant.checkpoints, strict=True)
+            self.models |= {(variant.name, seed): str(embedded.find(p)) for seed, p in made}
         if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
         phases = tuple(

@@ -153,8 +153,8 @@ def text(results: dict, folder: str | Path = "") -> str:
             lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
     lines += [
         "",
-        f"{OURS} Lines of differences: ours (the paper's). Behind a claim stand its comparisons: the "
-        "effect, above 0 where the first row is better, and its 95 % interval.",
+        f"{OURS} Lines of differences: ours (the paper's). Behind a claim stand its comparisons: "
+        "the effect, above 0 where the first row is better, and its 95 % interval.",
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results["verdicts"]:

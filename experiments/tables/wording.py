@@ -106,7 +106,8 @@ def _training(model: dict) -> str:
     )
     if model["tokens"]:
         words += f" ({model['tokens'] / 1e6:.1f} M tokens)"
-    return words + f", {model['seeds']} pre-training{'s' if model['seeds'] > 1 else ''}"
+    words += f", {count(model['seeds'], 'pre-training')}"
+    return words + (", taken as checkpoints" if model.get("checkpoints") else "")
 
 
 def footer(results: dict) -> str:

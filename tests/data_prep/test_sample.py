@@ -11,6 +11,7 @@ import pytest
 from data_prep import sample
 from data_prep.corpus.documents import documents
 from data_prep.tasks.conll import Conll
+from data_prep.tasks.glue import Glue
 from official_bert.common.errors import UserError
 
 
@@ -82,6 +83,28 @@ def test_snli_and_spam():
     assert not {row["text"] for row in spam["train"]} & {row["text"] for row in spam["dev"]}
 
 
+def test_qnli():
+    options = {"train_file": "train.tsv.gz", "dev_file": "dev.tsv.gz"}
+    qnli = Glue(sample.task_dir("qnli"), task="qnli", **options)
+    pairs = {split: qnli.examples(split) for split in ("train", "dev")}
+    labels = {split: Counter(pair.label for pair in found) for split, found in pairs.items()}
+    assert labels["train"] == {"entailment": 5000, "not_entailment": 5000}
+    assert labels["dev"] == {"entailment": 2702, "not_entailment": 2761}
+    for text in ("text_a", "text_b"):
+        train, dev = ({getattr(pair, text) for pair in pairs[split]} for split in ("train", "dev"))
+        assert not train & dev
+    corpus = " ".join(s for document in documents(sample.corpus_files()) for s in document)
+    known = words_in_a_row(corpus)
+    assert not any(words_in_a_row(pair.text_b) & known for pair in pairs["dev"])
+
+
+def test_a_file_of_the_corpus_goes_by_its_name():
+    [path] = sample.corpus_files("wikipedia")
+    assert Path(path).name == "wikipedia.txt.gz"
+    with pytest.raises(UserError, match="has no file psalms.txt.gz"):
+        sample.corpus_files("psalms")
+
+
 def test_names():
     names = Conll(sample.task_dir("names"), context="sentence")
     documents = {split: names.examples(split) for split in ("train", "dev")}
@@ -103,11 +126,11 @@ def test_it_is_small_and_licensed():
     files = [
         path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in str(path)
     ]
-    assert sum(path.stat().st_size for path in files) < 6_500_000
+    assert sum(path.stat().st_size for path in files) < 8_000_000
     licences = (folder / "LICENSES.md").read_text("utf-8")
     tasks = [f"tasks/{name}/" for name in sample.task_names()]
     for part in ["wikipedia.txt.gz", "squad_train_passages", *tasks]:
         assert part in licences
-    assert sample.task_names() == ["names", "sms_spam", "snli", "squad"]
-    with pytest.raises(UserError, match=r"no task 'mnli'; it has names, sms_spam, snli, squad"):
+    assert sample.task_names() == ["names", "qnli", "sms_spam", "snli", "squad"]
+    with pytest.raises(UserError, match=r"no task 'mnli'; it has names, qnli, sms_spam, snli"):
         sample.task_dir("mnli")

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+import official_bert
 from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
@@ -85,6 +86,37 @@ def test_random_rows_start_where_the_trained_ones_did():
     # Restarts share order and head between rows, not between pre-trainings.
     assert [configs[r.cell]["seed"] for r in runs] == [1001, 7001]
     assert configs[made.runs["BERT", "SNLI"][0].cell]["seed"] == 1001
+
+
+def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
+    ablation = load_config("table5:smoke")
+    places = [str(tmp_path / name) for name in ("one", "two")]
+    for place in places:
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "model.json").write_text(place)
+    corpus = dataclasses.replace(ablation.corpus, vocab="tiny-wikipedia")
+
+    def made(places):
+        variants = (
+            dataclasses.replace(ablation.variants[0], seeds=(3, 8), checkpoints=tuple(places)),
+            *ablation.variants[1:],
+        )
+        return plan.plan(dataclasses.replace(ablation, variants=variants, corpus=corpus))
+
+    plans = [made(places), made(places[::-1]), made([places[0], "tiny-wikipedia"])]
+    first = {cell.name: cell for cell in plans[0].cells}
+    assert "vocabulary" not in first and not any("pretrain/BERT" in name for name in first)
+    assert ("BERT", 3) not in plans[0].pretrains and ("BERT", "held-out loss") not in plans[0].runs
+    runs = plans[0].runs["BERT", "SNLI"] + plans[0].runs["BERT", "cloze"]
+    assert [run.pretrain_seed for run in runs] == [3, 8, 3, 8]
+    assert [first[run.cell].config["model"] for run in runs] == 2 * places
+    keys = [Grid(one.cells, tmp_path / "cells").key for one in plans]
+    for cell in (runs[0].cell, runs[2].cell):  # a checkpoint's files count
+        assert keys[0](cell) != keys[1](cell) and keys[0](cell) == keys[2](cell)
+    own = official_bert.checkpoints.embedded.find("tiny-wikipedia")
+    assert first["records/length 64"].config["vocab"] == str(own / "vocab.txt")
+    with pytest.raises(UserError, match="variant BERT: 1 checkpoints for 2 seeds"):
+        made(places[:1])
 
 
 def test_a_cloze_column_asks_every_pretrained_model_once():
