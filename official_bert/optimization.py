@@ -29,36 +29,44 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Learning rate that rises linearly from 0 and falls linearly to 0.
 
     The decay counts from step 0, as in google-research/bert: where the warm-up ends the rate drops
-    a little, to peak * (1 - warmup_steps / total_steps).
+    a little, to peak * (1 - warmup_steps / total_steps). With `decay_steps` the rate stays at the
+    peak between warm-up and decay (warm-up, stable, decay: Hu et al. 2024, section 4).
 
     Args:
       peak: the learning rate at the end of the warm-up.
       warmup_steps: steps of the warm-up; at step 0 the rate is 0.
       total_steps: steps after which the rate stays 0.
+      decay_steps: the last steps, in which the rate falls; None: all.
 
     >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100)
     >>> [round(float(rate(step)), 7) for step in (0, 5, 50, 100)]
     [0.0, 5e-05, 5e-05, 0.0]
+    >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100, decay_steps=20)
+    >>> [round(float(rate(step)), 7) for step in (5, 50, 90, 100)]
+    [5e-05, 0.0001, 5e-05, 0.0]
     """
 
-    def __init__(self, peak: float, warmup_steps: int, total_steps: int):
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int, decay_steps: int | None = None
+    ):
         self.peak, self.warmup_steps, self.total_steps = peak, warmup_steps, total_steps
+        self.decay_steps = total_steps if decay_steps is None else decay_steps
+
+    def _numbers(self, step):
+        # All but the step may be tensors: the training loop changes them without recompiling.
+        numbers = step, self.peak, self.warmup_steps, self.total_steps, self.decay_steps
+        return (ops.cast(number, "float32") for number in numbers)
 
     def __call__(self, step):
-        # The three numbers may be tensors: the training loop changes them without recompiling.
-        step, peak, warmup_steps, total_steps = (
-            ops.cast(x, "float32") for x in (step, self.peak, self.warmup_steps, self.total_steps)
-        )
+        step, peak, warmup_steps, total_steps, decay_steps = self._numbers(step)
         warmup = peak * step / ops.maximum(warmup_steps, 1.0)
-        decay = peak * (1.0 - ops.minimum(step, total_steps) / total_steps)
+        begun = ops.minimum(step, total_steps) - (total_steps - decay_steps)
+        decay = peak * (1.0 - ops.maximum(begun, 0.0) / ops.maximum(decay_steps, 1.0))
         return ops.where(step < warmup_steps, warmup, decay)
 
     def get_config(self):
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-        }
+        names = ("peak", "warmup_steps", "total_steps", "decay_steps")
+        return {name: getattr(self, name) for name in names}
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -75,9 +83,7 @@ class SlantedTriangular(WarmupLinearDecay):
     """
 
     def __call__(self, step):
-        step, peak, warmup_steps, total_steps = (
-            ops.cast(x, "float32") for x in (step, self.peak, self.warmup_steps, self.total_steps)
-        )
+        step, peak, warmup_steps, total_steps, _ = self._numbers(step)
         rising = step / ops.maximum(warmup_steps, 1.0)
         falling = (total_steps - step) / ops.maximum(total_steps - warmup_steps, 1.0)
         share = ops.where(step < warmup_steps, rising, ops.maximum(falling, 0.0))

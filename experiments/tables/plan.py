@@ -144,6 +144,11 @@ class _Planner:
             bert = resolve_bert(config.bert)
             flops = pretrain_flops(config)
             name = f"pretrain/{variant.name}/{seed}"
+            if config.trunk:
+                trunk = self._variants_cell("trunk", config.trunk, seed)
+                before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
+                flops -= pretrain_flops(before)
+                config = dataclasses.replace(config, trunk=f"@{trunk}//run")
             if config.teacher:
                 config, teacher = self._with_teacher(config, seed)
                 self.teachers[name] = teacher
@@ -165,12 +170,16 @@ class _Planner:
         variant NAME with the same seed, whose cell's key is then in the student's."""
         if not config.teacher.startswith("@"):
             return config, _checkpoint_config(config.teacher)
-        name = config.teacher.removeprefix("@")
-        if (name, seed) not in self.pretrains:
-            raise UserError(f"teacher @{name}: no variant {name} with seed {seed} stands before it")
-        place = f"@{self.pretrains[name, seed]}//run/model"
-        bert = resolve_bert(self.ablation.variant(name).pretrain.bert)
+        place = f"@{self._variants_cell('teacher', config.teacher, seed)}//run/model"
+        bert = resolve_bert(self.ablation.variant(config.teacher[1:]).pretrain.bert)
         return dataclasses.replace(config, teacher=place), bert
+
+    def _variants_cell(self, field, written, seed):
+        """The cell of the variant that a field names as "@NAME", with the same seed."""
+        name = written.removeprefix("@")
+        if (name, seed) not in self.pretrains:
+            raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
+        return self.pretrains[name, seed]
 
     # Fine-tuning.
 

@@ -96,9 +96,15 @@ class Checkpoints:
             )
         return None
 
-    def remove_all(self):
-        """Removes the folder: a finished run needs its checkpoints no longer."""
-        remove(self.folder)
+    def newest_state(self):
+        """The file that describes the newest checkpoint.
+
+        Raises:
+          UserError: there is none.
+        """
+        if not self.steps():
+            raise UserError(f"{self.folder}: no checkpoint to go on from")
+        return self._path(self.steps()[-1]) / _STATE
 
     def _path(self, step):
         return self.folder / f"step-{step:08d}"

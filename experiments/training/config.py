@@ -85,6 +85,8 @@ class PretrainConfig(TrainingConfig):
     num_warmup_steps: int = 10_000
     # With num_warmup_steps=0: the warm-up's share of all steps.
     warmup_proportion: float = 0.0
+    # The last steps, in which the rate falls to 0; -1: it falls from the first one on.
+    num_decay_steps: int = -1
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
     use_nsp: bool = True
@@ -95,6 +97,9 @@ class PretrainConfig(TrainingConfig):
     left_to_right_fraction: float = 1.0
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = dataclasses.field(default="", metadata=_PLACE)
+    # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
+    # end this one goes on from; "": begins at step 0, to the same weights.
+    trunk: str = dataclasses.field(default="", metadata=_PLACE)
     # Distillation: the model, a folder or a name, that objectives compare with.
     teacher: str = dataclasses.field(default="", metadata=_PLACE)
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
@@ -139,6 +144,10 @@ class PretrainConfig(TrainingConfig):
     @property
     def warmup_steps(self):
         return self.num_warmup_steps or int(self.num_train_steps * self.warmup_proportion)
+
+    @property
+    def decay_steps(self):
+        return self.num_train_steps if self.num_decay_steps < 0 else self.num_decay_steps
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable
 
 from data_prep.records import open_records
+from experiments.training import trunks
 from experiments.training.digests import checkpoint_digest, examples_digest, files_digest
 from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary
@@ -59,7 +60,7 @@ def of_pretraining(config, opened) -> Inputs:
                     place = getattr(phase, name)
                     found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
-        files = {"vocab": "" if config.init_from else vocab}
+        files = {"vocab": "" if config.init_from else vocab, "trunk": trunks.file(config)}
         return found | _of_files(config, ("init_from", "teacher"), files)
 
     def look_again():

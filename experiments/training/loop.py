@@ -132,13 +132,18 @@ def train(
     return state
 
 
-def restore(trainer, checkpoints):
+def restore(trainer, checkpoints, trunk=None):
     """The State of the newest intact checkpoint, its arrays loaded; a new State without any.
+
+    Args:
+      trunk: the Checkpoints of the run that this one goes on from, where it has none of its own.
 
     Raises:
       UserError: the checkpoint is of another model.
     """
     found = checkpoints.load_newest()
+    if found is None and trunk:
+        found = trunk.load(trunk.steps()[-1])
     if found is None:
         return State()
     arrays, values = found

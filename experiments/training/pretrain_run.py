@@ -46,7 +46,9 @@ def run(config, folder, progress, records, began=None):
     digest = teacher.digest if teacher else ""
     key = "pretrain", start.bert, objectives, config.remat, digest
     trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
-    trainer.set_schedule(config.learning_rate, config.warmup_steps, config.num_train_steps)
+    trainer.set_schedule(
+        config.learning_rate, config.warmup_steps, config.num_train_steps, config.decay_steps
+    )
     settings = {"max_seq_length": max(opened.max_seq_length for opened, _ in records)}
 
     def save_model(path):

@@ -88,7 +88,7 @@ def _continue(config, workdir, progress, overwrite, check, start):
 
 def _inputs(config):
     """The files and folders that a configuration names."""
-    names = ("model", "vocab", "init_from", "teacher", "word_vectors", "elmo")
+    names = ("model", "vocab", "init_from", "trunk", "teacher", "word_vectors", "elmo")
     paths = [getattr(config, name, "") for name in names]
     for phase in getattr(config, "phases", ()):
         paths += [phase.records, phase.heldout_records]

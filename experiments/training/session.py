@@ -6,7 +6,7 @@ ends.
 
 import collections
 
-from experiments.training import loop
+from experiments.training import loop, trunks
 from experiments.training.backend import Trainer, distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.progress import Progress
@@ -64,7 +64,7 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
     """
     folder.write_versions(config.seed, distribution.devices(trainer.strategy))
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
-    state = loop.restore(trainer, checkpoints)
+    state = loop.restore(trainer, checkpoints, trunks.of(config))
     if not distribution.same_everywhere(trainer.strategy, state.step):
         raise UserError("the processes of this run see different checkpoints; share the workdir")
     folder.forget_metrics_after(state.step)

@@ -12,7 +12,7 @@ import re
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from data_prep.tasks.task import MissingFile
-from experiments.training import class_weights, inputs, starts, teacher_checks
+from experiments.training import class_weights, inputs, starts, teacher_checks, trunks
 from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
@@ -136,7 +136,10 @@ def pretraining(config):
             length = records.max_seq_length
             heldout = _records(source, f"{name}.heldout_records", length, *model)
         opened.append((records, heldout))
-    return opened, inputs.of_pretraining(config, opened)
+    read = inputs.of_pretraining(config, opened)
+    if config.trunk:
+        trunks.check(config, read)
+    return opened, read
 
 
 def new_model(config):

@@ -75,9 +75,10 @@ class TrainerState:
             variable.assign(np.zeros(variable.shape, variable.dtype))
         self._run_seed = seed
 
-    def set_schedule(self, peak, warmup_steps, total_steps):
+    def set_schedule(self, peak, warmup_steps, total_steps, decay_steps=None):
         """Sets the learning rate's warm-up and decay (see `optimization.SCHEDULES`)."""
-        self._schedule.values.assign([peak, warmup_steps, total_steps])
+        decay_steps = total_steps if decay_steps is None else decay_steps
+        self._schedule.values.assign([peak, warmup_steps, total_steps, decay_steps])
 
     def learning_rate(self, step):
         """The learning rate of a step, as a float."""
@@ -147,11 +148,11 @@ class _AdjustableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, kind):
         self._kind = kind
-        self.values = keras.Variable([0.0, 0.0, 1.0], trainable=False, dtype="float32")
+        self.values = keras.Variable([0.0, 0.0, 1.0, 1.0], trainable=False, dtype="float32")
 
     def __call__(self, step):
         values = ops.convert_to_tensor(self.values)
-        return self._kind(*ops.unstack(values, num=3))(step)
+        return self._kind(*ops.unstack(values, num=4))(step)
 
     def get_config(self):
         return {}

@@ -1,0 +1,181 @@
+"""The gaps of Table 5 against pre-training tokens: 8, 33 and 131 million (section 5.1, Figure 5).
+
+    python -m experiments.ablate --config=series:33m --workdir=runs/series --cells=runs/series-cells
+
+Each of BERT, No NSP and LTR & No NSP has one trunk at a constant rate; the models of each size go
+on from it with a decay of their own, the last quarter of their steps, which the trunk does not go
+through. Masks are drawn anew in every pass over Wikipedia and novels.
+
+Scales: 33m (a 2/128 model after 8 and 33 million tokens, three pre-trainings a row; needs
+BERT_DATA_DIR; about 20 minutes of a core with AVX-512 a model, and 50 a seed to fine-tune), 131m
+(131 million too, 45 minutes more a model; the same --cells take over what 33m did), smoke (the
+embedded sample, minutes: shows that everything runs).
+
+Expected, and when to stop: experiments/results/PLAN.md, "Gaps against tokens".
+"""
+
+import dataclasses
+
+from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze, two_core_columns
+from experiments.configs.scales import (
+    NOVELS,
+    NOVELS_HELDOUT,
+    SHORT,
+    WIKIPEDIA,
+    WIKIPEDIA_HELDOUT,
+    Scale,
+    get_scale,
+)
+from experiments.tables.ablation import Ablation, Column, Corpus, Row, Variant
+from experiments.tables.claims import Claim, each
+from experiments.training.config import Phase, choose_scale
+
+# Steps of 2,048 tokens at the end of each model's decay.
+TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}
+BERT, NO_NSP, LTR, RANDOM = "BERT", "No NSP", "LTR & No NSP", "random initialisation"
+# Column -> what is asked of No NSP less LTR, where the paper speaks of it or not.
+OF_PAPER, OWN = ("QNLI", "SQuAD", "SQuAD exact match", "SNLI"), ("QQP", "entities", "chunks")
+
+
+def get_config(scale: str = "33m") -> Ablation:
+    made = {"33m": lambda: (_two_cores(scale), ("8M", "33M"))}
+    made |= {"131m": lambda: (_two_cores(scale), tuple(TOKENS))}
+    chosen, sizes = choose_scale(made | {"smoke": _smoke}, scale)
+    pretrains = {
+        BERT: chosen.bert,
+        NO_NSP: dataclasses.replace(chosen.bert, use_nsp=False),
+        LTR: chosen.left_to_right,
+    }
+    variants = [
+        variant
+        for name, pretrain in pretrains.items()
+        for variant in _branches(name, pretrain, sizes, chosen.pretrain_seeds)
+    ]
+    random = Variant("random", chosen.bert, chosen.pretrain_seeds, random_init=True)
+    return Ablation(
+        name="series",
+        title="Effect of the pre-training tasks against pre-training tokens",
+        variants=(*variants, random),
+        columns=(HELDOUT_LOSS, *chosen.columns.values()),
+        rows=(
+            *(
+                Row(f"{name}, {size}", f"{name}, {size}", paper_row=name)
+                for size in sizes
+                for name in pretrains
+            ),
+            Row(RANDOM, "random", reference=True),
+        ),
+        claims=tuple(claim for size in sizes for claim in _claims(chosen, size)),
+        **chosen.fields(),
+    )
+
+
+def _branches(name, pretrain, sizes, seeds):
+    """The trunk's stretches, each beginning where the one before ends, and a decay behind each."""
+    before, found = "", []
+    for size in sizes:
+        total = pretrain.num_train_steps * TOKENS[size] // TOKENS[sizes[-1]]
+        decay = total // 4
+        trunk = f"{name}, trunk of {size}"
+        for label, steps, falls, start in (
+            (trunk, total - decay, 0, before),
+            (f"{name}, {size}", total, decay, f"@{trunk}"),
+        ):
+            *shorter, last = pretrain.phases
+            last = dataclasses.replace(
+                last, num_train_steps=steps - sum(p.num_train_steps for p in shorter)
+            )
+            branch = dataclasses.replace(
+                pretrain, phases=(*shorter, last), num_decay_steps=falls, trunk=start
+            )
+            found.append(Variant(label, branch, seeds))
+        before = f"@{trunk}"
+    return found
+
+
+def _claims(scale: Scale, size: str):
+    def claim(name, text, section, columns, better, worse, own=False):
+        columns = [column for column in columns if column in scale.columns]
+        worse = worse if worse == RANDOM else f"{worse}, {size}"
+        asked = each(columns, f"{better}, {size}", worse)
+        name, text = f"{name}, {size}", f"{text}, after {size} tokens"
+        return Claim(name, text, section, asked, own=own)
+
+    trained = [column for column in scale.columns if column != "cloze"]
+    claims = (
+        claim("pre-training", "BERT beats random weights on every task", "3.1", trained,
+              BERT, RANDOM, own=True),
+        claim("NSP", "Removing next sentence prediction hurts QNLI and SQuAD", "5.1",
+              ("QNLI", "SQuAD"), BERT, NO_NSP),
+        claim("left to right", "The left-to-right model is worse than the masked one", "5.1",
+              OF_PAPER, NO_NSP, LTR),
+        claim("left to right, more", "The left-to-right model is worse than the masked one on QQP "
+              "and in tagging words", "5.1", OWN, NO_NSP, LTR, own=True),
+        claim("cloze", "The masked model fills in a word better than the left-to-right one", "3.1",
+              ("cloze",), NO_NSP, LTR, own=True),
+    )  # fmt: skip
+    return [claim for claim in claims if claim.comparisons]
+
+
+def _two_cores(name: str) -> Scale:
+    night = get_scale("night")
+    records = tuple(
+        dataclasses.replace(one, dynamic_masking=True, dupe_factor=2) for one in night.records
+    )
+    columns = two_core_columns({})
+    squad = columns["SQuAD"].with_finetune(num_train_epochs=6.0, max_dev_examples=0)
+    note = (
+        "one window around the answer's sentence; six epochs; 15,412 of 87,599 training questions"
+    )
+    exact = dataclasses.replace(
+        squad, label="SQuAD exact match", metric="exact_match", paper_column="", note=""
+    )
+    chosen = (
+        columns["QNLI"],
+        dataclasses.replace(squad, note=f"F1; {note}; 10,565 of 10,570 dev questions"),
+        exact,
+        columns["entities"],
+        columns["chunks"],
+        columns["QQP"],
+        _snli(),
+        cloze("length 64", 4096),
+    )
+    short = dataclasses.replace(SHORT, num_train_steps=1_000)
+    long = Phase("length 64", 64, TOKENS[name.upper()] - 1_000)
+    return dataclasses.replace(
+        night,
+        name=name,
+        corpus=Corpus(
+            texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
+            vocab_size=8192,
+            description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
+            "articles, and the novels of Ward, Collins and Woolf",
+        ),
+        records=records,
+        bert=dataclasses.replace(night.bert, phases=(short, long), num_warmup_steps=320),
+        pretrain_seeds=(1, 2, 3),
+        columns={column.label: column for column in chosen},
+    )
+
+
+def _snli() -> Column:
+    return Column(
+        "SNLI",
+        dataclasses.replace(
+            CPU_FINETUNE,
+            task="text_classification",
+            data_dir="nli/snli_dev.tsv",
+            task_options={"dev_fraction": 0.4},
+        ),
+        "accuracy",
+        note="SNLI's 9,842 dev pairs, of whose premises two fifths are scored on",
+    )
+
+
+def _smoke():
+    smoke = get_scale("smoke")
+    bert = dataclasses.replace(smoke.bert, phases=(Phase("length 64", 64, 120),),
+                               num_warmup_steps=10, max_heldout_examples=64)  # fmt: skip
+    columns = {name: smoke.columns[name] for name in ("MNLI-m", "cloze")}
+    columns = {column.label: column for column in columns.values()}
+    return dataclasses.replace(smoke, bert=bert, columns=columns), ("8M", "33M")
