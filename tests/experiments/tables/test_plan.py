@@ -53,6 +53,23 @@ def test_the_quickstart_is_table5_without_the_bilstm():
     }
 
 
+def test_models_of_a_series_branch_off_one_trunk_a_seed():
+    made = plan.plan(load_config("series:smoke"))
+    branches = {c.name: c for c in made.cells if c.kind == "pretrain" and "BERT, " in c.name}
+    needed = {n: [x for x in c.needs if "pretrain" in x] for n, c in branches.items()}
+    assert needed == {
+        "pretrain/BERT, trunk of 8M/1": [],
+        "pretrain/BERT, 8M/1": ["pretrain/BERT, trunk of 8M/1"],
+        "pretrain/BERT, trunk of 33M/1": ["pretrain/BERT, trunk of 8M/1"],
+        "pretrain/BERT, 33M/1": ["pretrain/BERT, trunk of 33M/1"],
+    }
+    ends = [c.config["phases"][-1]["num_train_steps"] for c in branches.values()]
+    assert ends == [23, 30, 90, 120]
+    assert [c.config["num_decay_steps"] for c in branches.values()] == [0, 7, 0, 30]
+    exact = load_config("series:131m").column("SQuAD exact match")
+    assert (exact.metric, exact.finetune.max_dev_examples) == ("exact_match", 0)
+
+
 def test_unknown_scale_lists_the_valid_ones():
     with pytest.raises(
         UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, squad"
