@@ -262,8 +262,6 @@ class Model(LoadedModel):
         return found[0] if one else found
 
     def _classify(self, texts, pairs, settings, batch_size):
-        if getattr(self.model, "windows", ""):
-            raise UserError("this classifier reads windows of long texts; experiments.predict does")
         from keras import ops
 
         problem = self.model.problem
@@ -272,8 +270,14 @@ class Model(LoadedModel):
         def shares(batch):
             return {"shares": squash(self.model(batch, training=False)["logits"])}
 
-        rows = self._rows(texts, pairs, settings)
-        outputs = [output["shares"] for output in self._run("classify", shares, rows, batch_size)]
+        if getattr(self.model, "windows", ""):
+            outputs = ops.convert_to_numpy(
+                squash(self._window_logits(texts, pairs, settings, batch_size))
+            )
+        else:
+            rows = self._rows(texts, pairs, settings)
+            run = self._run("classify", shares, rows, batch_size)
+            outputs = [output["shares"] for output in run]
         if problem == "regression":
             return [{"value": float(row[0])} for row in outputs]
         labels = list(settings.labels) or [str(i) for i in range(self.model.num_labels)]
@@ -286,6 +290,19 @@ class Model(LoadedModel):
             shares = {label: float(p) for label, p in zip(labels, row, strict=True)}
             found.append({**answer, "probabilities": shares})
         return found
+
+    def _window_logits(self, texts, pairs, settings, batch_size):
+        def vectors(batch):
+            return {"vector": self.model.vector(batch, self.encoder(batch))}
+
+        pairs = pairs if pairs is None else _texts(pairs)[0]
+        settings.check_windows(self.tokenizer, pairs is not None)
+        pooled, cut = text_answers.window_vectors(
+            self.tokenizer, lambda rows: self._run("vectors", vectors, rows, batch_size),
+            texts, pairs, settings, self.model.windows,
+        )  # fmt: skip
+        self._warn_of_cuts(cut, len(texts), settings, f" in {settings.windows} windows")
+        return self.model.head(pooled)
 
     def _of_tokens(self, texts, pairs, settings, batch_size):
         """Spans, choices and taggings."""
@@ -316,13 +333,17 @@ class Model(LoadedModel):
         if pairs is not None:
             pairs, _ = _texts(pairs)
         rows = self.tokenizer.pack(texts, pairs, settings.max_seq_length, settings.truncation)
-        if cut := sum(row["truncated"] for row in rows):
-            warnings.warn(
-                f"{cut} of {len(rows)} texts are longer than {settings.max_seq_length} tokens and "
-                f"were cut ({settings.truncation} kept); max_length={self._longest} is the most",
-                stacklevel=4,
-            )
+        self._warn_of_cuts(sum(row["truncated"] for row in rows), len(rows), settings)
         return rows
+
+    def _warn_of_cuts(self, cut, count, settings, windows=""):
+        if cut:
+            warnings.warn(
+                f"{cut} of {count} texts are longer than {settings.max_seq_length} tokens{windows} "
+                f"and were cut ({settings.truncation} kept); max_length={self._longest} is the "
+                "most",
+                stacklevel=5,
+            )
 
     @property
     def _longest(self) -> int:

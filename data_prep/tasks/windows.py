@@ -8,7 +8,7 @@ each of them stands beside the whole other text, as SQuAD's paragraphs beside th
 import dataclasses
 
 from official_bert.common.errors import UserError
-from official_bert.tokenization import sequences
+from official_bert.tokenization.windows import pack_windows
 from official_bert.window_pooling import POOLINGS
 
 
@@ -68,39 +68,19 @@ class Windows:
     ) -> dict:
         """One feature whose lists hold `most` lists; those after the text's end are empty.
 
-        Of a pair the longer text (at a tie the second) is cut; of the other one at most half a
-        window is kept.
-
         Args:
           first, second: ids of the text, or of both.
-          max_seq_length: of a window, with [CLS] and [SEP].
-          truncation: of `sequences.cut`.
+          max_seq_length, truncation: as for `pack_windows`, which also says what is cut.
 
         Raises:
           UserError: windows overlap by all that they may hold of a text.
         """
-        room = max_seq_length - 2 - (0 if second is None else len(tokenizer.between))
-        least = room if second is None else room - room // 2
-        if self.overlap >= least:
-            raise UserError(
-                f"window_overlap={self.overlap}: windows of max_seq_length={max_seq_length} hold "
-                f"{least} tokens of {'text' if second is None else 'the longer text'}; the overlap "
-                "must be smaller"
-            )
-        cut_second = second is not None and len(second) >= len(first)
-        longer, other = (second, first) if cut_second else (first, second)
-        beside = other and sequences.cut(other, room // 2, truncation)
-        room -= len(beside or ())
-        step = room - self.overlap
-        kept = sequences.cut(longer, room + (self.most - 1) * step, truncation)
-        rows = []
-        for start in range(0, max(1, len(kept) - self.overlap), step):
-            window = kept[start : start + room]
-            pair = (beside, window) if cut_second else (window, beside)
-            rows.append(sequences.pack(tokenizer, *pair, max_seq_length))
+        rows, cut = pack_windows(
+            tokenizer, first, second, max_seq_length, truncation, self.most, self.overlap
+        )
         empty = [[]] * (self.most - len(rows))
         return {
             "input_ids": [row["input_ids"] for row in rows] + empty,
             "segment_ids": [row["segment_ids"] for row in rows] + empty,
-            "truncated": int(len(kept) < len(longer) or len(beside or ()) < len(other or ())),
+            "truncated": int(cut),
         }

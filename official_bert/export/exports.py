@@ -74,11 +74,6 @@ def choose_head(loaded, head: str | None, source: str) -> str:
     if loaded.head == "pretraining" and not fills_masks(loaded.settings):
         possible = tuple(name for name in possible if name != "masked_words")
     head = head or possible[0]
-    if head == "classification" and loaded.settings.get("windows"):
-        raise UserError(
-            f"{source} reads long texts in windows, which an exported model does not; use "
-            "experiments.predict, or export its embedding"
-        )
     if head not in possible:
         raise UserError(
             f"{source} has the head {loaded.head!r}: it can be exported as {', '.join(possible)}, "

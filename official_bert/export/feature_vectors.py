@@ -29,6 +29,7 @@ class _ServedVectors(ServedModel):
 
 class ServedEmbedding(_ServedVectors):
     """`embedding` float32 [B, D]: the vector of [CLS], or the mean over all tokens of the text.
+    For texts also `truncated` bool [B].
 
     The mean counts [CLS] and [SEP], as sentence-transformers does.
     """
@@ -36,7 +37,8 @@ class ServedEmbedding(_ServedVectors):
     kind = "embedding"
 
     def _answer_texts(self, text):
-        return self.answer_ids(self.pack_single(self.tokenize(text)))
+        packed, cut = self.pack_texts([self.tokenize(text)])
+        return {**self.answer_ids(packed), "truncated": cut}
 
     def answer_ids(self, packed):
         vectors, _ = self.token_vectors(packed)
@@ -55,15 +57,15 @@ class ServedFeatures(_ServedVectors):
 
     `features` float32 [B, L, D], `pooled_output` float32 [B, H], `input_ids` int32 [B, L], and
     for texts `start` and `end` int32 [B, L], the characters of each token, -1 at [CLS], [SEP] and
-    padding.
+    padding, and `truncated` bool [B].
     """
 
     kind = "features"
 
     def _answer_texts(self, text):
         ids, starts, ends = self.tokenize_with_offsets(text)
-        packed = self.pack_single(ids)
-        answer = self.answer_ids(packed)
+        packed, cut = self.pack_texts([ids])
+        answer = {**self.answer_ids(packed), "truncated": cut}
         rows = packing.Rows(packed)
         for name, values in (("start", starts), ("end", ends)):
             offsets = packing.single(

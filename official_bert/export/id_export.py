@@ -108,6 +108,11 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     settings = ServingSettings.of_model(loaded, **settings)
     exports.check_precision(format, settings.precision)
     settings.check_for(head, loaded)
+    if head == "classification" and loaded.settings.get("windows"):
+        raise UserError(
+            f"{source} reads long texts in windows, which files of token ids do not: "
+            "--format=saved_model does, and --head=embedding needs none"
+        )
     reads_it = head not in ("embedding", "features", "masked_words")
     if format == "onnx" and reads_it and loaded.settings.get("concat_pooling"):
         raise UserError(

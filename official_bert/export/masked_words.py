@@ -12,9 +12,9 @@ class ServedMaskedWords(ServedModel):
 
     `words` string [B, M, k], best first; `probabilities` float32 [B, M, k]; `token_ids` int32
     [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]" (or of
-    what the vocabulary has in its place). Rows
-    with fewer masks are filled with "", 0, 0 and -1. A mask that is cut off with the end of a text
-    too long is not answered. A word that starts with "##" continues the one before it.
+    what the vocabulary has in its place), and `truncated` bool [B]. Rows with fewer masks are
+    filled with "", 0, 0 and -1. A mask that is cut off with the end of a text is not answered. A
+    word that starts with "##" continues the one before it.
     """
 
     kind = "masked_words"
@@ -55,8 +55,9 @@ class ServedMaskedWords(ServedModel):
         )
         per_row = tf.math.segment_sum(lengths + follows, tf.cast(pieces.value_rowids(), tf.int32))
         joined = tf.RaggedTensor.from_row_lengths(values, per_row, validate=False)
-        answer = self.answer_ids(self.pack_single(joined))
-        return {**answer, **self._offsets(pieces, answer["words"])}
+        packed, cut = self.pack_texts([joined])
+        answer = self.answer_ids(packed)
+        return {**answer, **self._offsets(pieces, answer["words"]), "truncated": cut}
 
     def answer_ids(self, packed):
         hidden = self.encoder.encode(packed)

@@ -9,8 +9,8 @@ from official_bert.export.served_model import ServedModel
 
 class ServedMultipleChoice(ServedModel):
     """Inputs `context` [B] and `choices` [B, C]; outputs `choice` int32 [B], `probabilities` and
-    `logits` float32 [B, C]. A choice is the whole second text, such as a started sentence with one
-    of its endings.
+    `logits` float32 [B, C], and for texts `truncated` bool [B], whether a choice was cut. A choice
+    is the whole second text, such as a started sentence with one of its endings.
     """
 
     kind = "multiple_choice"
@@ -28,7 +28,9 @@ class ServedMultipleChoice(ServedModel):
         shape = tf.shape(choices)
         each = tf.repeat(context, tf.fill([shape[0]], shape[1]))  # [B * C]
         first, second = self.tokenize(each), self.tokenize(tf.reshape(choices, [-1]))
-        return self._answer(self.pack_pair(first, second), shape[0], shape[1])
+        packed, cut = self.pack_texts([first, second])
+        answer = self._answer(packed, shape[0], shape[1])
+        return {**answer, "truncated": tf.reduce_any(tf.reshape(cut, shape), axis=1)}
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
         shape = tf.shape(input_ids)

@@ -92,6 +92,12 @@ def pair(
     return assemble(texts, cls_id, sep_id, between)
 
 
+def was_cut(packed: Packed, texts: list, between: Sequence[int]):
+    """bool [B]: whether a row holds fewer tokens than its one or two texts have."""
+    special = 2 + len(between) * (len(texts) - 1)
+    return packed.row_lengths < tf.add_n([token_counts(text) for text in texts]) + special
+
+
 def cut(text, kept, truncation: str = "head"):
     """Shortens the rows of a ragged tensor.
 

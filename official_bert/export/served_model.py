@@ -17,7 +17,8 @@ class ServedModel(tf.Module):
     """A model that answers texts and token ids. A head is a subclass with three things:
 
     `text_inputs`, {input name: shape} of string tensors; `_answer_texts(**texts)` and
-    `answer_ids(packed)`, which return dictionaries of dense tensors.
+    `answer_ids(packed)`, which return dictionaries of dense tensors. Where a text can be too long,
+    the answer to texts has `truncated` bool [B]: a part of the row's text was not read.
 
     Args:
       loaded: `LoadedModel`, with the head that the subclass serves.
@@ -97,6 +98,11 @@ class ServedModel(tf.Module):
             settings.truncation,
             self.between,
         )
+
+    def pack_texts(self, texts: list) -> tuple[packing.Packed, tf.Tensor]:
+        """Ragged ids of one text or of a pair; the packed rows, and bool [B], which were cut."""
+        packed = self.pack_single(*texts) if len(texts) == 1 else self.pack_pair(*texts)
+        return packed, packing.was_cut(packed, texts, self.between)
 
     def sequence_output(self, packed):
         """float32 [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""

@@ -11,6 +11,7 @@ from official_bert.common.json_files import shorten
 from official_bert.config import SHALLOW
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
+from official_bert.tokenization.windows import check_overlap
 
 PRECISIONS = ("float32", "bfloat16", "int8")
 POOLINGS = ("cls", "mean")
@@ -39,6 +40,8 @@ class ServingSettings:
       problem: of a classifier: "single_label", "multi_label" or "regression".
       max_seq_length: tokens of one input, [CLS] and [SEP] included.
       truncation: which end of a long text is kept: "head", "tail" or "head+tail".
+      windows: of a classifier that pools windows: at most so many of a text.
+      window_overlap: tokens that such a window shares with the one before it.
       doc_stride: tokens between the starts of two windows of a long passage.
       max_query_length: tokens of a question; the rest is cut.
       max_answer_length: tokens of the longest answer.
@@ -58,6 +61,8 @@ class ServingSettings:
     problem: str = "single_label"
     max_seq_length: int = 128
     truncation: str = "head"
+    windows: int = 0
+    window_overlap: int = 0
     doc_stride: int = 128
     max_query_length: int = 64
     max_answer_length: int = 30
@@ -112,7 +117,9 @@ class ServingSettings:
         options = task.get("options")
         options = options if isinstance(options, dict) else {}
         own = _vectors(loaded)
-        sources = [version_2, options, own, loaded.settings, overrides]
+        # There "windows" is how their vectors are pooled; how many there are is the task's option.
+        folder = {name: value for name, value in loaded.settings.items() if name != "windows"}
+        sources = [version_2, options, own, folder, overrides]
         found = {
             name: value
             for source in sources
@@ -153,6 +160,8 @@ class ServingSettings:
                 f"{len(self.labels)} labels for a model of {count} "
                 'outputs; "labels" in model.json names them in order'
             )
+        if head == "classification" and loaded.settings.get("windows"):
+            self.check_windows(loaded.tokenizer, len(self.input_fields) == 2)
         if head == "masked_words" and config.attention_direction != "bidirectional":
             raise UserError(
                 "a left-to-right model cannot fill [MASK]: it sees no word to the right"
@@ -171,6 +180,16 @@ class ServingSettings:
                 f"max_seq_length={self.max_seq_length} leaves no room for the passage beside a "
                 f"question of {self.max_query_length} tokens; lower max_query_length"
             )
+
+    def check_windows(self, tokenizer, pairs: bool) -> None:
+        """Raises UserError where texts, or pairs of them, cannot be read in windows."""
+        if self.windows < 1:
+            raise UserError(
+                "the model pools windows of a text, but their number is not known: windows in "
+                "task, options of model.json says it"
+            )
+        between = tokenizer.between if pairs else []
+        check_overlap(self.window_overlap, self.max_seq_length, between)
 
     @classmethod
     def _check_kinds(cls, found: dict[str, Any]) -> None:

@@ -21,7 +21,8 @@ class ServedSpan(ServedModel):
 
     `answer` string, `start`, `end` int32: the answer is characters start to end of the context;
     `probability` float32, the answer's share among the `n_best_size` best spans of different text.
-    No answer is "", -1, -1.
+    No answer is "", -1, -1. `truncated` bool: the
+    question was cut; passages are read whole, in windows.
     """
 
     kind = "span"
@@ -34,7 +35,8 @@ class ServedSpan(ServedModel):
     def _answer_texts(self, question, context):
         settings = self.settings
         questions = self.tokenize(question)
-        kept = tf.minimum(packing.token_counts(questions), settings.max_query_length)
+        asked = packing.token_counts(questions)
+        kept = tf.minimum(asked, settings.max_query_length)
         questions = packing.cut(questions, kept)
         contexts, starts, ends = self.tokenize_with_offsets(context)
 
@@ -56,7 +58,7 @@ class ServedSpan(ServedModel):
         begin_end = tf.stack([starts, ends], axis=-1)  # [W, candidates, 2], characters
         scores, begin_end = _by_text(scores, begin_end, plan.text, tf.size(question))
         empty = self._empty_scores(logits, packed, plan.text, tf.size(question))
-        return self._best(context, scores, begin_end, empty)
+        return {**self._best(context, scores, begin_end, empty), "truncated": kept < asked}
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
         """`start_logits`, `end_logits` float32 [B, L]."""

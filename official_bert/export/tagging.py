@@ -22,7 +22,7 @@ class ServedTagger(ServedModel):
     """Outputs, M being the most words of a text of the batch, the rest filled with "", -1 and 0:
 
     `words`, `labels` string [B, M]; `start`, `end` int32 [B, M], the characters of each word;
-    `probabilities` float32 [B, M], of the label chosen.
+    `probabilities` float32 [B, M], of the label chosen. No text is cut.
 
     The further signature `words` takes text that is cut into words already: `words` string [B, M],
     filled up with "", -> `labels`, `probabilities` [B, M].

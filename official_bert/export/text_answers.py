@@ -1,4 +1,4 @@
-"""Answers of spans, choices and taggings to texts, on every backend.
+"""Answers of spans, choices, taggings and pooled windows to texts, on every backend.
 
 The texts are cut and put together here, the model is asked for its scores. Exported models do the
 same inside their graph (`official_bert.export`), by the same rules; a test holds both together.
@@ -8,10 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from official_bert import span_answers
+from official_bert import span_answers, window_pooling
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences, word_groups
-from official_bert.tokenization.windows import max_context_window, window_starts
+from official_bert.tokenization.windows import max_context_window, pack_windows, window_starts
+
+
+def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
+    """The vectors [texts, H] of texts read in windows, and how many texts were cut; see `spans`.
+
+    Args:
+      ask: gives the "vector" of each row.
+      pairs: the second texts, or None.
+      pooling: of `window_pooling`.
+    """
+    from keras import ops
+
+    rows, counts, cut = [], [], 0
+    for text, pair in zip(texts, pairs or [None] * len(texts), strict=True):
+        ids = tokenizer.encode(text), None if pair is None else tokenizer.encode(pair)
+        found, was_cut = pack_windows(
+            tokenizer, *ids, settings.max_seq_length, settings.truncation, settings.windows,
+            settings.window_overlap,
+        )  # fmt: skip
+        rows += found
+        counts.append(len(found))
+        cut += was_cut
+    vectors = np.array([row["vector"] for row in ask(rows)])
+    real = np.arange(max(counts)) < np.array(counts)[:, None]  # [texts, windows]
+    spread = np.zeros((*real.shape, vectors.shape[1]), vectors.dtype)
+    spread[real] = vectors
+    pooled = window_pooling.pool(
+        ops.convert_to_tensor(spread), ops.convert_to_tensor(real), pooling
+    )
+    return pooled, cut
 
 
 def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -> list[dict]:

@@ -3,6 +3,65 @@ are in `official_bert.export.windows`."""
 
 import numpy as np
 
+from official_bert.common.errors import UserError
+from official_bert.tokenization import sequences
+
+
+def pack_windows(
+    tokenizer,
+    first: list[int],
+    second: list[int] | None,
+    max_seq_length: int,
+    truncation: str,
+    most: int,
+    overlap: int,
+) -> tuple[list[dict], bool]:
+    """A text of a classifier as rows of `sequences.pack`, one a window; (rows, whether it was cut).
+
+    Of a pair the longer text (at a tie the second) is read in windows, each beside the other text,
+    of which at most half a window is kept.
+
+    Args:
+      first, second: ids of the text, or of both.
+      max_seq_length: of a window, with [CLS] and [SEP].
+      truncation: what is kept of a text too long for `most` windows, see `sequences.cut`.
+      most: windows of a text.
+      overlap: tokens that a window shares with the one before it.
+
+    Raises:
+      UserError: see `check_overlap`.
+    """
+    check_overlap(overlap, max_seq_length, [] if second is None else tokenizer.between)
+    room = max_seq_length - 2 - (0 if second is None else len(tokenizer.between))
+    cut_second = second is not None and len(second) >= len(first)
+    longer, other = (second, first) if cut_second else (first, second)
+    beside = other and sequences.cut(other, room // 2, truncation)
+    room -= len(beside or ())
+    step = room - overlap
+    kept = sequences.cut(longer, room + (most - 1) * step, truncation)
+    rows = []
+    for start in window_starts(len(kept), room, step):
+        window = kept[start : start + room]
+        pair = (beside, window) if cut_second else (window, beside)
+        rows.append(sequences.pack(tokenizer, *pair, max_seq_length))
+    return rows, len(kept) < len(longer) or len(beside or ()) < len(other or ())
+
+
+def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None:
+    """Raises UserError where windows overlap by all that they are sure to hold of a text.
+
+    Args:
+      between: the ids that stand between the texts of a pair; none of a single text.
+    """
+    room = max_seq_length - 2 - len(between)
+    least = room - room // 2 if between else room
+    if overlap >= least:
+        raise UserError(
+            f"window_overlap={overlap}: windows of max_seq_length={max_seq_length} hold "
+            f"{least} tokens of {'the longer text' if between else 'text'}; the overlap must be "
+            "smaller"
+        )
+
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:
     """First tokens of windows of `room` tokens, `stride` apart, up to the one that reaches the

@@ -34,7 +34,9 @@ def test_a_task_of_pairs_takes_text_a_and_text_b(model_folder, tmp_path):
     path = command.export(model_folder, tmp_path / "spam")
     titles, bodies = ["free prize", "see you"], ["prize", ""]
     answers = command.answer(path, titles, text_b=bodies)
-    assert [sorted(answer) for answer in answers] == [["labels", "logits", "probabilities"]] * 2
+    assert [sorted(answer) for answer in answers] == [
+        ["labels", "logits", "probabilities", "truncated"]
+    ] * 2
     assert {answer["labels"] for answer in answers} <= {"ham", "spam"}
     assert not np.allclose(answers[0]["logits"], answers[1]["logits"])
 

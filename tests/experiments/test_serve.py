@@ -54,6 +54,9 @@ def test_predictions_in_rows_and_columns(client, model):
     named = client.post(PREDICT, json={"instances": [{"text": text} for text in texts]})
     assert named.get_json()["predictions"] == rows
     assert [row["labels"] for row in rows] == expected["labels"]
+    assert [row["truncated"] for row in rows] == [False, False, False]
+    (long,) = client.post(PREDICT, json={"instances": ["free " * 90]}).get_json()["predictions"]
+    assert long["truncated"] is True
     np.testing.assert_allclose([row["logits"] for row in rows], expected["logits"], atol=1e-5)
     for inputs in (texts, {"text": texts}):
         columns = client.post(PREDICT, json={"inputs": inputs}).get_json()["outputs"]

@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, numpy_logits
 from tiny_served import Unsaved
 
-from data_prep.tasks import squad
-from official_bert import BertClassifier, BertPretrainer, BertSpan, BertTagger
+from data_prep.tasks import get_task, squad
+from data_prep.tasks.sequence_classification import TextExample
+from official_bert import (
+    BertClassifier,
+    BertMultipleChoice,
+    BertPretrainer,
+    BertSpan,
+    BertTagger,
+)
 from official_bert.export import export, load
+from official_bert.predict import Model
 
 
 def test_multi_label_regression_and_bfloat16(tmp_path):
@@ -31,6 +40,78 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
     assert np.abs(rough - expected).max() > 1e-5, "bfloat16 changes the last digits"
     stored = sum(f.stat().st_size for f in (path / "variables").iterdir())
     assert stored < 0.75 * 4 * regression.model.count_params(), "tables and matrices are halved"
+
+
+@pytest.mark.parametrize(
+    ("pooling", "pairs"), [("mean", False), ("max", True), ("first_last", True)]
+)
+def test_windows_are_those_of_training(tmp_path, pooling, pairs):
+    """A classifier of windows: SavedModel, `predict` and training agree, on what was cut too."""
+    data_folder = tmp_path / "data"
+    data_folder.mkdir()
+    (data_folder / "train.tsv").write_text("a\tb\tlabel\nx\ty\tno\nx\ty\tyes\nx\ty\tmaybe\n")
+    columns = {"text_column": "a", **({"text_b_column": "b"} if pairs else {})}
+    options = {"windows": 3, "window_pooling": pooling, "window_overlap": 2}
+    task = get_task("text_classification", str(data_folder), **columns, **options)
+    fields = ["text_a", "text_b"] if pairs else ["text"]
+    own = {"labels": task.labels, "max_seq_length": 16, "input_fields": fields}
+    model = loaded(
+        BertClassifier(make_encoder(num_hidden_layers=2), 3, windows=pooling, seed=3),
+        **own,
+        task={"name": "text_classification", "options": task.settings()},
+    )
+    firsts = TEXTS
+    seconds = ["good bad", "is here " * 20, "a", "東 bad " * 40, "", "the answer is " * 9]
+    texts = [firsts, seconds] if pairs else [firsts]
+    examples = [TextExample("", *row) for row in zip(*texts, strict=True)]
+    features = [task.features(example, model.tokenizer, 16)[0] for example in examples]
+    batch = {
+        name: np.zeros((len(examples), 3, 16), np.int32)
+        for name in ("input_ids", "input_mask", "segment_ids")
+    }
+    for number, feature in enumerate(features):
+        for window, ids in enumerate(feature["input_ids"]):
+            batch["input_ids"][number, window, : len(ids)] = ids
+            batch["input_mask"][number, window, : len(ids)] = 1
+            batch["segment_ids"][number, window, : len(ids)] = feature["segment_ids"][window]
+    expected = numpy_logits(model.model, batch)
+    cut = [bool(feature["truncated"]) for feature in features]
+    assert True in cut and False in cut and any(f["input_ids"][1] for f in features)
+
+    served = Unsaved(model) if pooling == "max" else load(export(model, tmp_path / "windows"))
+    answer = served(**dict(zip(fields, texts, strict=True)))
+    np.testing.assert_allclose(answer["logits"], expected, atol=1e-4)
+    assert answer["truncated"].tolist() == cut
+    if pooling != "max":  # through the whole export
+        assert len(served(**{field: [] for field in fields})["labels"]) == 0
+        np.testing.assert_allclose(served("token_ids", **batch)["logits"], expected, atol=1e-4)
+        batch["input_mask"][1] = 0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="of one window or more"):
+            served("token_ids", **batch)
+    asked = [i for i, row in enumerate(zip(*texts, strict=True)) if all(t.strip() for t in row)]
+    with pytest.warns(UserWarning, match=r"longer than 16 tokens in 3 windows and were cut"):
+        found = Model.of(model).predict(*[[column[i] for i in asked] for column in texts])
+    shares = [list(one["probabilities"].values()) for one in found]
+    np.testing.assert_allclose(shares, answer["probabilities"][asked], atol=1e-5)
+
+
+def test_every_answer_says_whether_its_text_was_cut():
+    texts, cut = ["the answer", "bad " * 14, "bad " * 15], [False, False, True]
+    encoder = make_encoder()
+    for model, settings in (
+        (BertClassifier(encoder, 3), {"labels": LABELS}),
+        (BertClassifier(encoder, 1, problem="regression"), {}),
+        (BertPretrainer(encoder), {}),
+        (encoder, {}),
+    ):
+        served = Unsaved(loaded(model, max_seq_length=16, **settings))
+        assert served(text=texts)["truncated"].tolist() == cut
+    choices = [["a", "good"], ["a", "bad " * 12], ["a", "bad " * 13]]
+    served = Unsaved(loaded(BertMultipleChoice(encoder), max_seq_length=16))
+    assert served(context=["a"] * 3, choices=choices)["truncated"].tolist() == cut
+    served = Unsaved(loaded(BertSpan(encoder), max_seq_length=32, max_query_length=14))
+    answer = served(question=texts, context=["the answer is here " * 20] * 3)
+    assert answer["truncated"].tolist() == cut
 
 
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
@@ -113,8 +194,6 @@ def test_tagging_labels_words(tmp_path):
 
 
 def test_a_tagger_trained_on_last_pieces_is_read_there():
-    import tensorflow as tf
-
     from official_bert.export.in_memory import (
         in_graph_tokenizer,  # made once for all of these tests
     )

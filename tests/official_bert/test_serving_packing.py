@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.export import packing
-from official_bert.export.windows import windows
+from official_bert.export.windows import of_texts, windows
 from official_bert.tokenization import sequences
-from official_bert.tokenization.windows import max_context_window, window_starts
+from official_bert.tokenization.windows import (
+    max_context_window,
+    pack_windows,
+    window_starts,
+)
 
 CLS, SEP = 101, 102
 SPECIALS = SimpleNamespace(cls_id=CLS, sep_id=SEP, between=[SEP])
@@ -94,6 +98,37 @@ def test_windows_equal_training(sizes, stride):
         if o
     ]
     assert sorted(owned) == list(range(first))  # every token once
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=5),
+    st.booleans(),
+    st.integers(10, 20),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.sampled_from(sequences.TRUNCATIONS),
+)
+def test_texts_in_windows_equal_training(sizes, pairs, length, most, overlap, truncation):
+    first = [list(range(200, 200 + a)) for a, _ in sizes]
+    second = [list(range(300, 300 + b)) for _, b in sizes]
+    texts = [ragged(first), ragged(second)][: 1 + pairs]
+    room = length - 2 - pairs
+    rows, text, cut = of_texts(texts, room, most, overlap, truncation)
+    packed = packing.assemble(rows, CLS, SEP, [SEP] * pairs)
+    ids, segments, _ = rows_of(packed)
+    expected = [
+        pack_windows(SPECIALS, a, b if pairs else None, length, truncation, most, overlap)
+        for a, b in zip(first, second, strict=True)
+    ]
+    flat = [row for found, _ in expected for row in found]
+    assert ids == [row["input_ids"] for row in flat]
+    assert segments == [row["segment_ids"] for row in flat]
+    assert (
+        text.numpy().tolist()
+        == np.repeat(range(len(sizes)), [len(f) for f, _ in expected]).tolist()
+    )
+    assert cut.numpy().tolist() == [was_cut for _, was_cut in expected]
 
 
 def test_spread_and_collect_are_inverse():

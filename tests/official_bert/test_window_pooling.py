@@ -44,7 +44,7 @@ def test_a_model_folder_says_how_windows_are_pooled(config, tokenizer, tmp_path)
     model_folder.save(tmp_path / "m", model, tokenizer, {"labels": ["x", "y", "z"]})
     loaded = predict.load(tmp_path / "m")
     assert loaded.model.windows == "first_last"
-    with pytest.raises(UserError, match="experiments.predict does"):
+    with pytest.raises(UserError, match="their number is not known: windows in task, options"):
         loaded.predict("the cat")
     with pytest.raises(UserError, match="no classifier of windows"):
         huggingface.export_huggingface(tmp_path / "hf", model, tokenizer)
