@@ -28,20 +28,35 @@ def main(_):
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
+    results, written = again(path.parent, flags.FLAGS.output, flags.FLAGS.strict)
+    print(report.text(results))  # which no other file has
+    for name, file in written.items():
+        print(f"{name}: {file}")
+
+
+def again(folder, output="", strict=False):
+    """Judges the results of a folder by today's analysis and writes their report.
+
+    Args:
+      output: folder of the report; "": the same.
+      strict: an error where the runs are of different code, versions or machines.
+
+    Returns: (the results, what was written as `report.write` returns it)
+    Raises:
+      UserError: results or archives are damaged, a file is not this project's, or `strict`.
+    """
+    path = local_path(folder) / "results.json"
     results = storage.read_json(path, finite=False)
-    if flags.FLAGS.strict:
+    if strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
     runs = archives.runs(results, path.parent / "archives")
     judgement.judge_results(results, judgement.claims_of(results), runs)
-    print(report.text(results))  # which no other file has
-    here = not flags.FLAGS.output
-    if here and not manifests.is_listed(path.resolve()):  # as it came with the repository
+    if not output and not manifests.is_listed(path.resolve()):  # as it came with the repository
         manifests.adopt(path.parent, (*report.FILES, path.name))
-    output = local_path(flags.FLAGS.output or folder)
+    output = local_path(output or folder)
     claim(files=[output / name for name in report.FILES if "." in name])
-    for name, written in report.write(results, output).items():
-        print(f"{name}: {written}")
+    return results, report.write(results, output)
 
 
 if __name__ == "__main__":

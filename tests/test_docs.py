@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import official_bert as ob
+from docs import figures
 from experiments import ablate
 from experiments.training.config_files import load_config
 from official_bert.checkpoints.huggingface import export_huggingface
+from official_bert.common.errors import UserError
 
 DOCS = Path(__file__).parents[1] / "docs"
 MODULES = [
@@ -63,6 +65,21 @@ def test_documents(name, folders):
     names = {"__name__": "__main__"}
     for number, block in enumerate(blocks):
         exec(compile(block, f"{name} block {number}", "exec"), names)
+
+
+def test_tables_of_results_are_those_of_the_committed_results():
+    pages = {page.name: page.read_text("utf-8") for page in figures.PAGES}
+    for name, text in pages.items():
+        assert figures.fill(text, name) == text, f"{name} is old: python -m docs.figures"
+    assert sum(text.count("<!-- end -->") for text in pages.values()) >= 13
+    stale = pages["tables.md"].replace("58.6 / 88.4", "58.7 / 88.4")
+    assert stale != pages["tables.md"] == figures.fill(stale)
+    counts = re.sub(r"(report.md\).*?) \| [0-9 /]+ \|", r"\1 | 9 / 9 / 9 |", pages["README.md"])
+    assert counts != pages["README.md"] == figures.fill(counts)
+    with pytest.raises(UserError, match="x.md: table5 has no column MNLI; held-out loss, QNLI"):
+        figures.fill("<!-- table5/cpu: MNLI -->\n<!-- end -->", "x.md")
+    with pytest.raises(UserError, match="x.md: .*table9/cpu/results.json, which is missing"):
+        figures.fill("<!-- table9/cpu -->\n<!-- end -->", "x.md")
 
 
 def test_the_table_of_own_table_md_can_be_planned(tmp_path):

@@ -264,12 +264,14 @@ def copy_file(path: str, target: str) -> None:
         file.write(read_bytes(path))
 
 
-def write_json(path: str | os.PathLike, content: dict) -> None:
-    """Writes an object and, as its last field, the checksum of the others."""
+def write_json(path: str | os.PathLike, content: dict) -> str:
+    """Writes an object and, as its last field, the checksum of the others, which it returns."""
     content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
-    text = json.dumps({**content, "checksum": _checksum(content)}, indent=1)
+    checksum = _checksum(content)
+    text = json.dumps({**content, "checksum": checksum}, indent=1)
     with writing(path) as file:
         file.write((text + "\n").encode())
+    return checksum
 
 
 def read_json(path: str | os.PathLike, finite: bool = True) -> dict:

@@ -18,6 +18,19 @@ def forests(results: dict) -> dict[str, str]:
     return found
 
 
+def beside_the_paper(results: dict) -> dict[str, tuple[str, str]]:
+    """ "paper" -> (caption, SVG) of the differences in points that the paper prints too."""
+    found = {comparison(f): f for v in results["verdicts"] for f in v["findings"]}.values()
+    shown = [f for f in found if f["paper_effect"] is not None and f["unit"] == "points"]
+    shown = [f for f in shown if f["effect"] is not None]
+    caption = (
+        "Differences that the paper prints too. Dots are ours, with their 95 % intervals; circles "
+        "are single pre-trainings; ticks are the paper's. Green: reproduced, red: not reproduced, brown: open, "
+        "grey: not tested."
+    )
+    return {"paper": (caption, _forest(results, shown))} if shown else {}
+
+
 def _forest(results, findings) -> str:
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(5.4, _LINE_INCHES * len(findings) + 0.55))

@@ -12,6 +12,7 @@ from experiments.tables.claims import NOT_DECIDED
 from experiments.tables.intervals import INTERVAL
 from experiments.tables.report import markdown_table
 from experiments.tables.wording import SHORT, count, interval, name_of
+from official_bert.common import manifests
 from official_bert.common.files import atomic_write
 
 
@@ -22,6 +23,7 @@ def write(folder: Path) -> str:
         results = storage.read_json(path, finite=False)
         tables.setdefault(results["name"], []).append(results)
     text = markdown(tables)
+    manifests.adopt(folder, ["claims.md"])  # as it came with the repository
     with atomic_write(folder / "claims.md") as file:
         file.write(text)
     return text

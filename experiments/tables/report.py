@@ -37,13 +37,13 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     from experiments.tables import forest_plots, plots
 
     folder = Path(folder)
-    figures = plots.figures(results)
+    figures = forest_plots.beside_the_paper(results) | plots.figures(results)
     drawings = {name: svg for name, (_, svg) in figures.items()} | forest_plots.forests(results)
     text = markdown(results, {name: caption for name, (caption, _) in figures.items()})
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
-    files = {folder / "plots" / f"{name}.svg": svg for name, svg in drawings.items()}
-    storage.write_json(paths["json"], results)
+    made_of = f"<!-- results.json {storage.write_json(paths['json'], results)} -->\n"
+    files = {folder / "plots" / f"{name}.svg": svg + made_of for name, svg in drawings.items()}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
     for path, content in files.items():

@@ -12,6 +12,7 @@ from experiments import report as command
 from experiments.tables import (
     archives,
     assemble,
+    forest_plots,
     judgement,
     overview,
     plots,
@@ -65,8 +66,14 @@ def test_every_table_is_here():
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)
 def test_committed_reports_are_made_again_to_the_byte(folder):
     results = read(folder)
-    captions = {name: caption for name, (caption, _) in plots.figures(results).items()}
+    figures = forest_plots.beside_the_paper(results) | plots.figures(results)
+    captions = {name: caption for name, (caption, _) in figures.items()}
     assert report.markdown(results, captions) == (folder / "report.md").read_text()
+    drawn = {path.stem: path.read_text() for path in (folder / "plots").glob("*.svg")}
+    assert drawn.keys() == figures.keys() | forest_plots.forests(results).keys()
+    made_of = json.loads((folder / "results.json").read_text())["checksum"]
+    for name, svg in drawn.items():
+        assert f"<!-- results.json {made_of} -->" in svg, f"{name} is old: python -m docs.figures"
 
 
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)

@@ -1,0 +1,113 @@
+"""Every table and picture of results that README.md and the pages of docs/ show.
+
+    python -m docs.figures
+
+makes all reports of experiments/results again, with their pictures, then claims.md, then the tables
+in the pages, from nothing but the results that are committed. In a page
+
+    <!-- table5/night: QNLI, SQuAD -->
+    ...
+    <!-- end -->
+
+holds the means of these columns (without names of all) from `experiments/results/table5/night`, the
+paper's numbers behind a slash; "own_domain/report.md: 2" asks for the second table of a report.
+Each row between
+
+    <!-- verdicts -->
+
+and the end that links to a report begins with how many of the paper's claims were reproduced there,
+were not, and are open; what it says beside that is left as it is.
+"""
+
+import re
+from pathlib import Path
+
+from data_prep.jobs import storage
+from experiments import report
+from experiments.tables import overview
+from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.report import markdown_table
+from experiments.tables.wording import number
+from official_bert.common.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "experiments" / "results"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_BLOCK = re.compile(r"(<!-- (verdicts|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S)
+_TABLE = re.compile(r"(?:^\|.*\n)*^\|.*", re.M)
+_REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]* \|")
+
+
+def main():
+    for path in sorted(RESULTS.glob("*/*/results.json")):
+        report.again(path.parent)
+    overview.write(RESULTS)
+    for page in PAGES:
+        page.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")
+
+
+def fill(text: str, name: str = "") -> str:
+    """A page with its blocks written from results; `name` is for errors.
+
+    Raises:
+      UserError: there are no such results, or no such column in them.
+    """
+
+    def block(match):
+        begin, kind, columns, end = match.groups()
+        if kind == "verdicts":
+            table = _REPORT.sub(_counted, match[0][len(begin) : -len(end)].strip())
+        elif kind.endswith(".md"):
+            table = _TABLE.findall((RESULTS / kind).read_text("utf-8"))[int(columns) - 1]
+        else:
+            read = _read(kind, name)
+            chosen = columns.split(", ") if columns else [c["label"] for c in read["columns"]]
+            table = "\n".join(markdown_table(means(read, chosen, name)))
+        return f"{begin}\n{table}\n\n{end}"
+
+    return _BLOCK.sub(block, text)
+
+
+def means(results: dict, columns: list[str], name: str = "") -> list[list[str]]:
+    """A header and a line for each row: our mean and, behind a slash, the paper's number; the
+    paper's own rows without one of ours are left out."""
+    known = {column["label"]: column for column in results["columns"]}
+    for label in columns:
+        if label not in known:
+            raise UserError(f"{name}: {results['name']} has no column {label}; {', '.join(known)}")
+    lines = [["", *columns]]
+    for row in results["rows"]:
+        cells = [_mean(row["cells"][label], known[label]) for label in columns]
+        lines.append([row["label"], *cells])
+    alone = results["baselines"]
+    cells = [_shown(alone[label], known[label]) if label in alone else "" for label in columns]
+    return [*lines, ["trivial baseline", *cells]]
+
+
+def _mean(cell: dict, column: dict) -> str:
+    if "mean" not in cell:
+        return ""
+    shown = _shown(cell["mean"], column)
+    return shown if cell["paper"] is None else f"{shown} / {number(cell['paper'])}"
+
+
+def _shown(value: float, column: dict) -> str:
+    return number(value, 1 if column["percent"] or value >= 100 else 2)
+
+
+def _counted(row: re.Match) -> str:
+    link, table = row.groups()
+    verdicts = [v["verdict"] for v in _read(table)["verdicts"] if not v["own"]]
+    counts = [verdicts.count(kind) for kind in (REPRODUCED, NOT_REPRODUCED, NOT_DECIDED)]
+    return f"| {link} | {' / '.join(map(str, counts))} |"
+
+
+def _read(table: str, name: str = "") -> dict:
+    path = RESULTS / table / "results.json"
+    if not path.exists():
+        raise UserError(f"{name}: a table is to be written from {path}, which is missing")
+    return storage.read_json(path, finite=False)
+
+
+if __name__ == "__main__":
+    main()
