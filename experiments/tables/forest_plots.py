@@ -25,8 +25,8 @@ def beside_the_paper(results: dict) -> dict[str, tuple[str, str]]:
     shown = [f for f in shown if f["effect"] is not None]
     caption = (
         "Differences that the paper prints too. Dots are ours, with their 95 % intervals; circles "
-        "are single pre-trainings; ticks are the paper's. Green: reproduced, red: not reproduced, brown: open, "
-        "grey: not tested."
+        "are single pre-trainings; ticks are the paper's. Green: reproduced, red: not reproduced, "
+        "brown: open, grey: not tested."
     )
     return {"paper": (caption, _forest(results, shown))} if shown else {}
 
