@@ -3,6 +3,10 @@
     python -m experiments.convert --source=google --input=uncased_L-12_H-768_A-12 --output=model
     python -m experiments.convert --target=huggingface --input=model --output=for_transformers
 
+A model folder in half precision is half as large, and loads as any other:
+
+    python -m experiments.convert --input=model --output=smaller --half
+
 With both --source and --target it goes from one foreign format to the other. Every import prints
 what was loaded, what was left out and what keeps its initial values.
 """
@@ -40,6 +44,7 @@ flags.DEFINE_string("vocab", "", "Vocabulary file of an import, where none lies 
 flags.DEFINE_bool(
     "do_lower_case", None, "Of an import; by default as its tokenizer files or vocabulary say."
 )
+flags.DEFINE_bool("half", False, "Round the weights of a model folder to 16 bits.")
 flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
 
 
@@ -54,12 +59,14 @@ def main(argv) -> None:
     from official_bert.checkpoints import model_folder
     from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, find, kind_of
 
+    if options.target and options.half:
+        raise UserError("--half is for model folders; leave it or --target out")
     path = find(options.input, pickle=options.pickle)
     kind = options.source or kind_of(path)
     commands.import_tensorflow()
     if kind == "model_folder":
-        if not options.target:
-            raise UserError(f"{options.input} is a model folder already; name a --target")
+        if not (options.target or options.half):
+            raise UserError(f"{options.input} is a model folder already; name a --target or --half")
         for name in ("head", "gelu_form", "vocab", "do_lower_case"):
             if options[name].value not in (None, ""):
                 raise UserError(f"--{name} is for imports; {options.input} is a model folder")
@@ -81,7 +88,8 @@ def main(argv) -> None:
         for note in notes:
             print(f"note: {note}")
     else:
-        model_folder.save(options.output, model, tokenizer, settings, options.overwrite)
+        how = {"overwrite": options.overwrite, "half": options.half}
+        model_folder.save(options.output, model, tokenizer, settings, **how)
     if tokenizer is None:
         print("note: no vocabulary found, none written; --vocab names one")
     print(f"{options.output}: {options.target or 'model folder'}, head {loaded.head}")

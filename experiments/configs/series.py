@@ -26,14 +26,15 @@ from experiments.configs.scales import (
     Scale,
     get_scale,
 )
-from experiments.tables.ablation import Ablation, Column, Corpus, Row, Variant
+from experiments.tables.ablation import Ablation, Column, Corpus, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase, choose_scale
 
 # Steps of 2,048 tokens at the end of each model's decay.
 TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}
 BERT, NO_NSP, LTR, RANDOM = "BERT", "No NSP", "LTR & No NSP", "random initialisation"
-# Column -> what is asked of No NSP less LTR, where the paper speaks of it or not.
+# What is asked of BERT less No NSP, and of No NSP less LTR, of the paper's and more.
+OF_NSP = ("QNLI", "SQuAD")
 OF_PAPER, OWN = ("QNLI", "SQuAD", "SQuAD exact match", "SNLI"), ("QQP", "entities", "chunks")
 
 
@@ -53,7 +54,7 @@ def get_config(scale: str = "33m") -> Ablation:
     ]
     random = Variant("random", chosen.bert, chosen.pretrain_seeds, random_init=True)
     return Ablation(
-        name="series",
+        name="table5",
         title="Effect of the pre-training tasks against pre-training tokens",
         variants=(*variants, random),
         columns=(HELDOUT_LOSS, *chosen.columns.values()),
@@ -66,7 +67,24 @@ def get_config(scale: str = "33m") -> Ablation:
             Row(RANDOM, "random", reference=True),
         ),
         claims=tuple(claim for size in sizes for claim in _claims(chosen, size)),
-        **chosen.fields(),
+        curves=_gaps(chosen, sizes),
+        **(chosen.fields() | {"scale": f"series-{scale}"}),
+    )
+
+
+def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
+    """The differences that the claims are about, as lines against the steps."""
+    asked = [(column, BERT, NO_NSP) for column in OF_NSP]
+    asked += [(column, NO_NSP, LTR) for column in (*OF_PAPER, *OWN, "cloze")]
+    return tuple(
+        Curve(
+            f"{better} less {worse}",
+            tuple(f"{better}, {size}" for size in sizes),
+            column,
+            tuple(f"{worse}, {size}" for size in sizes),
+        )
+        for column, better, worse in asked
+        if column in scale.columns
     )
 
 
@@ -106,7 +124,7 @@ def _claims(scale: Scale, size: str):
         claim("pre-training", "BERT beats random weights on every task", "3.1", trained,
               BERT, RANDOM, own=True),
         claim("NSP", "Removing next sentence prediction hurts QNLI and SQuAD", "5.1",
-              ("QNLI", "SQuAD"), BERT, NO_NSP),
+              OF_NSP, BERT, NO_NSP),
         claim("left to right", "The left-to-right model is worse than the masked one", "5.1",
               OF_PAPER, NO_NSP, LTR),
         claim("left to right, more", "The left-to-right model is worse than the masked one on QQP "

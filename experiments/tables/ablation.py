@@ -191,11 +191,17 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A line of Figure 5: rows in order of pre-training steps."""
+    """A line of Figure 5: rows in order of pre-training steps.
+
+    Attributes:
+      less: as many rows, whose scores are taken from those of `rows`: the line is of a claim's
+        effects, each a comparison of the table.
+    """
 
     label: str
     rows: tuple[str, ...]
     column: str
+    less: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -256,13 +256,14 @@ def _curves(ablation, runs) -> list[dict[str, Any]]:
     curves = []
     for curve in ablation.curves:
         points = []
-        for label in curve.rows:
+        for index, label in enumerate(curve.rows):
             made = runs.get((label, curve.column))
             row = ablation.row(label)
             steps = row.snapshot or ablation.variant(row.variant).pretrain.num_train_steps
             if made:
                 mean, deviation = mean_and_deviation(_values(made))
-                points.append({"steps": steps, "mean": mean, "deviation": deviation})
+                point = {"steps": steps, "mean": mean, "deviation": deviation, "row": label}
+                points.append(point | ({"less": curve.less[index]} if curve.less else {}))
         curves.append({"label": curve.label, "column": curve.column, "points": points})
     return curves
 

@@ -12,11 +12,18 @@ PAPER = "#fdfcf9"  # the page's background
 def figures(results: dict) -> dict[str, tuple[str, str]]:
     """name -> (caption, SVG) of every figure that the results have data for."""
     found = {}
-    if any(curve["points"] for curve in results["curves"]):
+    scores, gaps = ([c for c in results["curves"] if _of_gaps(c) == way] for way in (False, True))
+    if any(curve["points"] for curve in scores):
         found["steps"] = (
             "Score after fine-tuning against pre-training steps; bars are one standard deviation "
             "over seeds.",
-            _figure5(results),
+            _figure5(scores),
+        )
+    if any(_gaps_of(curve, results) for curve in gaps):
+        found["gaps"] = (
+            "Differences of two rows, fine-tuned, against pre-training steps: bars are 95 % "
+            "intervals, dashed lines the paper's differences.",
+            _gaps(gaps, results),
         )
     scatter = _perplexity_against_scores(results)
     if scatter:
@@ -108,16 +115,70 @@ def _pretraining(results) -> str:
     return svg(figure)
 
 
-def _figure5(results) -> str:
+def _of_gaps(curve) -> bool:
+    return any("less" in point for point in curve["points"])
+
+
+def _gaps_of(curve, results) -> list[tuple[int, dict]]:
+    """(steps, the claim's finding) of the points of a line of gaps that were judged."""
+    judged = {
+        (finding["column"], finding["better"], finding["worse"]): finding
+        for verdict in results["verdicts"]
+        for finding in verdict["findings"]
+        if finding["effect"] is not None
+    }
+    keys = [(p["steps"], (curve["column"], p["row"], p["less"])) for p in curve["points"]]
+    return [(steps, judged[key]) for steps, key in keys if key in judged]
+
+
+def _gaps(curves, results) -> str:
+    """A panel a column, a line two rows, their difference against steps."""
+    plt = pyplot()
+    labels = list(dict.fromkeys(curve["label"] for curve in curves))
+    columns = list(dict.fromkeys(curve["column"] for curve in curves))
+    lines = -(-len(columns) // 2)
+    figure, panels = plt.subplots(
+        lines, 2, figsize=(7.0, 2.1 * lines + 0.5), squeeze=False, sharex=True, layout="constrained"
+    )
+    panels = dict(zip(columns, panels.flat, strict=False))
+    for curve in curves:
+        axes, colour = panels[curve["column"]], _colour(labels, curve["label"])
+        found = _gaps_of(curve, results)
+        shift = 1 + 0.05 * labels.index(curve["label"])  # bars side by side
+        for steps, finding in found:
+            if finding["low"] is not None:
+                ends = finding["low"], finding["high"]
+                axes.plot([shift * steps] * 2, ends, color=colour, linewidth=2, alpha=0.5)
+            if finding["paper_effect"] is not None:
+                axes.axhline(finding["paper_effect"], color=colour, linestyle=(0, (4, 3)),
+                             linewidth=1)  # fmt: skip
+        axes.plot(
+            [shift * steps for steps, _ in found],
+            [finding["effect"] for _, finding in found],
+            "o-", color=colour, markersize=4.5, linewidth=1.4, label=curve["label"],
+        )  # fmt: skip
+    for column, axes in panels.items():
+        axes.axhline(0, color="#6a6a65", linewidth=1)
+        axes.set_title(column)
+        axes.set_xscale("log")
+    figure.supxlabel("pre-training steps", fontsize=9.5)
+    figure.supylabel("points", fontsize=9.5)
+    handles = {label: line for axes in panels.values()
+               for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    return svg(figure)
+
+
+def _figure5(curves) -> str:
     """A panel a column, a line a way to pre-train."""
     plt = pyplot()
-    labels = list(dict.fromkeys(curve["label"] for curve in results["curves"]))
-    columns = list(dict.fromkeys(curve["column"] for curve in results["curves"]))
+    labels = list(dict.fromkeys(curve["label"] for curve in curves))
+    columns = list(dict.fromkeys(curve["column"] for curve in curves))
     figure, panels = plt.subplots(
         len(columns), figsize=(5.6, 2.9 * len(columns) + 0.6), squeeze=False, sharex=True
     )
     panels = dict(zip(columns, panels[:, 0], strict=True))
-    for curve in results["curves"]:
+    for curve in curves:
         points = curve["points"]
         if not points:
             continue

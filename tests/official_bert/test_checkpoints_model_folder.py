@@ -67,6 +67,21 @@ def test_loads_bit_for_bit_what_was_saved(name, tmp_path, tokenizer):
         assert old.tobytes() == new.tobytes()
 
 
+def test_half_precision_is_half_as_large_and_loads_as_any_other(folder, tmp_path):
+    whole = ob.load(folder)
+    model_folder.save(tmp_path / "half", whole.model, whole.tokenizer, whole.settings, half=True)
+    sizes = [(f / "weights.safetensors").stat().st_size for f in (folder, tmp_path / "half")]
+    assert sizes[0] - sizes[1] > 0.95 * 2 * whole.model.count_params()  # of 4 bytes each
+    halved = ob.load(tmp_path / "half")
+    for variable, other in zip(whole.model.weights, halved.model.weights, strict=True):
+        assert other.dtype == "float32"
+        np.testing.assert_array_equal(other, variable.numpy().astype("float16"))
+    whole.model.weights[0].assign(whole.model.weights[0] + 1e6)
+    with pytest.raises(UserError, match="in 16 bits, holds numbers that are infinite"):
+        model_folder.save(tmp_path / "large", whole.model, whole.tokenizer, half=True)
+    assert not (tmp_path / "large").exists()
+
+
 def test_a_compiled_model_is_saved_without_its_optimiser(tmp_path, tokenizer):
     model = ob.BertClassifier(ob.BertEncoder(CONFIG), 2)
     model.compile(optimizer=ob.BertAdamW(1e-3))

@@ -70,6 +70,13 @@ def test_models_of_a_series_branch_off_one_trunk_a_seed():
     assert (exact.metric, exact.finetune.max_dev_examples) == ("exact_match", 0)
 
 
+def test_a_column_of_another_metric_shares_the_runs():
+    table = load_config("series:smoke")
+    other = dataclasses.replace(table.column("SNLI"), label="again", metric="accuracy")
+    made = plan.plan(dataclasses.replace(table, columns=(*table.columns, other)))
+    assert made.runs["BERT, 8M", "again"] == made.runs["BERT, 8M", "SNLI"]
+
+
 def test_unknown_scale_lists_the_valid_ones():
     with pytest.raises(
         UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, squad"

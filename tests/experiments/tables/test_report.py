@@ -93,6 +93,15 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
     assert overview.markdown(tables) == (RESULTS / "claims.md").read_text()
 
 
+def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
+    point = {"steps": 4000, "mean": 1.0, "deviation": 0.0, "row": "No NSP", "less": "LTR & No NSP"}
+    line = {"label": "No NSP less LTR", "column": "SQuAD", "points": [point]}
+    found = plots.figures(squad | {"curves": [line]})
+    assert "steps" not in found and "No NSP less LTR" in found["gaps"][1]
+    unasked = line | {"points": [point | {"row": "LTR & No NSP", "less": "No NSP"}]}
+    assert "gaps" not in plots.figures(squad | {"curves": [unasked]})
+
+
 def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
     folder = tmp_path / "archives"
     folder.mkdir()
