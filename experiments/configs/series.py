@@ -15,6 +15,7 @@ Expected, and when to stop: experiments/results/PLAN.md, "Gaps against tokens".
 """
 
 import dataclasses
+from pathlib import Path
 
 from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze, two_core_columns
 from experiments.configs.scales import (
@@ -32,6 +33,9 @@ from experiments.training.config import Phase, choose_scale
 
 # Steps of 2,048 tokens at the end of each model's decay.
 TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}
+# The models after 33 million tokens, a folder "bert-seed-1" each, but for those of the package.
+CHECKPOINTS = Path(__file__).parents[1] / "results" / "table5" / "series" / "checkpoints"
+IN_THE_PACKAGE = {"no-nsp-seed-1": "tiny-wikipedia-no-nsp", "ltr-seed-1": "tiny-wikipedia-ltr"}
 BERT, NO_NSP, LTR, RANDOM = "BERT", "No NSP", "LTR & No NSP", "random initialisation"
 # What is asked of BERT less No NSP, and of No NSP less LTR, of the paper's and more.
 OF_NSP = ("QNLI", "SQuAD")
@@ -70,6 +74,13 @@ def get_config(scale: str = "33m") -> Ablation:
         curves=_gaps(chosen, sizes),
         **(chosen.fields() | {"scale": f"series-{scale}"}),
     )
+
+
+def checkpoints(row: str, seeds=(1, 2, 3)) -> tuple[str, ...]:
+    """The kept models of a row, by pre-training seed: what `official_bert.load` takes."""
+    stem = {BERT: "bert", NO_NSP: "no-nsp", LTR: "ltr"}[row]
+    names = [f"{stem}-seed-{seed}" for seed in seeds]
+    return tuple(IN_THE_PACKAGE.get(name, str(CHECKPOINTS / name)) for name in names)
 
 
 def _gaps(scale: Scale, sizes) -> tuple[Curve, ...]:
