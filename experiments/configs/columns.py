@@ -75,6 +75,13 @@ def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict)
     return columns
 
 
+def exact_match(squad: Column) -> Column:
+    """The share of exact answers of a SQuAD column's runs, as a column of its own."""
+    return dataclasses.replace(
+        squad, label=f"{squad.label} exact match", metric="exact_match", paper_column="", note=""
+    )
+
+
 def cloze(records: str, examples: int, label: str = "cloze") -> Column:
     """Held-out pieces of those records, of so many examples, filled in without fine-tuning."""
     return Column(

@@ -17,7 +17,13 @@ Expected, and when to stop: experiments/results/PLAN.md, "Gaps against tokens".
 import dataclasses
 from pathlib import Path
 
-from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze, two_core_columns
+from experiments.configs.columns import (
+    CPU_FINETUNE,
+    HELDOUT_LOSS,
+    cloze,
+    exact_match,
+    two_core_columns,
+)
 from experiments.configs.scales import (
     NOVELS,
     NOVELS_HELDOUT,
@@ -156,13 +162,10 @@ def _two_cores(name: str) -> Scale:
     note = (
         "one window around the answer's sentence; six epochs; 15,412 of 87,599 training questions"
     )
-    exact = dataclasses.replace(
-        squad, label="SQuAD exact match", metric="exact_match", paper_column="", note=""
-    )
     chosen = (
         columns["QNLI"],
         dataclasses.replace(squad, note=f"F1; {note}; 10,565 of 10,570 dev questions"),
-        exact,
+        exact_match(squad),
         columns["entities"],
         columns["chunks"],
         columns["QQP"],

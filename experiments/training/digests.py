@@ -36,9 +36,9 @@ def checkpoint_digest(checkpoint: str) -> str:
         folder = folder.parent
     if folder.parent.name == "snapshots":  # a cache of the hub, to which other programs add files
         return folder.name
-    return files_digest(
-        tuple(sorted(str(p) for p in folder.iterdir() if p.is_file() and p.name[0] != "."))
-    )
+    # A card says what the model is, and may be written after it was used.
+    found = (p for p in folder.iterdir() if p.is_file() and p.name[0] != "." and p.suffix != ".md")
+    return files_digest(tuple(sorted(map(str, found))))
 
 
 def examples_digest(*splits: list) -> str:

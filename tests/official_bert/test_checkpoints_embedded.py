@@ -1,6 +1,7 @@
 """The model that comes with the package."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,14 @@ def test_it_is_a_model_wherever_one_is_named():
     assert config.vocab_size == len(tokenizer.vocab) == 8192
     assert checkpoint_digest(NAME) != NAME
     assert exports.peek(NAME)[0].head == "pretraining"
+
+
+def test_its_card_does_not_decide_a_result(tmp_path):
+    copied = shutil.copytree(embedded.find(NAME), tmp_path / NAME)
+    (copied / "README.md").write_text("another card")
+    assert checkpoint_digest(str(copied)) == checkpoint_digest(NAME)
+    (copied / "bert_config.json").write_text("{}")
+    assert checkpoint_digest(str(copied)) != checkpoint_digest(NAME)
 
 
 def test_a_folder_of_that_name_comes_first(tmp_path, monkeypatch):

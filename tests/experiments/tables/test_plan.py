@@ -445,3 +445,12 @@ def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_pat
                 g.key(f"pretrain/{n}/{seed}") for g, n in zip(grids, (here, there), strict=True)
             ]
             assert keys[0] == keys[1]
+
+
+def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
+    squad, control = load_config("table5:squad"), load_config("squad_control")
+    assert [r.label for r in control.rows if r not in squad.rows] == ["No NSP + BiLSTM"]
+    f1, exact = (control.column(label) for label in ("SQuAD", "SQuAD exact match"))
+    assert f1.finetune == exact.finetune and f1.finetune.max_dev_examples == 0
+    assert not {s for v in control.variants for s in v.seeds} & set(squad.variants[0].seeds)
+    assert set(squad.claims) < set(control.claims)

@@ -1,0 +1,72 @@
+"""Table 5 on SQuAD again: exact match beside F1, and the control that the paper lacks.
+
+    python -m experiments.ablate --config=squad_control --workdir=runs/squad_control
+
+table5:squad with six new pre-trainings a row, all dev questions, exact match as a second column of
+the same runs, and a row more: a BiLSTM on top of the masked model. To the left-to-right model it
+adds a third layer and the other direction; the masked model lacks the layer alone. Needs
+BERT_DATA_DIR; about four hours of two cores with AVX-512.
+
+Expected: experiments/results/PLAN.md, "SQuAD with exact match and a control".
+"""
+
+import dataclasses
+
+from experiments.configs import table5
+from experiments.configs.columns import exact_match
+from experiments.tables.ablation import Ablation, Row
+from experiments.tables.claims import Claim, each
+
+SEEDS = (11, 12, 13, 14, 15, 16)
+MASKED, LTR = "No NSP", "LTR & No NSP"
+MASKED_BILSTM = "No NSP + BiLSTM"
+
+
+def get_config() -> Ablation:
+    squad = table5.get_config("squad")
+    f1 = squad.column("SQuAD").with_finetune(max_dev_examples=0)
+    f1 = dataclasses.replace(f1, note=f1.note.replace("2,000", "10,565 of 10,570"))
+    columns = {"SQuAD": f1, "SQuAD exact match": exact_match(f1)}
+    random = Row("random initialisation", "random", reference=True)
+    return dataclasses.replace(
+        squad,
+        title="Effect of the pre-training tasks on SQuAD, with a BiLSTM on either model",
+        scale="squad-control",
+        variants=tuple(dataclasses.replace(one, seeds=SEEDS) for one in squad.variants),
+        columns=tuple(
+            columns[one.label] if one.finetune else one
+            for one in (*squad.columns, columns["SQuAD exact match"])
+        ),
+        rows=(
+            *(row for row in squad.rows if not row.reference),
+            Row(MASKED_BILSTM, MASKED, {"bilstm": True}),
+            random,
+        ),
+        claims=(*squad.claims, *_claims(tuple(columns))),
+    )
+
+
+def _claims(both: tuple[str, ...]) -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "left to right, exact match",
+            "The left-to-right model marks fewer answers exactly than the masked one",
+            "5.1",
+            each(both[1:], MASKED, LTR),
+            own=True,
+        ),
+        Claim(
+            "BiLSTM, masked",
+            "A BiLSTM on top of the masked model helps it too",
+            "5.1",
+            each(both, MASKED_BILSTM, MASKED),
+            own=True,
+        ),
+        Claim(
+            "BiLSTM, both",
+            "With a BiLSTM on either, the masked model is better than the left-to-right one",
+            "5.1",
+            each(both, MASKED_BILSTM, table5.BILSTM),
+            own=True,
+        ),
+    )
