@@ -301,6 +301,13 @@ NAMED_SIZES: dict[str, tuple[int, int, int]] = {
     "table6-L12-H768-A12": (12, 768, 12),
     "table6-L12-H1024-A16": (12, 1024, 16),
     "table6-L24-H1024-A16": (24, 1024, 16),
+    "distilbert": (6, 768, 12),
+    "tinybert": (4, 312, 12),
+}
+# What the published models of these names have otherwise than a BERT of their size.
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "distilbert": {"type_vocab_size": 0, "pooler_activation": "none"},
+    "tinybert": {"intermediate_size": 1200},
 }
 
 
@@ -323,7 +330,8 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
         "num_attention_heads": heads,
         "intermediate_size": 4 * width,
     }
-    return BertConfig.from_dict(shape | overrides, source=f"named_config({name!r})")
+    fields = shape | _OTHERWISE.get(name, {}) | overrides
+    return BertConfig.from_dict(fields, source=f"named_config({name!r})")
 
 
 _IGNORED_FIELDS = frozenset(

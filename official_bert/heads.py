@@ -58,8 +58,12 @@ class _FineTuned(ModelWithLosses):
         self.dropout_rate = config.hidden_dropout_prob
         self.seed_generator = keras.random.SeedGenerator(seed)
         policy = self.dtype_policy
+        width, self.pooled_block = config.hidden_size * (3 if self.concat_pooling else 1), None
         with keras.name_scope(self.name):
             self.bilstm = BiLSTM(config.hidden_size, seed, dtype=policy) if bilstm else None
+            if self.concat_pooling:
+                block = encoder.kind.pooled_block(width, seed, dtype=policy, name="pooled_block")
+                width, self.pooled_block = (block.units if block else width), block
             self.head = keras.layers.Dense(
                 outputs,
                 kernel_initializer=keras.initializers.TruncatedNormal(
@@ -68,7 +72,7 @@ class _FineTuned(ModelWithLosses):
                 dtype="float32",  # 384 start scores in bfloat16 would be 300 different ones
                 name="head",
             )
-            self.head.build((None, config.hidden_size * (3 if self.concat_pooling else 1)))
+            self.head.build((None, width))
         self.built = True
 
     def input_specs(self):
@@ -150,7 +154,8 @@ class BertClassifier(_FineTuned):
         error on one number).
       bilstm: put a BiLSTM between encoder and classifier.
       windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
-      concat_pooling: the classifier reads the maximum and the mean over the tokens too (ULMFiT).
+      concat_pooling: the classifier reads the maximum and the mean over the tokens too (ULMFiT); on
+        an AWD-LSTM it has a second layer.
       seed: seed of the new weights.
 
     >>> import numpy as np
@@ -212,6 +217,8 @@ class BertClassifier(_FineTuned):
             real = ops.reshape(ops.any(rows["input_mask"] > 0, axis=-1), (texts, count))
             vectors = ops.reshape(vectors, (texts, count, vectors.shape[-1]))
             vectors = window_pooling.pool(vectors, real, self.windows)
+        if self.pooled_block:
+            vectors = self.pooled_block(vectors, fold_in(seed, HEAD_DROPOUT + 1))
         return {"logits": self.head(self._dropped(vectors, seed))}
 
     def loss_terms(self, batch, outputs):

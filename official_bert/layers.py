@@ -170,6 +170,10 @@ class Transformer:
         """The embeddings as the first block reads them."""
         return x
 
+    def pooled_block(self, width: int, seed, **kwargs):
+        """What stands between concat pooling, [B, width], and the classifier; None: nothing."""
+        return None
+
     def attention_bias(self, input_mask, dtype: str):
         """What the blocks' `attention_bias` is."""
         return attention_bias(input_mask, self.config.attention_direction, dtype)

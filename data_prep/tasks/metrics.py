@@ -66,6 +66,24 @@ def multi_label_scores(gold: np.ndarray, predicted: np.ndarray) -> dict[str, flo
     )
 
 
+def ranking_scores(gold: np.ndarray, ranked: np.ndarray, ks=(1, 5)) -> dict[str, float]:
+    """precision_at_K, recall_at_K and f1_at_K: of the K labels of each example that are thought
+    likeliest (Lee and Hsiang 2020, "PatentBERT"), counted over all examples.
+
+    Args:
+      gold: 0/1 [examples, labels].
+      ranked: [examples, labels], any numbers that are higher for what is likelier.
+      ks: only those below the number of labels; all labels at once are no choice.
+    """
+    order, scores = np.argsort(-ranked, axis=1, kind="stable"), {}
+    for k in (k for k in ks if k < gold.shape[1]):
+        hits, given = np.take_along_axis(gold, order[:, :k], axis=1).sum(), k * len(gold)
+        scores[f"precision_at_{k}"] = hits / given
+        scores[f"recall_at_{k}"] = hits / max(1, gold.sum())
+        scores[f"f1_at_{k}"] = 2 * hits / (given + gold.sum())  # the harmonic mean of both
+    return _floats(scores)
+
+
 def entity_scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, float]:
     """Entity-level f1, precision and recall (micro), and token accuracy, of IOB tag sequences.
 

@@ -141,7 +141,11 @@ class SequenceClassification(Task):
             scores = metrics.multi_label_scores(gold, predicted)
         else:
             scores = metrics.classification_scores(gold, predicted, list(self.labels))
-        return {name: scores[name] for name in self.metrics}
+        scores = {name: scores[name] for name in self.metrics}
+        if self.problem == "multi_label":
+            ranked = np.array([prediction["probabilities"] for prediction in predictions])
+            scores |= metrics.ranking_scores(gold, ranked)
+        return scores
 
     def baseline(self, train_examples, examples) -> dict[str, float]:
         """The most frequent training label; the training mean; for several labels, those that more
@@ -151,8 +155,12 @@ class SequenceClassification(Task):
             answer = {"value": float(np.mean(golds))}
         elif self.problem == "multi_label":
             counts = collections.Counter(label for labels in golds for label in labels)
-            often = [label for label in self.labels if counts[label] * 2 > len(golds)]
-            answer = {"labels": often or [max(self.labels, key=lambda label: counts[label])]}
+            shares = {label: counts[label] / len(golds) for label in self.labels}
+            often = [label for label, share in shares.items() if share > 0.5]
+            answer = {
+                "labels": often or [max(self.labels, key=lambda label: counts[label])],
+                "probabilities": list(shares.values()),
+            }
         else:
             counts = collections.Counter(golds)
             answer = {"label": max(self.labels, key=lambda label: counts[label])}

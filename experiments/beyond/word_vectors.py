@@ -1,8 +1,8 @@
 """GLUE's baselines on given word vectors, as fine-tuning runs: CBOW, and BiLSTMs with attention.
 
 A FinetuneConfig asks for one by `model="cbow"` or `model="bilstm_attention"`, with the vectors'
-file in `word_vectors` and, for the latter, perhaps a folder of ELMo's in `elmo`. Vectors and ELMo
-are not trained; a batch brings what its words have.
+file in `word_vectors` and, for the latter, a folder of ELMo's in `elmo`, in their place or beside
+them. Vectors and ELMo are not trained; a batch brings what its words have.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class WordStart:
     Attributes:
       name: of `NAMES`.
       tokenizer: WordTokenizer.
-      vectors: float32 [its entries, D]; zeros where there is none.
+      vectors: float32 [its entries, D]; zeros where there is none, D = 0 without a file.
       width: of the BiLSTMs.
       rate: of dropout.
       pairs: whether the task is about two texts.
@@ -94,7 +94,7 @@ class WordStart:
 
 
 class WordVectors(BertStart):
-    """Given vectors of words, perhaps with a pre-trained ELMo's beside them."""
+    """Given vectors of words, a pre-trained ELMo's, or both."""
 
     pretrained_field = "elmo"
     has_seeds = True
@@ -106,11 +106,12 @@ class WordVectors(BertStart):
     def check_finetuning(self, config, task):
         """Raises UserError where the vectors are missing, or the task is not about whole texts."""
         name = f"--config.model={config.model}"
-        if not config.word_vectors:
+        if not config.word_vectors and not config.elmo:
             raise UserError(
                 f"{name} reads word vectors: --config.word_vectors=FILE of GloVe's format"
+                + (", or --config.elmo=FOLDER" if config.model == BILSTM else "")
             )
-        if not os.path.isfile(config.word_vectors):
+        if config.word_vectors and not os.path.isfile(config.word_vectors):
             raise UserError(f"--config.word_vectors={config.word_vectors}: no such file")
         if config.elmo and config.model != BILSTM:
             raise UserError(f"--config.elmo is read by {BILSTM}, not by {config.model}")
@@ -137,7 +138,8 @@ class WordVectors(BertStart):
         if config.model == CBOW:
             return 0.0
         length, epochs = config.max_seq_length, config.num_train_epochs
-        one = text_bilstm_flops(config, vectors_width(config.word_vectors), elmo, 2, length)
+        width = vectors_width(config.word_vectors) if config.word_vectors else 0
+        one = text_bilstm_flops(config, width, elmo, 2, length)
         states = encoder_flops(elmo, 2, length) if elmo else 0.0
         trained = epochs * train_examples
         return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
@@ -154,7 +156,9 @@ def start(config, task, examples) -> WordStart:
       task: of `get_task`.
       examples: {split: examples} of what is read already.
     """
-    tokenizer, vectors = _read(config.word_vectors, os.stat(config.word_vectors).st_mtime_ns)
+    tokenizer, vectors = WordTokenizer([]), np.zeros((len(SPECIAL_TOKENS), 0), np.float32)
+    if config.word_vectors:
+        tokenizer, vectors = _read(config.word_vectors, os.stat(config.word_vectors).st_mtime_ns)
     rate = config.dropout if config.dropout >= 0 else 0.2
     first, *_ = examples.get("train") or task.examples("train")
     pairs, elmo = len(task.texts(first)) == 2, None

@@ -62,21 +62,20 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     bert_config = base.bert_config
     notes = [f"{bert}, {GPT} and each half of {BOTH}: {bert_config.num_hidden_layers} layers, "
              f"{bert_config.hidden_size} wide, equal matrix operations"]  # fmt: skip
+    read = {"feature_width": bert_config.hidden_size}
+    pretrain = elmo.elmo(base, elmo.SIZES.get(scale.name, elmo.TINY))
+    variants.append(Variant(STATES, of_equal_compute(pretrain, base), seeds[:1]))
+    fields = _fields(word_baselines.bilstm_attention("small")) | read | {"model": BILSTM}
+    rows.append(Row(STATES, STATES, fields, paper_row="BiLSTM+ELMo+Attn"))
     vectors = Path(scale.data_dir, VECTORS)
     if scale.data_dir and vectors.is_file():
         for label, name, config in (
             (READ, BILSTM, word_baselines.bilstm_attention("small")),
             (AVERAGE, CBOW, word_baselines.cbow()),
         ):
-            fields = _fields(config, str(vectors)) | {"feature_width": bert_config.hidden_size}
+            fields = _fields(config) | read | {"word_vectors": str(vectors)}
             variants.append(Variant(label, seeds=seeds, checkpoint=name))
             rows.append(Row(label, label, fields, reference=True))
-            if name == BILSTM:
-                pretrain = elmo.elmo(base, elmo.SIZES.get(scale.name, elmo.TINY))
-                variants.append(Variant(STATES, of_equal_compute(pretrain, base), seeds[:1]))
-                rows.append(
-                    Row(STATES, STATES, {**fields, "model": name}, paper_row="BiLSTM+ELMo+Attn")
-                )
     else:
         notes.append(f"rows on word vectors are left out for lack of {VECTORS}")
     if importlib.util.find_spec("sklearn"):
@@ -112,11 +111,11 @@ def _side_by_side(scale: Scale) -> PretrainConfig:
     return dataclasses.replace(scale.bert, bert=both, objectives=(objective,))
 
 
-def _fields(config: FinetuneConfig, vectors: str) -> dict:
+def _fields(config: FinetuneConfig) -> dict:
     """What a baseline's configuration changes, apart from task and model."""
     fields = ("train_batch_size", "learning_rate", "num_train_epochs",
               "weight_decay", "clip_norm", "bias_correction")  # fmt: skip
-    return {"word_vectors": vectors, **{field: getattr(config, field) for field in fields}}
+    return {field: getattr(config, field) for field in fields}
 
 
 def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
@@ -133,7 +132,7 @@ def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
         ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", "4.1", GPT, READ),
         (
             "ELMo",
-            "ELMo's states beside word vectors beat word vectors alone, read by a BiLSTM",
+            "ELMo's states in place of word vectors beat word vectors, read by a BiLSTM",
             "4.1",
             *(STATES, READ),
         ),

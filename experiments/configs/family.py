@@ -24,8 +24,9 @@ from experiments.training.config import PretrainConfig, choose_scale
 from experiments.training.flops import pretrain_flops
 
 TASKS = ("QNLI", "SQuAD", "entities", "names")
-# Added to the names of records: RoBERTa's rows of one segment, SpanBERT's masks on such rows.
-SINGLE, SPANS = ", single", ", spans"
+# Added to the names of records: RoBERTa's rows of one segment, SpanBERT's masks on such rows, and
+# ELECTRA's masks, which leave 15% as they are and put no random tokens.
+SINGLE, SPANS, UNMASKED = ", single", ", spans", ", 85/15/0"
 
 
 def get_config(scale: str = "smoke") -> Ablation:
@@ -57,7 +58,7 @@ def get_config(scale: str = "smoke") -> Ablation:
             Row("random initialisation", "random", reference=True),
         ),
         claims=_claims([c.label for c in columns if c.finetune]),
-        **chosen.fields() | {"records": (*chosen.records, *_single_records(chosen))},
+        **chosen.fields() | {"records": (*chosen.records, *_other_records(chosen))},
     )
 
 
@@ -97,7 +98,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
         "sentence order": changed(order),
         "ALBERT": changed(order, **narrow, **shared),
         "SpanBERT": changed(("masked_lm", "span_boundary"), like=_on(SPANS, base)),
-        "ELECTRA": changed(("replaced_token",), pooler_activation="none"),
+        "ELECTRA": _on(UNMASKED, changed(("replaced_token",), pooler_activation="none")),
         "half the layers": changed(masked, **half),
         "DistilBERT": dataclasses.replace(
             changed(distilled, **half), teacher="@BERT", teacher_layers="even"
@@ -127,10 +128,15 @@ def _on(kind: str, config: PretrainConfig) -> PretrainConfig:
     return dataclasses.replace(config, phases=tuple(phases))
 
 
-def _single_records(scale: Scale):
-    for kind, spans in ((SINGLE, ""), (SPANS, "geometric")):
+def _other_records(scale: Scale):
+    kinds = {
+        SINGLE: {"packing": "single"},
+        SPANS: {"packing": "single", "spans": "geometric"},
+        UNMASKED: {"mask_rate": 0.85, "same_rate": 0.15, "random_rate": 0.0},
+    }
+    for kind, options in kinds.items():
         for one in scale.records:
-            yield dataclasses.replace(one, name=one.name + kind, packing="single", spans=spans)
+            yield dataclasses.replace(one, name=one.name + kind, **options)
 
 
 def _pairs(label: str, question: str, records: str, examples: int, note: str) -> Column:

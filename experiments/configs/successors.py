@@ -5,9 +5,10 @@
 
 Configurations: albert, electra, roberta, spanbert, distil, tinybert. Scales: tiny, smoke (those of
 `pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
---packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, RoBERTa's
-with --packing=single --dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab
---kind=byte_pair --vocab_size=8192`.
+--packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, ELECTRA's
+with --mask_rate=0.85 --same_rate=0.15 --random_rate=0, RoBERTa's with --packing=single
+--dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair
+--vocab_size=8192`.
 
 distil and tinybert learn from a model that `pretrain` made at the same scale, or another one that
 --config.teacher names:

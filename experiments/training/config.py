@@ -172,7 +172,7 @@ class FinetuneConfig(TrainingConfig):
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
     word_vectors: str = dataclasses.field(default="", metadata=_PLACE)
-    # Of bilstm_attention: ELMo's folder.
+    # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
     elmo: str = dataclasses.field(default="", metadata=_PLACE)
     max_seq_length: int = 128
     train_batch_size: int = 32

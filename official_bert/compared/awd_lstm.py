@@ -7,7 +7,7 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.layers import Embeddings, Transformer
+from official_bert.layers import Embeddings, LayerNorm, Transformer
 from official_bert.randomness import dropout, fold_in, locked_dropout
 
 
@@ -21,6 +21,40 @@ class AWDLSTM(Transformer):
 
     def block(self, number, initializer, **kwargs):
         return LSTMBlock(self.config, number, initializer.seed, **kwargs)
+
+    def pooled_block(self, width, seed, **kwargs):
+        return PooledBlock(self.config, width, seed, **kwargs)
+
+
+class PooledBlock(keras.layers.Layer):
+    """The first of the two blocks of ULMFiT's classifier (Howard and Ruder 2018, section 3.3), and
+    the normalisation of the second: dense, 50 wide, ReLU.
+
+    The original normalises over the rows of a batch. Then the loss would depend on how a batch is
+    divided among devices and micro-batches; here each text is normalised by itself.
+    """
+
+    units = 50
+
+    def __init__(self, config: BertConfig, width: int, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate, policy = config.hidden_dropout_prob, self.dtype_policy
+        with keras.name_scope(self.name):
+            self.norm = LayerNorm(config, width, dtype=policy, name="norm")
+            self.dense = keras.layers.Dense(
+                self.units,
+                activation="relu",
+                kernel_initializer=keras.initializers.HeNormal(seed),
+                dtype=policy,
+                name="dense",
+            )
+            self.dense.build((None, width))
+            self.last_norm = LayerNorm(config, self.units, dtype=policy, name="last_norm")
+        self.built = True
+
+    def call(self, x, seed=None):
+        """[B, width] -> [B, 50]."""
+        return self.last_norm(self.dense(dropout(self.norm(x), self.dropout_rate, seed)))
 
 
 class LSTMBlock(keras.layers.Layer):

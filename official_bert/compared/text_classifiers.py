@@ -102,7 +102,7 @@ class BiLSTMAttention(TextClassifier):
     """Two BiLSTMs on top of each other, maxima over the words; attention between two texts.
 
     Args:
-      inputs: width of the vectors.
+      inputs: width of the vectors; 0: there are none, ELMo's states stand in their place.
       width: of a BiLSTM's output, both directions together.
       head, pairs: of `TextClassifier`.
       elmo: ElmoConfig of a model whose states are read beside the vectors; None: of none.

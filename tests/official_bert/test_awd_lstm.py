@@ -147,6 +147,29 @@ def test_kept_in_folders(lstms, inputs, tokenizer, tmp_path):
     np.testing.assert_array_equal(array(loaded.model(inputs)["logits"]), model(inputs)["logits"])
 
 
+def test_ulmfits_classifier_by_hand(lstms, inputs):
+    model = BertClassifier(ob.BertEncoder(lstms, seed=0), 3, concat_pooling=True, seed=1)
+    draw = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        if "/pooled_block/" in variable.path:
+            variable.assign(draw.normal(size=variable.shape))
+    block, rows = model.pooled_block, model.rows(inputs)
+
+    def normal(x, layer):
+        centred = x - x.mean(-1, keepdims=True)
+        normal = centred / np.sqrt(x.var(-1, keepdims=True) + lstms.layer_norm_eps)
+        return normal * array(layer.gamma) + array(layer.beta)
+
+    pooled = array(model.vector(rows, model.encoder(rows)))
+    inner = normal(pooled, block.norm) @ array(block.dense.kernel) + array(block.dense.bias)
+    assert inner.shape[1] == 50
+    inner = normal(np.maximum(inner, 0), block.last_norm)
+    expected = inner @ array(model.head.kernel) + array(model.head.bias)
+    np.testing.assert_allclose(array(model(inputs)["logits"]), expected, atol=1e-4)
+    plain = BertClassifier(ob.BertEncoder(lstms, seed=0), 3)
+    assert plain.pooled_block is None, "without concat pooling it is one layer, as every head"
+
+
 def test_sizes_and_work(lstms, encoder):
     assert encoder_parameters(lstms) == encoder.count_params()
     matrices = sum(v.shape.num_elements() for block in encoder.blocks for v in block.weights[:2])

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from official_bert import BertConfig, UserError, named_config
+from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.config import NAMED_SIZES
 
 
@@ -57,5 +58,7 @@ def test_named_sizes():
     assert (row_two.num_attention_heads, row_two.intermediate_size) == (3, 3072)
     for name in NAMED_SIZES:
         named_config(name)
+    published = {"tinybert": 14_350_248, "distilbert": 66_362_880}  # as transformers counts them
+    assert {name: encoder_parameters(named_config(name)) for name in published} == published
     with pytest.raises(UserError, match="huge"):
         named_config("huge")

@@ -9,6 +9,7 @@ from keras import ops
 from scipy.special import softmax
 
 from official_bert.common.errors import UserError
+from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.word_vectors import read_vectors, vectors_width
 from official_bert.tokenization.words import WordTokenizer
@@ -109,6 +110,18 @@ def test_bilstm_reads_words_of_its_own_text_and_its_like(pair):
         others = words[1 - text][in_text[1 - text] > 0]
         expected = softmax(words[text] @ others.T, axis=-1) @ others
         np.testing.assert_allclose(found[text], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_elmos_states_are_read_in_place_of_vectors(pair):
+    batch, _ = pair
+    elmo = ElmoConfig(projection=2, num_hidden_layers=1)  # two layers of states, 4 wide
+    states = np.random.default_rng(0).normal(size=(*batch["input_ids"].shape, 2, 4))
+    options = {"head": LABELS, "pairs": True, "classifier_width": 6, "seed": 0}
+    reader, plain = BiLSTMAttention(0, 6, elmo=elmo, **options), BiLSTMAttention(4, 6, **options)
+    found = reader({**batch, "vectors": batch["vectors"][..., :0], "states": states})["logits"]
+    # Untrained weights of the layers make the mean; all else is as of vectors.
+    expected = plain({**batch, "vectors": states.mean(axis=2)})["logits"]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cbow", "bilstm"])

@@ -229,6 +229,23 @@ def test_multi_label_scores_are_scikit_learns():
     )
 
 
+def test_scores_of_the_likeliest_labels_by_hand(write, tmp_path):
+    gold = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
+    ranked = np.array([[9, 1, 8, 7, 6, 2], [1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0]])
+    assert metrics.ranking_scores(gold, ranked) == pytest.approx({
+        # One of three first choices is right; of the three labels that there are, one is found.
+        "precision_at_1": 1 / 3, "recall_at_1": 1 / 3, "f1_at_1": 1 / 3,
+        # The first row's second label is its sixth choice, and so is the second row's only one.
+        "precision_at_5": 1 / 15, "recall_at_5": 1 / 3, "f1_at_5": 2 / (15 + 3),
+    })  # fmt: skip
+    task = task_of(write, tmp_path, "text\tlabel\na\tx\nb\tx,y\n", problem="multi_label")
+    examples = task.examples("train")
+    predictions = task.predictions(examples, None, {"logits": np.array([[-3, -2], [-1, -4]])})
+    scores = task.score(examples, predictions)  # two labels: there is no choice of five
+    assert scores["f1_at_1"] == pytest.approx(2 / (2 + 3)) and "f1_at_5" not in scores
+    assert task.baseline(examples, examples)["precision_at_1"] == 1.0, "x is the likeliest"
+
+
 def test_a_test_file_may_lack_labels(write, tmp_path):
     task = task_of(write, tmp_path)
     write("test.tsv", "text\nthe mat\n")

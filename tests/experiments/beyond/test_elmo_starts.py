@@ -1,4 +1,4 @@
-"""ELMo's states as features of a tagging run, and beside the word vectors of a pair of texts."""
+"""ELMo as features of a tagging run, and in place of a text's word vectors."""
 
 import dataclasses
 import json
@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
+from data_prep.tasks import get_task
 from experiments import finetune, pretrain
 from experiments.beyond import word_vectors
 from experiments.training import flops, start_checks
@@ -43,6 +44,23 @@ def test_features_of_elmo(config, tmp_path):
     assert len(list((tmp_path / "cache" / "hidden_states").glob("*/layer-*.npy"))) == 6
     with pytest.raises(UserError, match="set --config.features=elmo"):
         finetune.run(dataclasses.replace(config, features=""), tmp_path / "x", progress=False)
+
+
+def test_in_place_of_word_vectors(config, tmp_path):
+    texts = tiny_runs.write_labelled_texts(tmp_path)
+    config = dataclasses.replace(
+        load_config("bilstm_attention:small"), task="text_classification", data_dir=str(texts),
+        elmo=config.model, feature_width=8, max_seq_length=16, num_train_epochs=1.0,
+    )  # fmt: skip
+    task = get_task(config.task, config.data_dir)
+    start = word_vectors.start(config, task, {})
+    assert start.vectors.shape[1] == 0
+    texts = [text for example in task.examples("train") for text in task.texts(example)]
+    assert start.tokenizer.unk_id not in {i for text in texts for i in start.tokenizer.encode(text)}
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert results["steps"] == 5
+    losses = tiny_runs.logged(tmp_path / "run", "loss")
+    assert losses[-1] < 0.8
 
 
 def test_pre_trained_on_records(data, tmp_path):

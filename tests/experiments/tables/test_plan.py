@@ -400,8 +400,7 @@ def test_what_table_1_compares_bert_with_has_its_compute():
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
     work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
     assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values())
-    # ELMo's row is there, too, where the data has the word vectors that it takes.
-    assert {"tiny", "OpenAI GPT", "LTR and RTL, concatenated"} <= set(work)
+    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} <= set(work)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
     left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
     assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
@@ -421,9 +420,9 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
         assert runs[row] == [(1, 1), (2, 1), (3, 1)]
     assert runs[compared.BOTH] == runs[compared.STATES] == [(1, 1)]
     [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.STATES}/1-1"]
-    assert (cell.config["model"], cell.config["elmo"]) == (
-        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//run/model"),
-    )
+    assert [cell.config[name] for name in ("model", "elmo", "word_vectors")] == [
+        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//run/model", ""),
+    ]
     estimates = cost.estimate(made, empty, measure=False)
     one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
     assert abs(one.flops / other.flops - 1) < 0.02
