@@ -96,6 +96,10 @@ class Checkpoints:
             )
         return None
 
+    def remove_all(self):
+        """Removes the folder: a finished fine-tuning needs its checkpoints no longer."""
+        remove(self.folder)
+
     def newest_state(self):
         """The file that describes the newest checkpoint.
 
