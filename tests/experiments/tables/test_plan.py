@@ -79,7 +79,7 @@ def test_a_column_of_another_metric_shares_the_runs():
 
 def test_unknown_scale_lists_the_valid_ones():
     with pytest.raises(
-        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, squad"
+        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, checkpoints, squad"
     ):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
@@ -127,7 +127,9 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
         )
         return plan.plan(dataclasses.replace(ablation, variants=variants, corpus=corpus))
 
-    plans = [made(places), made(places[::-1]), made([places[0], "tiny-wikipedia"])]
+    plans = [made(places), made(places[::-1])]
+    (tmp_path / "one" / "README.md").write_text("a card, which changes nothing")
+    plans.append(made([places[0], "tiny-wikipedia"]))
     first = {cell.name: cell for cell in plans[0].cells}
     assert "vocabulary" not in first and not any("pretrain/BERT" in name for name in first)
     assert ("BERT", 3) not in plans[0].pretrains and ("BERT", "held-out loss") not in plans[0].runs
