@@ -4,7 +4,7 @@ WORKDIR ?= runs/quickstart
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: gpu smoke-gpu reproduce test test-parity test-lowest test-jax smoke-jax lint format bench clean
+.PHONY: docs gpu smoke-gpu reproduce test test-parity test-lowest test-jax smoke-jax lint format bench clean
 
 reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=table5:quickstart --workdir=$(WORKDIR)
@@ -32,6 +32,10 @@ lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation as pages in site/, from the repository and the docstrings alone: no network.
+docs: .venv/docs.stamp
+	$(BIN)/mkdocs build --strict
 
 format: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
@@ -82,9 +86,13 @@ bench: .venv/bench.stamp
 	$(BIN)/python -m pip install --quiet -e '.[dev,peers]'
 	@touch $@
 
+.venv/docs.stamp: .venv/run.stamp pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	@touch $@
+
 .venv/bench.stamp: .venv/peers.stamp
 	$(BIN)/python -m pip install --quiet -e '.[dev,peers,bench]'
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-jax .venv-lowest runs
+	rm -rf .venv .venv-jax .venv-lowest runs site .cache

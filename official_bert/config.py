@@ -314,9 +314,10 @@ _OTHERWISE: dict[str, dict[str, Any]] = {
 def named_config(name: str, **overrides: Any) -> BertConfig:
     """The configuration of a named size, uncased English unless `overrides` says otherwise.
 
-    >>> config = named_config("mini", vocab_size=8192)
-    >>> config.num_hidden_layers, config.hidden_size, config.vocab_size
-    (4, 256, 8192)
+    Examples:
+      >>> config = named_config("mini", vocab_size=8192)
+      >>> config.num_hidden_layers, config.hidden_size, config.vocab_size
+      (4, 256, 8192)
 
     Raises:
       UserError: no size has that name, or an override is wrong.

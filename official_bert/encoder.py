@@ -17,12 +17,13 @@ from official_bert.randomness import fold_in, next_seed
 class BertEncoder(keras.Model):
     """Embeddings, L Transformer blocks, and the pooler.
 
-    >>> import numpy as np
-    >>> from official_bert import named_config
-    >>> encoder = BertEncoder(named_config("tiny", vocab_size=100))
-    >>> outputs = encoder({"input_ids": np.array([[2, 17, 5, 3], [2, 8, 3, 0]])})
-    >>> tuple(outputs["pooled_output"].shape), tuple(outputs["sequence_output"].shape)
-    ((2, 128), (2, 4, 128))
+    Examples:
+      >>> import numpy as np
+      >>> from official_bert import named_config
+      >>> encoder = BertEncoder(named_config("tiny", vocab_size=100))
+      >>> outputs = encoder({"input_ids": np.array([[2, 17, 5, 3], [2, 8, 3, 0]])})
+      >>> tuple(outputs["pooled_output"].shape), tuple(outputs["sequence_output"].shape)
+      ((2, 128), (2, 4, 128))
 
     Args:
       config: sizes and rates.

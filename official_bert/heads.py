@@ -158,14 +158,15 @@ class BertClassifier(_FineTuned):
         an AWD-LSTM it has a second layer.
       seed: seed of the new weights.
 
-    >>> import numpy as np
-    >>> from official_bert import BertAdamW, named_config
-    >>> model = BertClassifier(BertEncoder(named_config("tiny", vocab_size=100)), num_labels=3)
-    >>> model.compile(BertAdamW(1e-4))
-    >>> ids = np.random.default_rng(0).integers(5, 100, (8, 6))
-    >>> history = model.fit({"input_ids": ids}, np.arange(8) % 3, verbose=0).history
-    >>> sorted(history)
-    ['accuracy', 'label_loss', 'loss']
+    Examples:
+      >>> import numpy as np
+      >>> from official_bert import BertAdamW, named_config
+      >>> model = BertClassifier(BertEncoder(named_config("tiny", vocab_size=100)), num_labels=3)
+      >>> model.compile(BertAdamW(1e-4))
+      >>> ids = np.random.default_rng(0).integers(5, 100, (8, 6))
+      >>> history = model.fit({"input_ids": ids}, np.arange(8) % 3, verbose=0).history
+      >>> sorted(history)
+      ['accuracy', 'label_loss', 'loss']
     """
 
     label_names = ("label_ids",)

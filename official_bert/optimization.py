@@ -38,12 +38,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
       total_steps: steps after which the rate stays 0.
       decay_steps: the last steps, in which the rate falls; None: all.
 
-    >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100)
-    >>> [round(float(rate(step)), 7) for step in (0, 5, 50, 100)]
-    [0.0, 5e-05, 5e-05, 0.0]
-    >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100, decay_steps=20)
-    >>> [round(float(rate(step)), 7) for step in (5, 50, 90, 100)]
-    [5e-05, 0.0001, 5e-05, 0.0]
+    Examples:
+      >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100)
+      >>> [round(float(rate(step)), 7) for step in (0, 5, 50, 100)]
+      [0.0, 5e-05, 5e-05, 0.0]
+      >>> rate = WarmupLinearDecay(peak=1e-4, warmup_steps=10, total_steps=100, decay_steps=20)
+      >>> [round(float(rate(step)), 7) for step in (5, 50, 90, 100)]
+      [5e-05, 0.0001, 5e-05, 0.0]
     """
 
     def __init__(
@@ -77,9 +78,10 @@ class SlantedTriangular(WarmupLinearDecay):
     Args:
       peak, warmup_steps, total_steps: as for `WarmupLinearDecay`; the warm-up is a tenth there.
 
-    >>> rate = SlantedTriangular(peak=0.32, warmup_steps=10, total_steps=100)
-    >>> [round(float(rate(step)), 4) for step in (0, 5, 10, 55, 100)]
-    [0.01, 0.165, 0.32, 0.165, 0.01]
+    Examples:
+      >>> rate = SlantedTriangular(peak=0.32, warmup_steps=10, total_steps=100)
+      >>> [round(float(rate(step)), 4) for step in (0, 5, 10, 55, 100)]
+      [0.01, 0.165, 0.32, 0.165, 0.01]
     """
 
     def __call__(self, step):

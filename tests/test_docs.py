@@ -1,9 +1,11 @@
-"""What the documentation shows, runs: docstrings, docs/library.md, the notebooks."""
+"""What the documentation shows, runs: docstrings, docs/library.md, notebooks. Its links hold."""
 
+import ast
 import doctest
 import importlib
 import json
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,13 @@ from experiments.training.config_files import load_config
 from official_bert.checkpoints.huggingface import export_huggingface
 from official_bert.common.errors import UserError
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "benchmarks/**/*.md", "experiments/results/**/*.md")
+    for path in ROOT.glob(pattern)
+)
 MODULES = [
     "official_bert.config",
     "official_bert.encoder",
@@ -91,3 +99,39 @@ def test_the_table_of_own_table_md_can_be_planned(tmp_path):
     text = ablate.dry_run(ablation, share=0.5)
     assert "pretrain/masking 40%/1" in text and "9 cells; still to do" in text
     assert {records.masked_lm_prob for records in ablation.records} == {0.15, 0.4}
+
+
+def _anchors(path: Path) -> set[str]:
+    """The headings of a page, as GitHub and the site's pages name them."""
+    text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE)
+    shown = [re.sub(r"[`*]|\]\([^)]*\)", "", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in shown}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_hold(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        place, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / place if place else ROOT / page
+        assert path.exists(), f"{page}: {target}"
+        assert not anchor or anchor in _anchors(path), f"{page}: {target}"
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = re.findall(
+        r"^ +- .*?([\w./]+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(), re.M
+    )
+    there = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("notebooks/*.ipynb")]
+    assert {path.relative_to(ROOT).as_posix() for path in there} <= set(listed)
+    made = {"docs/api.md"}  # by docs/site.py
+    assert all((ROOT / name).is_file() for name in set(listed) - made)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "results/" not in page])
+def test_python_is_python(page):
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
+        ast.parse(textwrap.dedent(block))

@@ -36,12 +36,13 @@ _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1
 class BytePairTokenizer(Tokenizer):
     """Byte-pair encoding with one vocabulary; the interface is that of `BertTokenizer`.
 
-    >>> merges = [("h", "i"), ("Ġ", "hi")]
-    >>> tokenizer = BytePairTokenizer([*SPECIAL, *BYTE_CHARACTERS, "hi", "Ġhi"], merges)
-    >>> tokenizer.tokenize("hi hi!")
-    ['hi', 'Ġhi', '!']
-    >>> tokenizer.decode(tokenizer.encode("hi hi!"))
-    'hi hi!'
+    Examples:
+      >>> merges = [("h", "i"), ("Ġ", "hi")]
+      >>> tokenizer = BytePairTokenizer([*SPECIAL, *BYTE_CHARACTERS, "hi", "Ġhi"], merges)
+      >>> tokenizer.tokenize("hi hi!")
+      ['hi', 'Ġhi', '!']
+      >>> tokenizer.decode(tokenizer.encode("hi hi!"))
+      'hi hi!'
 
     Attributes:
       merges: the pairs of pieces that become one, the first learnt first.
@@ -199,8 +200,9 @@ def merged(pieces: list[str], rank_of: dict[tuple[str, str], int]) -> list[str]:
     """What the pieces of a word become: the pair of neighbours of least rank is merged, again and
     again, the first of several such pairs first.
 
-    >>> merged(["a", "a", "a", "b"], {("a", "a"): 0, ("a", "b"): 1})
-    ['aa', 'ab']
+    Examples:
+      >>> merged(["a", "a", "a", "b"], {("a", "a"): 0, ("a", "b"): 1})
+      ['aa', 'ab']
     """
     pieces = list(pieces)
     before, after = [*range(-1, len(pieces) - 1)], [*range(1, len(pieces) + 1)]
@@ -246,8 +248,9 @@ def words(text: str) -> list[str]:
 
     A blank belongs to the word after it, of several blanks the last one; nothing is lost.
 
-    >>> words("It's  9am, you know")
-    ['It', "'s", ' ', ' 9', 'am', ',', ' you', ' know']
+    Examples:
+      >>> words("It's  9am, you know")
+      ['It', "'s", ' ', ' 9', 'am', ',', ' you', ' know']
     """
     return _pattern().findall(text)
 

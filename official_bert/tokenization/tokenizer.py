@@ -17,18 +17,19 @@ class BertTokenizer(Tokenizer):
     All methods give the pieces of the original's `FullTokenizer`; they differ in what else they
     give and in speed. Calling it gives what a model reads; the other methods add no [CLS] or [SEP].
 
-    >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]
-    >>> tokenizer = BertTokenizer(pieces)
-    >>> tokenizer.tokenize("Unaffable!")
-    ['un', '##aff', '##able', '!']
-    >>> tokenizer.encode("Unaffable!")
-    [5, 6, 7, 8]
-    >>> tokenizer.decode([5, 6, 7, 8])
-    'unaffable!'
-    >>> batch = tokenizer(["Unaffable!", "!"])
-    >>> batch["input_ids"]
-    array([[2, 5, 6, 7, 8, 3],
-           [2, 8, 3, 0, 0, 0]], dtype=int32)
+    Examples:
+      >>> pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]
+      >>> tokenizer = BertTokenizer(pieces)
+      >>> tokenizer.tokenize("Unaffable!")
+      ['un', '##aff', '##able', '!']
+      >>> tokenizer.encode("Unaffable!")
+      [5, 6, 7, 8]
+      >>> tokenizer.decode([5, 6, 7, 8])
+      'unaffable!'
+      >>> batch = tokenizer(["Unaffable!", "!"])
+      >>> batch["input_ids"]
+      array([[2, 5, 6, 7, 8, 3],
+             [2, 8, 3, 0, 0, 0]], dtype=int32)
 
     Attributes:
       vocab: list[str], the pieces in the order of their ids.

@@ -32,10 +32,11 @@ _MOST_WORDS = 1 << 18  # in the cache
 class WordEndTokenizer(Tokenizer):
     """GPT's tokeniser; a row is `_start_ A _classify_` or `_start_ A _delimiter_ B _classify_`.
 
-    >>> pieces = ["<unk>", "l", "o", "w", "w</w>", "lo", "low</w>"]
-    >>> tokenizer = WordEndTokenizer(pieces, [("l", "o"), ("lo", "w</w>")])
-    >>> tokenizer.tokenize("Low lol")
-    ['low</w>', 'lo', '<unk>']
+    Examples:
+      >>> pieces = ["<unk>", "l", "o", "w", "w</w>", "lo", "low</w>"]
+      >>> tokenizer = WordEndTokenizer(pieces, [("l", "o"), ("lo", "w</w>")])
+      >>> tokenizer.tokenize("Low lol")
+      ['low</w>', 'lo', '<unk>']
 
     Attributes:
       merges: the pairs of pieces that become one, the first learnt first.

@@ -23,9 +23,10 @@ _MARK = re.compile(r"[^\w\s]")
 class WordTokenizer(Tokenizer):
     """Words that have vectors; all others are [UNK].
 
-    >>> tokenizer = WordTokenizer(["do", "n't", "u.s.", "."])
-    >>> tokenizer.tokenize("Don't (U.S.)")
-    ['do', "n't", '[UNK]', 'u.s.', '[UNK]']
+    Examples:
+      >>> tokenizer = WordTokenizer(["do", "n't", "u.s.", "."])
+      >>> tokenizer.tokenize("Don't (U.S.)")
+      ['do', "n't", '[UNK]', 'u.s.', '[UNK]']
     """
 
     kind = "words"
