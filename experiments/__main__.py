@@ -16,6 +16,7 @@ MODULES = {
         "data_prep.wikipedia",
         "data_prep.sentences",
         "data_prep.vocab",
+        "data_prep.word2vec",
         "data_prep.create_pretraining_data",
         "data_prep.show_records",
         "experiments.pretrain",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from data_prep import word2vec
 from data_prep.tasks.task import MissingFile
 from experiments.training import starts
 from experiments.training.bert_start import BertStart
@@ -138,7 +139,9 @@ class WordVectors(BertStart):
         if config.model == CBOW:
             return 0.0
         length, epochs = config.max_seq_length, config.num_train_epochs
-        width = vectors_width(config.word_vectors) if config.word_vectors else 0
+        width = vectors_width(config.word_vectors) if os.path.isfile(config.word_vectors) else 0
+        if config.word_vectors.startswith("@"):  # they are still to be learnt
+            width = word2vec.WIDTH
         one = text_bilstm_flops(config, width, elmo, 2, length)
         states = encoder_flops(elmo, 2, length) if elmo else 0.0
         trained = epochs * train_examples

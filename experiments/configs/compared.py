@@ -1,8 +1,9 @@
-"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM without and with ELMo,
-OpenAI GPT, and the shallow concatenation of two directions.
+"""The rows that Table 1 sets beside BERT: words, word vectors, GLUE's BiLSTM on them and on ELMo's
+states, OpenAI GPT, and the shallow concatenation of two directions.
 
 `checkpoint_tables` adds them at the scales cpu and smoke. ELMo, GPT, the concatenation and their
-BERT are pre-trained here, on the same text, with as many matrix operations (docs/compared.md).
+BERT are pre-trained here, on the same text, with as many matrix operations (docs/compared.md);
+word vectors are given, and learnt from that text where gensim is.
 """
 
 import dataclasses
@@ -24,6 +25,9 @@ BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
 BOTH = "LTR and RTL, concatenated"
 WORDS, AVERAGE, READ = "TF-IDF", "CBOW (GloVe)", "BiLSTM and attention (GloVe)"
 STATES = "BiLSTM, ELMo and attention"
+# On vectors of word2vec that are learnt from the text of the pre-trainings.
+READ_SAME, READ_CBOW = "BiLSTM and attention (skip-gram)", "BiLSTM and attention (word2vec's CBOW)"
+AVERAGE_SAME = "CBOW (skip-gram)"
 _LABELS = {WORDS: "TF-IDF and a linear classifier"}
 _GPT_FIELDS = ("lm_loss_weight", "draw_special_tokens", "bias_correction", "adam_epsilon",
                "warmup_proportion")  # fmt: skip
@@ -67,6 +71,14 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     variants.append(Variant(STATES, of_equal_compute(pretrain, base), seeds[:1]))
     fields = _fields(word_baselines.bilstm_attention("small")) | read | {"model": BILSTM}
     rows.append(Row(STATES, STATES, fields, paper_row="BiLSTM+ELMo+Attn"))
+    if importlib.util.find_spec("gensim"):
+        for label, name, config, kind in (
+            (READ_SAME, BILSTM, word_baselines.bilstm_attention("small"), "skip_gram"),
+            (READ_CBOW, BILSTM, word_baselines.bilstm_attention("small"), "cbow"),
+            (AVERAGE_SAME, CBOW, word_baselines.cbow(), "skip_gram"),
+        ):
+            variants.append(Variant(label, seeds=seeds, checkpoint=name, word_vectors=kind))
+            rows.append(Row(label, label, _fields(config) | read, reference=True))
     vectors = Path(scale.data_dir, VECTORS)
     if scale.data_dir and vectors.is_file():
         for label, name, config in (
@@ -131,10 +143,22 @@ def _claims(columns: list[str], bert: str) -> tuple[Claim, ...]:
         ("fine-tuned whole", "OpenAI GPT beats a BiLSTM on ELMo's states", "4.1", GPT, STATES),
         ("pre-trained", "OpenAI GPT beats a BiLSTM on word vectors", "4.1", GPT, READ),
         (
+            "pre-trained, same text",
+            "OpenAI GPT beats a BiLSTM on word vectors that were learnt from the same text",
+            "4.1",
+            *(GPT, READ_SAME),
+        ),
+        (
             "ELMo",
             "ELMo's states in place of word vectors beat word vectors, read by a BiLSTM",
             "4.1",
             *(STATES, READ),
+        ),
+        (
+            "ELMo, same text",
+            "ELMo's states beat word vectors that were learnt from the same text, read by a BiLSTM",
+            "4.1",
+            *(STATES, READ_SAME),
         ),
         ("context", "A BiLSTM with attention beats the mean of word vectors", "4.1", READ, AVERAGE),
     )

@@ -78,6 +78,8 @@ class Variant:
       checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
       checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
         seed: nothing is pre-trained.
+      word_vectors: a kind of `data_prep.word2vec`, where the checkpoint is a model on word vectors:
+        they are learnt from the corpus, anew for each seed; "": they are given.
       random_init: no training at all: the random weights with which a pre-training of `pretrain`
         and each of `seeds` begins.
     """
@@ -87,6 +89,7 @@ class Variant:
     seeds: tuple[int, ...] = (1,)
     checkpoint: str = ""
     checkpoints: tuple[str, ...] = ()
+    word_vectors: str = ""
     random_init: bool = False
 
     def __post_init__(self):

@@ -40,6 +40,14 @@ def learn_vocabulary(config: dict, folder: Path) -> dict:
     return {"vocab_size": len(vocab)}
 
 
+def learn_vectors(config: dict, folder: Path) -> dict:
+    from data_prep import word2vec
+
+    words, vectors = word2vec.learn(config["inputs"], **config["options"])
+    word2vec.write(folder / "vectors.txt", words, vectors)
+    return {"words": len(words), "width": vectors.shape[1]}
+
+
 def make_records(config: dict, folder: Path) -> dict:
     from data_prep.create_pretraining_data import create
 
@@ -158,6 +166,7 @@ def export_model(config: dict, folder: Path) -> dict:
 KINDS = {
     "sentences": split_sentences,
     "vocab": learn_vocabulary,
+    "vectors": learn_vectors,
     "records": make_records,
     "nli": mix_nli,
     "pretrain": pretrain,

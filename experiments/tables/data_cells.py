@@ -59,6 +59,20 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
                 cost=10,
             )
         )
+    for variant in (v for v in ablation.variants if v.word_vectors):
+        options = {"kind": variant.word_vectors, "do_lower_case": corpus.do_lower_case}
+        cells += [
+            Cell(
+                f"vectors/{variant.word_vectors}/{seed}",
+                "vectors",
+                {"inputs": inputs["train"], "options": options | {"seed": seed}},
+                ignored=("inputs",),
+                fingerprints={"text": prints["train"]},
+                cost=400,
+                round=seed,
+            )
+            for seed in variant.seeds
+        ]
     for records in ablation.records:
         options = dataclasses.asdict(records)
         options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}

@@ -1,6 +1,7 @@
 """From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
 
     sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
+              -> vectors/KIND/SEED
         -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED,
            pairs/QUESTION/RECORDS/VARIANT/SEED
 
@@ -93,7 +94,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         ablation = self.ablation
-        if any(v.pretrain for v in ablation.variants):
+        if any(v.pretrain or v.word_vectors for v in ablation.variants):
             made, self.vocab = data_cells.of_corpus(ablation)
             self.cells |= {cell.name: cell for cell in made}
         tuned = [column.finetune for column in ablation.columns if column.finetune]
@@ -262,6 +263,9 @@ class _Planner:
             config = dataclasses.replace(config, **{field: model})
         else:
             config = dataclasses.replace(config, model=variant.checkpoint)
+            if variant.word_vectors:
+                vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
+                config = dataclasses.replace(config, word_vectors=vectors)
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or _checkpoint_config(variant.checkpoint)
         config = dataclasses.replace(config, save_model=exported)

@@ -418,7 +418,11 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     made = plan.plan(compared.with_compared(empty, scale, (1, 2, 3)))
     runs = {row: [(r.pretrain_seed, r.finetune_seed) for r in made.runs[row, "spam"]]
             for row, _ in made.runs}  # fmt: skip
-    for row in (compared.BERT, compared.GPT, compared.READ, compared.AVERAGE):
+    learnt = [f"vectors/{kind}/{seed}" for kind in ("skip_gram", "cbow") for seed in (1, 2, 3)]
+    assert [c.name for c in made.cells if c.kind == "vectors"] == learnt, "two rows share vectors"
+    [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.READ_CBOW}/2-1"]
+    assert cell.config["word_vectors"] == "@vectors/cbow/2//vectors.txt"
+    for row in (compared.BERT, compared.GPT, compared.READ, compared.AVERAGE, compared.READ_SAME):
         assert runs[row] == [(1, 1), (2, 1), (3, 1)]
     assert runs[compared.BOTH] == runs[compared.STATES] == [(1, 1)]
     [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.STATES}/1-1"]
