@@ -10,6 +10,7 @@ The same text and seed give the same file.
 """
 
 import functools
+import logging
 import tempfile
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def learn(inputs, kind="skip_gram", seed=1, do_lower_case=True, invalid_utf8="er
     """
     if kind not in KINDS:
         raise UserError(f"word2vec's kinds are {', '.join(KINDS)}, not {kind!r}")
+    logging.getLogger("gensim").setLevel(logging.WARNING)
     try:
         from gensim.models import Word2Vec
     except ImportError:
