@@ -56,7 +56,7 @@ def main(argv) -> None:
             raise UserError(f"--{name} is missing; see --help")
 
     claim([options.input, options.vocab], folders=[options.output], overwrite=options.overwrite)
-    from official_bert.checkpoints import model_folder
+    from official_bert.checkpoints import model_card, model_folder
     from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, find, kind_of
 
     if options.target and options.half:
@@ -84,6 +84,7 @@ def main(argv) -> None:
     model, tokenizer, settings = loaded.model, loaded.tokenizer, loaded.settings
     if options.target:
         write, overwrite = EXPORTERS[options.target], options.overwrite
+        settings = {**settings, **model_card.settings_of(path)}
         notes = write(options.output, model, tokenizer, settings, overwrite=overwrite)
         for note in notes:
             print(f"note: {note}")

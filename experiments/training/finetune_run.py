@@ -196,6 +196,9 @@ def _save_model(folder, config, start, task, trainer, results):
         "labels": list(task.head.get("labels") or []),
         "max_seq_length": config.max_seq_length,
         "task": {"name": task.name, "options": task.settings()},
+        "fine_tuning": {
+            name: results[name] for name in ("dev", "baseline", "train_examples", "dev_examples")
+        },
     }
     model = getattr(trainer.model, "student", trainer.model)
     model_folder.save(folder.model, model, start.tokenizer, settings, overwrite=True)

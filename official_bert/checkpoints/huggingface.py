@@ -19,6 +19,7 @@ from official_bert.checkpoints import (
     huggingface_heads,
     huggingface_tokenizer,
     integrity,
+    model_card,
     model_folder,
     safetensors_files,
     sentence_transformers,
@@ -115,7 +116,8 @@ def export_huggingface(
       folder: where to.
       model: an encoder, a pre-trainer or a model of `official_bert.heads`.
       tokenizer: its tokeniser; None, or one that such a model has not, to write no tokenizer files.
-      settings: fields of `model.json` that the format has a place for: labels, max_seq_length.
+      settings: fields of `model.json` that the format has a place for: labels, max_seq_length, and
+        what `model_card` tells.
       overwrite: replace a folder that exists.
 
     Returns:
@@ -143,24 +145,13 @@ def export_huggingface(
     else:
         tensors, left_out = huggingface_family_export.tensors(kind, head, tensors, architecture)
         fields = huggingface_family_export.their_config(kind, fields, config)
-    notes = []
+    notes: list[str] = []
     if "embedding" in settings:
         notes.append("left out: how vectors of texts are pooled, modules.json")
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if kind == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
-    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
-        text = json.dumps(fields, indent=2)
-        write_text(temporary / "config.json", text + "\n")
-        # transformers refuses files that do not say which framework wrote them.
-        safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
-        length = settings.get("max_seq_length") or config.max_position_embeddings
-        has_segments = config.type_vocab_size > 1
-        if own_pieces:
-            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length, has_segments)
-        if word_pieces:
-            huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     if kind != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
     has_word_pieces = MEMBERS[kind].tokenizer == "word_piece"
@@ -169,6 +160,18 @@ def export_huggingface(
             f"no tokenizer files: {MEMBERS[kind].tokenizer} is what {kind} has; put the original's "
             "beside the model"
         )
+    with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
+        write_text(temporary / "config.json", json.dumps(fields, indent=2) + "\n")
+        card = model_card.text(config, kind, architecture, settings, notes)
+        write_text(temporary / model_card.FILE, card)
+        # transformers refuses files that do not say which framework wrote them.
+        safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
+        length = settings.get("max_seq_length") or config.max_position_embeddings
+        has_segments = config.type_vocab_size > 1
+        if own_pieces:
+            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length, has_segments)
+        if word_pieces:
+            huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     return notes
 
 

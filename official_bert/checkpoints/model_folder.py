@@ -214,8 +214,9 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if "objectives" in settings:
             for written in list_of(settings, "objectives", (str, dict), path):
                 objectives.parts(written, f"{path}: objectives")
-    if "embedding" in settings:
-        field(settings, "embedding", dict, path)
+    for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
+        if name in settings:
+            field(settings, name, kind, path)
     length, task = settings.get("max_seq_length"), settings.get("task")
     if length is not None:
         whole = isinstance(length, int) and not isinstance(length, bool) and length > 0
