@@ -9,7 +9,7 @@ it writes claims.md, their claims side by side.
 """
 
 from data_prep.jobs import storage
-from experiments.tables import archives, judgement, origins, overview, report
+from experiments.tables import archives, judgement, origins, report
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -24,7 +24,7 @@ def main(_):
         raise UserError("--workdir is missing; give the folder of an ablation")
     path = local_path(folder) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
-        print(overview.write(path.parent))
+        print(report.write_overview(path.parent))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")

@@ -25,7 +25,7 @@ DIRECT = {
     "experiments/tables/cells.py": 1,
     "experiments/tables/worker.py": 1,
     "experiments/training/checkpointing.py": 1,
-    "experiments/training/digests.py": 1,
+    "experiments/training/inputs.py": 1,
     "experiments/training/distribution.py": 1,
     "experiments/training/overrides.py": 2,
     "experiments/training/run_folder.py": 1,

@@ -7,7 +7,7 @@ from pathlib import Path
 from data_prep.corpus.documents import expand_inputs
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell
-from experiments.training.digests import files_digest
+from experiments.training.inputs import files_digest
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 

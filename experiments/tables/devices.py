@@ -1,21 +1,17 @@
 """The GPUs of a machine, and the share of its GPUs and cores that each worker gets."""
 
 import os
-import subprocess
 
 from data_prep.jobs.processes import available_cores
+from experiments.training import provenance
 
 
 def available_gpus() -> list[str]:
     """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them.
 
-    Asked of the driver's tool: TensorFlow would take hold of them in the process that asks.
+    The driver's tool is asked: TensorFlow would take hold of them in the process that asks.
     """
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    found = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    found = provenance.gpus()
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None or not found:
         return [str(index) for index in range(len(found))]

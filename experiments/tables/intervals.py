@@ -255,18 +255,30 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
     rows, replicates = table.shape[-2:]
     seeds, squares = replicates - 1, weight @ weight
     own = (weight @ table).var(axis=-1, ddof=1) / squares
-    if np.all(weight):  # there is no other row that could lend
-        return own * squares / replicates, np.full_like(own, seeds)
-    independent, alike = rows, table
-    if abs(weight.sum()) < 1e-9:  # a difference: what a replicate does to all rows cancels
+    others, is_difference = np.count_nonzero(weight == 0), abs(weight.sum()) < 1e-9
+    degrees = degrees_between(replicates, rows - is_difference, others)
+    if not others:
+        return own * squares / replicates, np.full_like(own, degrees)
+    alike = table
+    if is_difference:  # what a replicate does to all rows cancels
         one, other = np.triu_indices(rows, 1)
-        independent, alike = rows - 1, (table[..., one, :] - table[..., other, :]) / math.sqrt(2)
+        alike = (table[..., one, :] - table[..., other, :]) / math.sqrt(2)
     # The lower median: of 4 rows, half of the differences are without the odd one.
     usual = np.quantile(alike.var(axis=-1, ddof=1), 0.5, axis=-1, method="lower")
     usual = usual * seeds / stats.chi2.ppf(0.5, seeds)
     variance = (_LENT * usual + seeds * own) / (_LENT + seeds)
-    degrees = min(_LENT + seeds, independent * seeds)
     return variance * squares / replicates, np.full_like(variance, degrees)
+
+
+def degrees_between(replicates: float, independent: int, others: int) -> float:
+    """The degrees of freedom of the variance between replicates.
+
+    Args:
+      independent: rows of the column, one less where the sum is a difference.
+      others: rows that only lend their variance.
+    """
+    seeds = replicates - 1
+    return min(_LENT + seeds, independent * seeds) if others else seeds
 
 
 def from_examples(scores: np.ndarray):

@@ -19,8 +19,8 @@ from experiments.tables.grid import Cell
 from experiments.training import starts
 from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_json import to_dict
-from experiments.training.digests import checkpoint_digest, files_digest, task_digest
 from experiments.training.flops import pretrain_flops
+from experiments.training.inputs import checkpoint_digest, of_places, task_digest
 from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError
@@ -334,17 +334,10 @@ def _checkpoint_config(checkpoint: str):
 
 
 def _prints(config: Any) -> dict[str, str]:
-    """Digests of the models and files that the fields of a configuration name; without the data,
-    and without files of other cells, whose keys count."""
-    fields = (f.name for f in dataclasses.fields(config) if f.metadata.get("place"))
-    places = {name: getattr(config, name) for name in fields if name != "data_dir"}
-    return {
-        name: files_digest((place,))
-        if name in ("vocab", "word_vectors")
-        else checkpoint_digest(place)
-        for name, place in places.items()
-        if place and not place.startswith("@")
-    }
+    """Digests of what the fields of a configuration name; without files of other cells, whose keys
+    count."""
+    made = {name: "" for name, value in vars(config).items() if str(value).startswith("@")}
+    return {name: one.digest for name, one in of_places(config, **made).items()}
 
 
 def _ignored(config: Any, keep: str) -> tuple[str, ...]:

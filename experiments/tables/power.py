@@ -9,6 +9,8 @@ For plans that are written before the work is done (experiments/results/PLAN.md)
 import math
 from collections.abc import Mapping
 
+from experiments.tables.intervals import degrees_between, interval
+
 POWER = 0.8
 LEVEL = 0.05
 
@@ -59,22 +61,18 @@ def planned(
 
     Args:
       units: variances of `per_unit`.
-      rows: how many rows of the column the variance between pre-trainings is pooled over.
+      rows: of the column, the two compared ones among them.
     """
     sizes = _sizes(pretrain_seeds, restarts, examples)
     parts = {source: units[source] / size for source, size in sizes.items() if size}
-    of_examples = parts.pop("examples", 0.0)
-    between = sum(parts.values())
+    of_examples = parts.pop("examples", 0.0), max(examples - 1.0, 1.0)
     replicates = pretrain_seeds if pretrain_seeds > 1 else restarts
-    between_df = (rows - 1) * (replicates - 1)
-    variance = between + of_examples
-    degrees = max(examples - 1.0, 1.0)
-    if between_df and variance:
-        degrees = variance**2 / (between**2 / between_df + of_examples**2 / degrees)
-    error = math.sqrt(variance)
+    # One run tells nothing of the variance between runs.
+    between_df = degrees_between(replicates, rows - 1, rows - 2) if replicates > 1 else math.inf
+    *_, error, degrees = interval(0.0, (sum(parts.values()), between_df), of_examples)
     return {
-        "standard_error": error,
-        "degrees_of_freedom": degrees,
+        "standard_error": float(error),
+        "degrees_of_freedom": float(degrees),
         "detectable": detectable(error, degrees),
     }
 

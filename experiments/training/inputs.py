@@ -5,11 +5,17 @@ its data goes on; one whose records, examples, vocabulary or first weights are o
 """
 
 import dataclasses
+import functools
+import hashlib
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 from data_prep.records import open_records
+from data_prep.tasks import get_task
 from experiments.training import trunks
-from experiments.training.digests import checkpoint_digest, examples_digest, files_digest
+from official_bert.checkpoints import resolve
+from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary
 
@@ -60,8 +66,8 @@ def of_pretraining(config, opened) -> Inputs:
                     place = getattr(phase, name)
                     found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
         vocab = config.vocab or find_vocabulary(config.phases[0].records)
-        files = {"vocab": "" if config.init_from else vocab, "trunk": trunks.file(config)}
-        return found | _of_files(config, ("init_from", "teacher"), files)
+        places = {"vocab": "" if config.init_from else vocab, "trunk": trunks.file(config)}
+        return found | of_places(config, **places)
 
     def look_again():
         places = [(phase.records, phase.heldout_records) for phase in config.phases]
@@ -73,21 +79,28 @@ def of_pretraining(config, opened) -> Inputs:
 def of_finetuning(config, examples) -> Inputs:
     """The Inputs of a FinetuneConfig; `examples`: {split: examples}, all of them in memory."""
     read = {split: Input(config.data_dir, examples_digest(e)) for split, e in examples.items()}
-    files = {"vocab": "" if config.model else config.vocab, "word_vectors": config.word_vectors}
+    vocab = "" if config.model else config.vocab
 
     def look():
-        return read | _of_files(config, ("model", "teacher", "elmo"), files)
+        return read | of_places(config, vocab=vocab)
 
     return Inputs(look(), look)
 
 
-def _of_files(config, models, files) -> dict[str, Input]:
-    """The Input of each field of `models` that names one, and of each path in `files`."""
-    named = {name: (getattr(config, name), checkpoint_digest) for name in models}
-    named |= {name: (path, lambda path: files_digest((path,))) for name, path in files.items()}
-    return {
-        name: Input(str(place), digest(place)) for name, (place, digest) in named.items() if place
-    }
+def of_places(config, **others) -> dict[str, Input]:
+    """The Input of each field that names a file or a model, and not the data.
+
+    Args:
+      others: of a field, another place.
+    """
+    found = {}
+    for name in (field.name for field in dataclasses.fields(config) if field.metadata.get("place")):
+        place = others.get(name, getattr(config, name))
+        if place and name != "data_dir":
+            is_file = name in ("vocab", "word_vectors", "trunk")
+            digest = files_digest((place,)) if is_file else checkpoint_digest(place)
+            found[name] = Input(str(place), digest)
+    return found
 
 
 def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
@@ -104,3 +117,59 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
         elif old.digest != new.digest:
             lines.append(f"{name}: {old.place} -> {new.place}, which holds something else")
     return lines
+
+
+def files_digest(paths: tuple[str, ...]) -> str:
+    """Of names and contents, not of places."""
+    digest = hashlib.sha256()
+    for path in paths:
+        changed = Path(path).stat()
+        contents = _sha256(path, changed.st_mtime_ns, changed.st_size)
+        digest.update(f"{Path(path).name} {contents}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def checkpoint_digest(checkpoint: str) -> str:
+    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name.
+
+    Of a model of the hub its name and commit.
+    """
+    try:
+        folder = resolve.find(checkpoint)
+    except UserError:
+        return checkpoint  # the run itself will say so
+    if isinstance(folder, str):
+        return folder
+    if not folder.is_dir():
+        folder = folder.parent
+    if folder.parent.name == "snapshots":  # a cache of the hub, to which other programs add files
+        return folder.name
+    # A card says what the model is, and may be written after it was used.
+    found = (p for p in folder.iterdir() if p.is_file() and p.name[0] != "." and p.suffix != ".md")
+    return files_digest(tuple(sorted(map(str, found))))
+
+
+def examples_digest(*splits: list) -> str:
+    """Of what tasks made of their files."""
+    digest = hashlib.sha256()
+    for example in (example for examples in splits for example in examples):
+        digest.update(repr(example).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def task_digest(config) -> tuple[str, int, int]:
+    """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
+    options = json.dumps(config.task_options, sort_keys=True)
+    return _task_digest(config.task, config.data_dir, options)
+
+
+@functools.cache
+def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]:
+    task = get_task(name, data_dir, **json.loads(options))
+    train, dev = task.examples("train"), task.examples("dev")
+    return examples_digest(train, dev), len(train), len(dev)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _sha256(path: str, _changed: int, _size: int) -> str:
+    return sha256_file(path)

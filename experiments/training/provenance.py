@@ -49,7 +49,7 @@ def here() -> dict:
         "packages": _packages(),
         "processor": _processor(),
         "cores": available_cores(),
-        "gpus": _gpus(),
+        "gpus": gpus(),
         "date": datetime.date.today().isoformat(),
     }
 
@@ -154,7 +154,7 @@ def _processor():
 
 
 @functools.cache
-def _gpus():
+def gpus() -> list[str]:
     """Names of the machine's NVIDIA GPUs, asked of the driver's tool."""
     return re.findall(r"^GPU \d+: (.*?) \(UUID", _said(["nvidia-smi", "-L"]), re.MULTILINE)
 

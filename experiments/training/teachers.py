@@ -4,7 +4,7 @@ import dataclasses
 import functools
 
 from experiments.training import starting_point, teacher_checks
-from experiments.training.digests import checkpoint_digest
+from experiments.training.inputs import checkpoint_digest
 from official_bert.checkpoints import model_folder
 from official_bert.family import teacher_fit, teachers
 from official_bert.family.distilled import Distilled

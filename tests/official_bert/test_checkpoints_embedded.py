@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import official_bert
-from experiments.training.digests import checkpoint_digest
+from experiments.training.inputs import checkpoint_digest
 from official_bert.checkpoints import embedded, resolve
 from official_bert.common.errors import UserError
 from official_bert.export import exports

@@ -6,6 +6,7 @@ import pytest
 
 from experiments.tables import devices, pool
 from experiments.tables.grid import Cell, Grid
+from experiments.training import provenance
 
 
 @pytest.fixture
@@ -22,7 +23,9 @@ def fake_gpus(monkeypatch):
             lines = [f"GPU {i}: NVIDIA H100 (UUID: GPU-{i})\n  MIG 1g.10gb" for i in range(number)]
             return subprocess.CompletedProcess(command, 0, "\n".join(lines), "")
 
-        monkeypatch.setattr(devices.subprocess, "run", run)
+        monkeypatch.setattr(provenance.shutil, "which", lambda name: name)
+        monkeypatch.setattr(provenance.subprocess, "run", run)
+        monkeypatch.setattr(provenance, "gpus", provenance.gpus.__wrapped__)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(devices, "available_cores", lambda: 16)

@@ -256,6 +256,12 @@ def test_detectable_effects_are_found_four_times_of_five(degrees):
 
 
 def test_plans_agree_with_what_comes_of_them():
+    rng = np.random.default_rng(4)
+    for rows in (2, 3, 5):
+        found = effect(A_MINUS_B, column(scores(rng, 1, rows, 4, 2, 40)[0]), pool="abcde"[:rows])
+        made = planned(per_unit(found.variance, 4, 2, 40), 4, 2, 40, rows=rows)
+        for name in ("standard_error", "degrees_of_freedom"):
+            assert made[name] == pytest.approx(getattr(found, name))
     units = {"pretraining": 0.5, "restart": 0.8, "examples": 900.0, "residual": 400.0}
     made = planned(units, pretrain_seeds=4, restarts=2, examples=1000, rows=5)
     expected = 0.5 / 4 + 0.8 / 8 + 900 / 1000 + 400 / 8000

@@ -9,17 +9,7 @@ from pathlib import Path
 import pytest
 
 from experiments import report as command
-from experiments.tables import (
-    archives,
-    assemble,
-    forest_plots,
-    judgement,
-    overview,
-    plots,
-    report,
-    score_tables,
-    wording,
-)
+from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
 from experiments.tables.status import Status
 from official_bert.common.errors import UserError
@@ -66,11 +56,11 @@ def test_every_table_is_here():
 @pytest.mark.parametrize("folder", TABLES, ids=name_of)
 def test_committed_reports_are_made_again_to_the_byte(folder):
     results = read(folder)
-    figures = forest_plots.beside_the_paper(results) | plots.figures(results)
+    figures = plots.beside_the_paper(results) | plots.figures(results)
     captions = {name: caption for name, (caption, _) in figures.items()}
     assert report.markdown(results, captions) == (folder / "report.md").read_text()
     drawn = {path.stem: path.read_text() for path in (folder / "plots").glob("*.svg")}
-    assert drawn.keys() == figures.keys() | forest_plots.forests(results).keys()
+    assert drawn.keys() == figures.keys() | plots.forests(results).keys()
     made_of = json.loads((folder / "results.json").read_text())["checksum"]
     for name, svg in drawn.items():
         assert f"<!-- results.json {made_of} -->" in svg, f"{name} is old: python -m docs.figures"
@@ -90,7 +80,7 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
     tables = {}
     for folder in TABLES:
         tables.setdefault(read(folder)["name"], []).append(read(folder))
-    assert overview.markdown(tables) == (RESULTS / "claims.md").read_text()
+    assert report.overview(tables) == (RESULTS / "claims.md").read_text()
 
 
 def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
