@@ -20,7 +20,7 @@ import sys
 
 from absl import flags
 
-from data_prep.corpus import input_look, shares, stripped_marks
+from data_prep.corpus import input_look, shares
 from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.jobs import storage
 from data_prep.jobs.docstrings import arguments
@@ -152,8 +152,8 @@ def _warn_of_stripped_marks(inputs, chosen, tokenizer):
     rules = Rules(chosen.do_lower_case, chosen.strip_accents)
     if tokenizer.kind == "word_piece" and rules.accents_go:
         words = [word for line in input_look.look(inputs).lines for word in line.split()]
-        lost = sum(map(stripped_marks.loses, words))
-        if warning := stripped_marks.warning(lost, len(words)):
+        lost = sum(map(shares.loses_marks, words))
+        if warning := shares.warning_of_marks(lost, len(words)):
             print(warning, file=sys.stderr)
 
 

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 
 from absl import flags
 
-from data_prep.corpus import input_look, languages, shares, stripped_marks
+from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs, folders_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
@@ -145,7 +145,7 @@ def _count(
             bar.update()
     if facts["invalid_utf8"]:
         print(f"{facts['invalid_utf8']:,} lines held bytes that are not UTF-8", file=sys.stderr)
-    if lost := stripped_marks.warning(facts["stripped"], facts["chunks"]):
+    if lost := shares.warning_of_marks(facts["stripped"], facts["chunks"]):
         print(lost, file=sys.stderr)
     if not any(by_language.values()):
         raise UserError(f"no word in the input ({len(paths)} files)")
@@ -215,7 +215,7 @@ def _count_file(path: str, rules: Rules, invalid_utf8: str) -> tuple[dict[str, i
 def _count_chunks(chunks: Counter, words: Counter, rules: Rules, facts: Counter) -> None:
     facts["chunks"] += chunks.total()
     for chunk, count in chunks.items():
-        if rules.accents_go and stripped_marks.loses(chunk):
+        if rules.accents_go and shares.loses_marks(chunk):
             facts["stripped"] += count
         for word in _words(chunk, rules):
             if len(word) <= MAX_WORD_CHARACTERS:

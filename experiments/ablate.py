@@ -25,8 +25,8 @@ from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
 from experiments.tables.status import FINISHED
 from experiments.training import provenance
-from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
-from experiments.training.config_json import differences, to_dict
+from experiments.training.config_files import config_from_flags, define_flags, show_in_help
+from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
@@ -231,9 +231,7 @@ def _check_config(workdir, ablation):
 
 def main(_):
     values = flags.FLAGS
-    config = config_from_flags()
-    if not isinstance(config, Ablation):
-        raise UserError(f"--config gives a {type(config).__name__}; ablate needs an Ablation")
+    config = config_from_flags(Ablation)
     if not values.workdir and not values.dry_run:
         raise UserError("--workdir is missing; give a folder for the runs and the report")
     if values.dry_run:

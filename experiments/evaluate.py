@@ -24,7 +24,7 @@ from absl import flags
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training import finetune_report
-from experiments.training.config_flags import (
+from experiments.training.config_files import (
     define_task_options,
     show_in_help,
     task_options_from_flags,

@@ -13,8 +13,10 @@ interrupted search continues, and the table of all is printed and kept in search
     --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
 """
 
+from absl import flags
+
 from experiments.training.config import FinetuneConfig
-from experiments.training.config_flags import config_from_flags, define_flags, show_in_help
+from experiments.training.config_files import config_from_flags, define_flags, show_in_help
 from experiments.training.runs import finetune as run
 from official_bert.common import commands
 from official_bert.common.errors import UserError
@@ -36,11 +38,7 @@ def search(config, workdir, grid, progress=True, overwrite=False):
 
 
 def main(_):
-    from absl import flags
-
-    config = config_from_flags()
-    if not isinstance(config, FinetuneConfig):
-        raise UserError(f"--config gives a {type(config).__name__}; finetune needs FinetuneConfig")
+    config = config_from_flags(FinetuneConfig)
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
     if flags.FLAGS.search:
@@ -90,8 +88,6 @@ def summary(results):
 
 
 def _define_flags():
-    from absl import flags
-
     define_flags()
     flags.DEFINE_string(
         "search", "", "values to try, 'FIELD=V,V;FIELD=V,V'; prints one table, the best first"

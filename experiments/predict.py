@@ -25,7 +25,7 @@ from absl import flags
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks import look
 from experiments.training.answer_files import open_answers
-from experiments.training.config_flags import (
+from experiments.training.config_files import (
     define_task_options,
     show_in_help,
     task_options_from_flags,

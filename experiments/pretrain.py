@@ -11,20 +11,18 @@ save first; the same command goes on where the run stopped, also after a kill, t
 
 import time
 
+from absl import flags
+
 from experiments.training.config import PretrainConfig
-from experiments.training.config_flags import config_from_flags, define_flags
+from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.runs import pretrain as run
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 
 
 def main(_):
-    from absl import flags
-
     began = time.perf_counter()
-    config = config_from_flags()
-    if not isinstance(config, PretrainConfig):
-        raise UserError(f"--config gives a {type(config).__name__}; pretrain needs PretrainConfig")
+    config = config_from_flags(PretrainConfig)
     if not flags.FLAGS.workdir:
         raise UserError("--workdir is missing; give a folder for the run")
     results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite, began=began)

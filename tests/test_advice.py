@@ -23,7 +23,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
     ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
-    ("experiments.training.config_flags", "workdir"): "`define_flags` defines it",
+    ("experiments.training.config_files", "workdir"): "`define_flags` defines it",
     ("experiments.training.inputs", "overwrite"): "only runs check what they read",
     ("experiments.training.predictor", "split"): "predict asks for a split that one file may be",
     ("experiments.training.predictor", "task_options"): "export and serve set none",

@@ -19,7 +19,7 @@ from experiments.tables import nli_mixture
 from experiments.training import runs
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
-from experiments.training.events import EventWriter
+from experiments.training.progress import EventWriter
 from experiments.training.run_folder import RunFolder
 from official_bert.checkpoints import google, huggingface
 from official_bert.common.errors import UserError

@@ -4,7 +4,7 @@ import pytest
 
 from tests import fuzz
 
-EXAMPLES = {"model_folder": 20, "huggingface": 8, "google": 5, "keras_hub": 3, "checkpoint": 80,
+EXAMPLES = {"model_folder": 20, "huggingface": 8, "foreign_folder": 8, "checkpoint": 80,
             "records": 40, "task_files": 60, "corpora": 30, "arrays": 40, "vocabulary": 60,
             "configuration": 150, "server": 80}  # fmt: skip
 

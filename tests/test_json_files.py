@@ -27,7 +27,7 @@ DIRECT = {
     "experiments/training/checkpointing.py": 1,
     "experiments/training/inputs.py": 1,
     "experiments/training/distribution.py": 1,
-    "experiments/training/overrides.py": 2,
+    "experiments/training/config_values.py": 2,
     "experiments/training/run_folder.py": 1,
 }
 

@@ -2,14 +2,23 @@
 
 What little is left of a text that was read by the wrong rules looks like any other text, and so do
 words that a vocabulary does not know: only the shares tell.
+
+An uncased vocabulary changes words: the original strips every mark that does not take room where it
+lower-cases. Of Latin letters these are accents; in Hindi, Thai or Khmer, whose letters have no
+capitals, they are vowels and tones: कुल (total) and कल (tomorrow) become the same.
 """
 
+import unicodedata
 from collections.abc import Mapping
+
+import regex
 
 from official_bert.common.errors import UserError
 
 LEAST_KEPT = 0.5  # of the characters read
 MOST_UNKNOWN = 0.05  # of the tokens
+_MANY_MARKED = 0.01  # share of the words
+_MARKED = regex.compile(r"[\p{Lo}--\p{Hangul}]\p{M}*\p{Mn}", regex.V1)
 
 
 def check_kept(kept: int, read: int, lost: Mapping[str, int], accept_loss: bool) -> None:
@@ -50,3 +59,18 @@ def by_reason(lost: Mapping[str, int]) -> list[str]:
     """The reasons, the largest first."""
     items = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
     return [f"{reason}: {number:,}" for reason, number in items if number]
+
+
+def loses_marks(text: str) -> bool:
+    """Whether letters without capitals lose marks in it."""
+    return not text.isascii() and bool(_MARKED.search(unicodedata.normalize("NFD", text)))
+
+
+def warning_of_marks(words: int, total: int) -> str:
+    """What to say where so many of all words lose marks; "" where they are few."""
+    if words <= _MANY_MARKED * total:
+        return ""
+    return (
+        f"warning: {words / total:.0%} of the words lose marks of letters that have no capitals "
+        "(vowel signs, tones), as in the original; --strip_accents=false keeps them"
+    )

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from data_prep.corpus import sentence_ends
+from data_prep.corpus.sentence_splitter import closes, ends, is_unspaced
 
 # Shorter "chapters" are title pages, lists of contents and the like.
 _SHORTEST_CHAPTER = 200
@@ -195,7 +195,7 @@ def join_lines(lines: list[str], join: str = " ") -> str:
     for line in lines[1:]:
         line = line.strip()
         hyphen = len(text) > 1 and text[-1] == "-" and text[-2].isalpha()
-        unspaced = sentence_ends.is_unspaced(text[-1:]) and sentence_ends.is_unspaced(line[:1])
+        unspaced = is_unspaced(text[-1:]) and is_unspaced(line[:1])
         text += ("" if hyphen or unspaced else join) + line
     # Underscores around words are plain text's italics.
     return re.sub(r"(?<!\w)_+(\S(?:[^_]*\S)?)_+(?!\w)", r"\1", " ".join(text.split()))
@@ -213,7 +213,7 @@ def is_section_title(text: str, stops: bool = False) -> bool:
     if len(text) > 60 or len(text.split()) > 7 or not text[0].isalnum() or text[0].islower():
         return False
     text = text.removesuffix(".") if stops else text
-    return not (sentence_ends.closes(text) or sentence_ends.ends(text))
+    return not (closes(text) or ends(text))
 
 
 def numbered_headings(lines: Iterable[str]) -> int:
@@ -240,7 +240,7 @@ def _is_heading(line: str) -> bool:
 
 
 def _is_title(text: str, after_heading: bool) -> bool:
-    if len(text) > 80 or sentence_ends.closes(text) and not text.isupper():
+    if len(text) > 80 or closes(text) and not text.isupper():
         return False
     return after_heading or text.isupper()
 

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from data_prep.corpus import sentence_ends, text_layout
+from data_prep.corpus import sentence_splitter, text_layout
 from official_bert.common.errors import UserError
 
 PREFIX = "tfds:"
@@ -108,7 +108,7 @@ def _paragraphs(dataset: str, field: str, text: str, titles, counts, lost) -> It
     elif dataset == "wikipedia":
         document = []
         for line in filter(None, lines):
-            if _LINK_BEHIND_ARTICLE.match(line) and not sentence_ends.closes(line):
+            if _LINK_BEHIND_ARTICLE.match(line) and not sentence_splitter.closes(line):
                 lost["links behind articles"] += len(line)
             elif titles.keeps(line, lost):
                 document.append(line)

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from data_prep.corpus import lost_words, sentence_ends, unclosed_markup, variants
+from data_prep.corpus import lost_words, sentence_splitter, unclosed_markup, variants
 from data_prep.corpus.lost_words import FORMULA, TEMPLATE
 
 # Sections without passages; what they hold beside lists is credits and links.
@@ -311,7 +311,7 @@ def _paragraph(line: str, dropped: Counter) -> str:
     if _LEFTOVER.search(line):
         dropped["paragraphs with leftover markup"] += 1
         return ""
-    if not sentence_ends.ends(line):
+    if not sentence_splitter.ends(line):
         dropped["paragraphs without a sentence"] += 1
         return ""
     return line

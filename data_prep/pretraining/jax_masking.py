@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from data_prep.pretraining import dynamic_masking
-from data_prep.pretraining.masking_rules import MaskingRules
+from data_prep.pretraining.dynamic_masking import MaskingRules
 from data_prep.pretraining.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from data_prep.corpus import languages
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.pretraining.masking import SPANS, MaskingRates
-from data_prep.pretraining.packings import PACKINGS
+from data_prep.pretraining.next_sentence import PACKINGS
 from official_bert.common.errors import UserError
 
 # Those that a token store depends on.
@@ -49,10 +49,10 @@ class RecordOptions:
       language_exponent: below 1, documents of small languages are taken several times and some of
         large ones left out (`corpus.languages`); sizes are those of the files, so pack all or none.
       segmented: a segmenter has put blanks between words of ideographs; do_whole_word_mask masks
-        such words (`pretraining.segmented`). Not with dynamic_masking.
+        such words (`SegmentedEncoder`). Not with dynamic_masking.
       spans: "geometric" or "ngrams" masks runs of whole words (`masking.SPANS`), "" single ones.
         Not with dynamic_masking.
-      packing: what a row is made of (`packings`): "segments", "consecutive" ones, the second hardly
+      packing: what a row is made of (`PACKINGS`): "segments", "consecutive" ones, the second hardly
         ever random (ALBERT), "pairs" of sentences, or "single", sentences of one document without
         a second segment (RoBERTa, SpanBERT).
     """

@@ -13,8 +13,7 @@ import numpy as np
 from data_prep.jobs import storage
 from data_prep.pretraining import random_streams
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
-from data_prep.pretraining.next_sentence import SegmentPairs
-from data_prep.pretraining.packings import PACKINGS
+from data_prep.pretraining.next_sentence import PACKINGS, SegmentPairs
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.pretraining.token_store import TokenStore, token_dtype
 
@@ -224,7 +223,7 @@ class _Vocabulary:
         self.size = tokenizer.vocab_size
         self.pad, self.cls = tokenizer.pad_id, tokenizer.cls_id
         self.sep, self.mask = tokenizer.sep_id, tokenizer.mask_id
-        # Entry i + size is entry i inside a word (`segmented`).
+        # Entry i + size is entry i inside a word (`SegmentedEncoder`).
         self.continues = np.concatenate([tokenizer.continues, np.ones(self.size, bool)])
 
 

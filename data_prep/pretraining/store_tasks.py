@@ -17,8 +17,7 @@ from data_prep.corpus.line_blocks import line_blocks
 from data_prep.corpus.text_files import decode_lines, text_lines
 from data_prep.jobs import storage
 from data_prep.pretraining import key_ranges
-from data_prep.pretraining.segmented import SegmentedEncoder
-from official_bert.tokenization.reference import Rules
+from official_bert.tokenization.reference import Rules, is_ideograph
 
 ARRAYS = (".documents", ".sentences", ".tokens")  # the files of a chunk
 _CHUNK_TOKENS = 1 << 22  # a chunk is written when it holds so many
@@ -324,10 +323,39 @@ def offsets_of(lengths) -> np.ndarray:
 
 
 def token_dtype(vocab_size: int, segmented: bool = False):
-    """The integer type of token ids in blocks and rows; see `segmented` for its second half."""
+    """The integer type of token ids in blocks and rows, twice as many where they are segmented."""
     return np.dtype("<u2") if vocab_size << segmented <= 1 << 16 else np.dtype("<u4")
 
 
 @functools.lru_cache(maxsize=2)
 def _tokenizer(vocab, rules, sha256):  # the digest is part of the key
     return storage.load_tokenizer(vocab, sha256, **dict(rules))
+
+
+class SegmentedEncoder:
+    """Encodes text in which a segmenter has put blanks between the words of a language that writes
+    none; has `BertTokenizer.encode_lines`, with ids in [0, 2 * vocab_size).
+
+    BERT makes every ideograph a token, so whole-word masking finds no Chinese words by itself. An
+    ideograph that continues the word of the ideograph before it is stored as its id plus the size
+    of the vocabulary: a second copy of the vocabulary, whose entries are the same pieces, inside a
+    word.
+    """
+
+    def __init__(self, tokenizer):
+        self._tokenizer = tokenizer
+        self._is_ideograph = np.array([len(p) == 1 and is_ideograph(p) for p in tokenizer.vocab])
+
+    def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
+        """See `BertTokenizer.encode_lines`; blanks are the segmenter's."""
+        ids, offsets = self._tokenizer.encode_lines(data.replace(b" ", b"\n"))
+        ideograph = self._is_ideograph[ids]
+        continues = ideograph.copy()
+        continues[1:] &= ideograph[:-1]
+        starts = offsets[:-1]
+        continues[starts[starts < len(ids)]] = False
+        content = np.frombuffer(data, np.uint8)
+        separators = content[(content == ord(" ")) | (content == ord("\n"))]
+        line_ends = np.flatnonzero(separators == ord("\n")) + 1
+        offsets = np.concatenate([[0], offsets[line_ends]])
+        return ids + continues * np.int32(self._tokenizer.vocab_size), offsets

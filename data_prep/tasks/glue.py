@@ -2,23 +2,32 @@
 TFDS.
 
 All sources give identical examples: texts as they stand in the files, indices counted in file
-order, label words as the submission files need them. MRPC may be Microsoft's own files too
-(`msr_paraphrase`).
+order, label words as the submission files need them. MRPC may be Microsoft's own files too, as GLUE
+cuts them (GLUE's terms keep its own from being passed on): msr_paraphrase_train.txt and
+msr_paraphrase_test.txt, and GLUE's list of the pairs of its dev set, dev_ids.tsv.
 """
 
 import dataclasses
 import itertools
 import os
+from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.tasks import look, msr_paraphrase, reading, tfds_rows
+from data_prep.tasks import look, reading, tfds_rows
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from data_prep.tasks.windows import Windows
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
+_MICROSOFTS_FILES = {
+    "train": "msr_paraphrase_train.txt",
+    "dev": "msr_paraphrase_train.txt",
+    "test": "msr_paraphrase_test.txt",
+}
+_DEV_IDS = "dev_ids.tsv"
+_IDS = ("#1 ID", "#2 ID")
 _NLI = ("entailment", "neutral", "contradiction")
 _TWO_WAY = ("entailment", "not_entailment")
 _ZERO_ONE = ("0", "1")
@@ -189,8 +198,8 @@ class Glue(SequenceClassification):
 
     def _read(self, path: str, split: str, columns: tuple[str, ...]):
         columns = tuple(column for column in columns if column)
-        if msr_paraphrase.is_raw(path):
-            rows = msr_paraphrase.rows(path, split, columns)
+        if _is_microsofts(path):
+            rows = _microsofts_rows(path, split, columns)
         else:
             header = self.header if split != "test" else ()
             table = look.look(path, (columns,), names=header, hint=self.hint)
@@ -229,7 +238,7 @@ class Glue(SequenceClassification):
         name = self.files.get(split) or f"{stem}.tsv"
         names = [name]
         if self.task == "mrpc" and not self.files.get(split):
-            names.append(msr_paraphrase.FILES[split])
+            names.append(_MICROSOFTS_FILES[split])
         names = [f"{folder}{name}" for name in names for folder in (f"{self.spec.folder}/", "")]
         return find_file(self.data_dir, names, f"{self.spec.folder} {split}")
 
@@ -268,3 +277,42 @@ def _answer(prediction: dict) -> str:
         # Similarity is from 0 to 5; a regression may leave that range.
         return f"{min(max(prediction['value'], 0.0), 5.0):.3f}"
     return prediction["label"]
+
+
+def _is_microsofts(path: str) -> bool:
+    return os.path.basename(path) in _MICROSOFTS_FILES.values()
+
+
+def _microsofts_rows(path: str, split: str, columns: tuple[str, ...]) -> Iterator[tuple[int, dict]]:
+    """The rows of a split in the order of the file, as `look.Table.rows`.
+
+    Raises:
+      UserError: dev_ids.tsv is not beside the training file, or names a pair that is not in it.
+    """
+    table = look.look(path, ((*columns, *_IDS),)).rows()
+    if split == "test":
+        yield from table
+        return
+    wanted = _dev_pairs(path)
+    missing = dict.fromkeys(wanted)
+    for number, row in table:
+        pair = tuple(row[name].strip() for name in _IDS)
+        missing.pop(pair, None)
+        if (pair in wanted) == (split == "dev"):
+            yield number, row
+    if missing:
+        pair = " and ".join(next(iter(missing)))
+        raise UserError(f"{path}: no row of the pair {pair}, which {_DEV_IDS} names")
+
+
+def _dev_pairs(path):
+    ids = find_file(
+        os.path.dirname(path), [_DEV_IDS], f"MRPC's dev set: GLUE's list of pairs of {path}"
+    )
+    pairs = set()
+    for number, line in reading.read_lines(ids):
+        pair = tuple(line.split())
+        if len(pair) != 2:
+            raise UserError(f"{ids} line {number}: {line[:80]!r}, expected two sentence numbers")
+        pairs.add(pair)
+    return pairs

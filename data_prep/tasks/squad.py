@@ -20,9 +20,12 @@ import numpy as np
 
 from data_prep.tasks import squad_examples, squad_metrics, tfds_rows
 from data_prep.tasks.split_files import split_file
-from data_prep.tasks.squad_examples import SquadExample, find_answer, from_tfds, read
-from data_prep.tasks.squad_windows import (
+from data_prep.tasks.squad_examples import (
     LastContext,
+    SquadExample,
+    find_answer,
+    from_tfds,
+    read,
     sentence_starts,
     token_span,
     window_at_answer,
@@ -223,13 +226,7 @@ class Squad(Task):
             window = slice(begin, min(begin + room, len(ids)))
             segments = [0] * context_start + [1] * (window.stop - begin + 1)
             feature = {
-                "input_ids": [
-                    tokenizer.cls_id,
-                    *cut,
-                    *between,
-                    *ids[window],
-                    tokenizer.sep_id,
-                ],
+                "input_ids": [tokenizer.cls_id, *cut, *between, *ids[window], tokenizer.sep_id],
                 "segment_ids": segments,
                 "context_start": context_start,
                 "token_starts": starts[window].tolist(),
@@ -388,10 +385,7 @@ class Squad(Task):
             return examples, ", ".join(paths)
         name = f"squad/v{self.version}"
         rows, _ = tfds_rows.read(
-            name,
-            split,
-            self.tfds_dir,
-            "the folder of the official SQuAD files",
+            name, split, self.tfds_dir, "the folder of the official SQuAD files"
         )
         return sorted(map(from_tfds, rows), key=lambda e: (e.context, e.id)), f"TFDS {name}"
 

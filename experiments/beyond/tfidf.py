@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from data_prep.tasks.task import MissingFile
-from experiments.training import finetune_files, starts
+from experiments.training import finetune_report, starts
 from experiments.training.examples import read_examples, splits_to_predict
 from official_bert.common.errors import UserError
 
@@ -69,7 +69,7 @@ class Tfidf(starts.Start):
             "train_seconds": round(train_seconds, 2),
             "files": {},
         }
-        analysis = finetune_files.write_dev(folder, task, dev, predictions, results)
+        analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
         for split in splits_to_predict(task, config):
             try:
                 others = examples.get(split) or read_examples(task, split, config)
@@ -79,8 +79,8 @@ class Tfidf(starts.Start):
             predictions = answer(others)
             if split.startswith("dev"):
                 results[split] = task.score(others, predictions)
-            finetune_files.write_predictions(folder, task, split, predictions, results)
-        finetune_files.write_report(folder, results, analysis)
+            finetune_report.write_predictions(folder, task, split, predictions, results)
+        finetune_report.write_report(folder, results, analysis)
         results["seconds"] = round(time.perf_counter() - started, 2)
         return folder.finish(results)
 

@@ -139,6 +139,7 @@ class WordVectors(BertStart):
         if config.model == CBOW:
             return 0.0
         length, epochs = config.max_seq_length, config.num_train_epochs
+        # Where the file is missing the run itself will say so.
         width = vectors_width(config.word_vectors) if os.path.isfile(config.word_vectors) else 0
         if config.word_vectors.startswith("@"):  # they are still to be learnt
             width = word2vec.WIDTH

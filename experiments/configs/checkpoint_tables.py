@@ -232,4 +232,4 @@ def _smoke(name, title, columns, notes):
     )
     if name != "table1":
         return table
-    return with_compared(table, dataclasses.replace(chosen, bert=pretrain), (1,))
+    return with_compared(table, dataclasses.replace(chosen, bert=pretrain), (1,), vectors="")

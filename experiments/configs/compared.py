@@ -3,11 +3,11 @@ states, OpenAI GPT, and the shallow concatenation of two directions.
 
 `checkpoint_tables` adds them at the scales cpu and smoke. ELMo, GPT, the concatenation and their
 BERT are pre-trained here, on the same text, with as many matrix operations (docs/compared.md);
-word vectors are given, and learnt from that text where gensim is.
+word vectors are learnt from that text, and given at cpu. Where their file, gensim or scikit-learn is
+missing the report says so in place of the scores.
 """
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 
 from experiments.beyond import tfidf
@@ -42,13 +42,16 @@ def pretraining_of_gpt(scale: Scale) -> PretrainConfig:
     return dataclasses.replace(gpt.gpt(scale.bert), objectives=(fraction,))
 
 
-def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Ablation:
+def with_compared(
+    table: Ablation, scale: Scale, seeds: tuple[int, ...], vectors: str = VECTORS
+) -> Ablation:
     """A table with the rows, and with what their pre-training needs.
 
     Args:
       table: Table 1 at `scale`.
       scale: whose text and pre-training GPT and BERT have.
       seeds: of their pre-trainings, and of the models on word vectors. Each is fine-tuned once.
+      vectors: file of word vectors in the data folder; "": no rows on given ones.
     """
     base = scale.bert
     trained = {GPT: (pretraining_of_gpt(scale), seeds),
@@ -71,28 +74,24 @@ def with_compared(table: Ablation, scale: Scale, seeds: tuple[int, ...]) -> Abla
     variants.append(Variant(STATES, of_equal_compute(pretrain, base), seeds[:1]))
     fields = _fields(word_baselines.bilstm_attention("small")) | read | {"model": BILSTM}
     rows.append(Row(STATES, STATES, fields, paper_row="BiLSTM+ELMo+Attn"))
-    if importlib.util.find_spec("gensim"):
-        for label, name, config, kind in (
-            (READ_SAME, BILSTM, word_baselines.bilstm_attention("small"), "skip_gram"),
-            (READ_CBOW, BILSTM, word_baselines.bilstm_attention("small"), "cbow"),
-            (AVERAGE_SAME, CBOW, word_baselines.cbow(), "skip_gram"),
-        ):
-            variants.append(Variant(label, seeds=seeds, checkpoint=name, word_vectors=kind))
-            rows.append(Row(label, label, _fields(config) | read, reference=True))
-    vectors = Path(scale.data_dir, VECTORS)
-    if scale.data_dir and vectors.is_file():
+    for label, name, config, kind in (
+        (READ_SAME, BILSTM, word_baselines.bilstm_attention("small"), "skip_gram"),
+        (READ_CBOW, BILSTM, word_baselines.bilstm_attention("small"), "cbow"),
+        (AVERAGE_SAME, CBOW, word_baselines.cbow(), "skip_gram"),
+    ):
+        variants.append(Variant(label, seeds=seeds, checkpoint=name, word_vectors=kind))
+        rows.append(Row(label, label, _fields(config) | read, reference=True))
+    if vectors:
+        file = str(Path(scale.data_dir, vectors))
         for label, name, config in (
             (READ, BILSTM, word_baselines.bilstm_attention("small")),
             (AVERAGE, CBOW, word_baselines.cbow()),
         ):
-            fields = _fields(config) | read | {"word_vectors": str(vectors)}
+            fields = _fields(config) | read | {"word_vectors": file}
             variants.append(Variant(label, seeds=seeds, checkpoint=name))
             rows.append(Row(label, label, fields, reference=True))
-    else:
-        notes.append(f"rows on word vectors are left out for lack of {VECTORS}")
-    if importlib.util.find_spec("sklearn"):
-        variants.append(Variant(WORDS, checkpoint=tfidf.NAME))
-        rows.append(Row(_LABELS[WORDS], WORDS, reference=True))
+    variants.append(Variant(WORDS, checkpoint=tfidf.NAME))
+    rows.append(Row(_LABELS[WORDS], WORDS, reference=True))
     columns = tuple(dataclasses.replace(column, seeds=(1,)) for column in table.columns)
     labels = [column.label for column in columns]
     known = {row.label for row in rows}

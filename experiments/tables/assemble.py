@@ -16,7 +16,7 @@ from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
 from experiments.tables.status import FAILED, FINISHED, Status
 from experiments.training.config import resolve_bert
-from experiments.training.config_json import differences, to_dict
+from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss
 
 

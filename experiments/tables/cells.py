@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.training.config import FinetuneConfig, PretrainConfig
-from experiments.training.config_json import from_dict
+from experiments.training.config_values import from_dict
 from official_bert.common.json_files import read_json
 
 

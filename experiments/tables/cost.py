@@ -6,7 +6,7 @@ import os
 import time
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
-from experiments.training.config_json import from_dict
+from experiments.training.config_values import from_dict
 from experiments.training.flops import (
     encoder_flops,
     pretrain_flops,

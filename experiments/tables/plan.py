@@ -18,7 +18,7 @@ from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.grid import Cell
 from experiments.training import starts
 from experiments.training.config import FinetuneConfig, resolve_bert
-from experiments.training.config_json import to_dict
+from experiments.training.config_values import to_dict
 from experiments.training.flops import pretrain_flops
 from experiments.training.inputs import checkpoint_digest, of_places, task_digest
 from official_bert.checkpoints import embedded

@@ -2,7 +2,7 @@
 
 A configuration file (`config_files`) returns one of them, and an ablation is
 `dataclasses.replace(base, ...)`, so that the difference *is* the ablation. Fields are replaced on
-the command line (`config_flags`).
+the command line (`config_files`).
 """
 
 import dataclasses

@@ -1,12 +1,27 @@
-"""Configuration files: where --config finds them, and what they return."""
+"""Configurations from files and the command line, and what `--help` says of them.
+
+`--config=FILE.py:SCALE` loads a file, `--config.learning_rate=3e-5` replaces a field (typed; nested
+fields and positions work too: `--config.bert.hidden_size=64`, `--config.phases.0.records=DIR`).
+Unknown fields are errors that list the valid ones. `--task_options.NAME=VALUE` is an option of the
+task, for finetune, evaluate and predict alike.
+"""
 
 import dataclasses
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import pathlib
+import re
+import sys
+import textwrap
+import typing
 
-from experiments.training.overrides import override
+from absl import flags
+
+from data_prep.jobs.docstrings import arguments
+from data_prep.tasks import docstring_of, options_of
+from experiments.training.config_values import guess, override
 from official_bert.common.errors import UserError
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
@@ -16,6 +31,9 @@ SHARED_FILES |= dict.fromkeys(("tfidf", "cbow", "bilstm_attention"), "word_basel
 SHARED_FILES |= dict.fromkeys(
     ("albert", "electra", "roberta", "spanbert", "distil", "tinybert"), "successors.py"
 )
+
+_HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
+_TASK_OPTIONS = "task_options."
 
 
 def known():
@@ -78,4 +96,178 @@ def made_by(module, path, function, scale):
     config = get_config(scale) if scale else get_config()
     if not dataclasses.is_dataclass(config):
         raise UserError(f"{path}: {function} returned {type(config).__name__}, not a dataclass")
+    return config
+
+
+def add_to_help(arguments):
+    """Where a command is asked for help by its arguments, has it tell the fields of its --config
+    too."""
+    if not _HELP & set(arguments):
+        return
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    given = {w.lstrip("-"): value for w, value in itertools.pairwise(words) if w.startswith("-")}
+    if not given.get("config"):
+        return
+    fields = {k.removeprefix("config."): v for k, v in given.items() if k.startswith("config.")}
+    try:
+        about = help_of(load_config(given["config"], fields), given["config"])
+    except UserError as error:
+        about = f"error: {error}"
+    main = sys.modules["__main__"]
+    main.__doc__ = f"{main.__doc__}\n{about}\n"  # which absl prints before the flags
+
+
+def help_of(config, source):
+    """What `--help` says of a configuration beside the flags of the command.
+
+    Args:
+      config: a configuration, a dataclass; its values are the defaults.
+      source: what --config says.
+    """
+    lines = [f"fields of --config={source}, as it sets them:", ""]
+    for flag, value, kind, about in _entries(config, "--config"):
+        lines.append(f"  {flag}={_shown(value)}  ({kind})")
+        lines += textwrap.wrap(
+            about, 100, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False
+        )
+    return "\n".join(lines)
+
+
+def _entries(node, flag):
+    """(flag, value, type, comment) of each field, those inside other fields included.
+
+    Of several alike (phases, variants) the first is listed in full, the others where they differ.
+    """
+    comments, hints = {}, typing.get_type_hints(type(node))
+    for kind in reversed(type(node).__mro__[:-1]):
+        comments |= _comments(kind)
+    for field in sorted(dataclasses.fields(node), key=lambda field: field.kw_only):  # own first
+        value, name = getattr(node, field.name), f"{flag}.{field.name}"
+        about = comments.get(field.name, "")
+        if dataclasses.is_dataclass(value):
+            yield from _entries(value, name)
+        elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+            yield from _of_several(value, name)
+        elif field.name == "task_options" and node.task:
+            yield from _task_options(node.task, value, name)
+        else:
+            yield name, value, _type_name(hints[field.name]), about
+
+
+def _of_several(nodes, flag):
+    known = {}
+    for index, node in enumerate(nodes):
+        for name, value, kind, about in _entries(node, ""):
+            if index == 0 or name not in known or known[name] != value:
+                yield f"{flag}.{index}{name}", value, kind, about if name not in known else ""
+            known.setdefault(name, value)
+
+
+def _task_options(task, chosen, flag):
+    comments = arguments(docstring_of(task))
+    for name, option in options_of(task).items():
+        value, about = chosen.get(name, option.default), comments.get(name, "")
+        yield f"{flag}.{name}", value, _type_name(option.annotation), about
+
+
+def _comments(kind):
+    """{field: the comments above and behind it, or what the docstring says of it}."""
+    found, above = arguments(kind.__doc__), []
+    for line in inspect.getsource(kind).splitlines():
+        code, _, comment = line.partition("# ")
+        if field := re.match(r" {4}(\w+): ", code):
+            if about := " ".join([*above, comment]).strip():
+                found[field[1]] = about
+            above = []
+        else:
+            above = [*above, comment.strip()] if comment and not code.strip() else []
+    return found
+
+
+def _shown(value):
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(str, value))
+    if callable(value) or isinstance(value, dict):
+        return "" if not value else str(value)
+    return str(value)
+
+
+def _type_name(hint):
+    name = hint.__name__ if inspect.isclass(hint) and not typing.get_args(hint) else str(hint)
+    return re.sub(r"\b[a-z_]\w*(?:\.\w+)*\.(?=\w)", "", name)
+
+
+def define_flags(default=None, overwrite=True):
+    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
+
+    Called from a command's `__main__` part and never when a module is imported, so that several
+    commands can be imported into one process.
+    """
+    flags.DEFINE_string(
+        "config",
+        default,
+        "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
+        "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5; --help together with "
+        "--config lists them.",
+    )
+    flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
+    names = ["config", "workdir"]
+    if overwrite:
+        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
+        names.append("overwrite")
+    _define_all("config.", "replaces a field of the configuration")
+    define_task_options()
+    show_in_help(*names)
+    add_to_help(sys.argv[1:])
+
+
+def define_task_options():
+    """Defines --task_options.NAME for the options on this command line."""
+    _define_all(_TASK_OPTIONS, "sets an option of the task")
+
+
+def task_options_from_flags():
+    """{name: value} of the --task_options.NAME flags of this command line."""
+    return {
+        name.removeprefix(_TASK_OPTIONS): guess(value)
+        for name, value in _values(_TASK_OPTIONS).items()
+    }
+
+
+def _define_all(prefix, help):
+    for argument in sys.argv[1:]:
+        name = argument.lstrip("-").partition("=")[0]
+        if argument.startswith("-") and name.startswith(prefix) and name not in flags.FLAGS:
+            flags.DEFINE_string(name, None, help)
+
+
+def _values(prefix):
+    given = {name: flags.FLAGS[name].value for name in flags.FLAGS if name.startswith(prefix)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def show_in_help(*names):
+    """Lists flags that were defined in another module in the command's own --help."""
+    main = sys.modules["__main__"]
+    for name in names:
+        flags.FLAGS.register_key_flag_for_module(
+            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
+        )
+
+
+def config_from_flags(kind):
+    """The configuration of --config and the --config.FIELD flags of this command line.
+
+    Raises: UserError where --config is missing or wrong, or no `kind`.
+    """
+    if not flags.FLAGS.config:
+        raise UserError(f"--config is missing; choose a file, for example one of {known()}")
+    fields = {
+        name.removeprefix("config."): value
+        for name, value in (_values("config.") | _values(_TASK_OPTIONS)).items()
+    }
+    config = load_config(flags.FLAGS.config, fields)
+    if not isinstance(config, kind):
+        given = type(config).__name__
+        raise UserError(f"--config gives a {given}; this command needs {kind.__name__}")
     return config

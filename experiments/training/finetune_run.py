@@ -13,7 +13,7 @@ from experiments.training import (
     advice,
     class_weights,
     finetune_data,
-    finetune_files,
+    finetune_report,
     kept_head,
     loop,
     session,
@@ -25,8 +25,8 @@ from experiments.training import (
 from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
-from experiments.training.feature_based import FeatureTagger
 from experiments.training.flops import encoder_flops
+from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.config import BertConfig
@@ -132,7 +132,7 @@ def run(config, folder, progress, task, examples):
     if folder.write:
         if missing:
             results["splits_without_predictions"] = missing
-        analysis = finetune_files.write_dev(folder, task, dev.examples, predictions, results)
+        analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
         if told := advice.of(config, task, results, analysis):
             results["advice"] = told
         # A feature-based tagger and what reads word vectors are no heads that a model folder knows;
@@ -141,7 +141,7 @@ def run(config, folder, progress, task, examples):
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
-        finetune_files.write_report(folder, results, analysis)
+        finetune_report.write_report(folder, results, analysis)
     results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
     results = folder.finish(results)
     if folder.write:
@@ -210,4 +210,4 @@ def _score_or_predict(folder, task, split, evaluator, results):
         predictions, results[split] = evaluator.evaluate(results["best_step"])
     else:
         predictions = evaluator.predict()
-    finetune_files.write_predictions(folder, task, split, predictions, results)
+    finetune_report.write_predictions(folder, task, split, predictions, results)

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +99,10 @@ def of_places(config, **others) -> dict[str, Input]:
         place = others.get(name, getattr(config, name))
         if place and name != "data_dir":
             is_file = name in ("vocab", "word_vectors", "trunk")
-            digest = files_digest((place,)) if is_file else checkpoint_digest(place)
+            if is_file:  # what is missing the run itself will say
+                digest = files_digest((place,)) if os.path.exists(place) else ""
+            else:
+                digest = checkpoint_digest(place)
             found[name] = Input(str(place), digest)
     return found
 

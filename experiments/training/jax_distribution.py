@@ -3,8 +3,13 @@
 What `distribution` is for TensorFlow. A step is written for the whole batch, and XLA divides it:
 weights are on every device, rows are split, sums over the batch become sums over devices. So any
 number of devices draws the same dropout masks and takes the same step, but for rounding.
+
+Records may lie on the devices as arrays (`DeviceBatches`): the host then only says which rows a
+step reads. On one GPU a small model takes more sequences a second than a host can parse and copy.
+The batches are those of `numpy_batches`, bit for bit, the masks of dynamic masking too.
 """
 
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -12,11 +17,13 @@ import itertools
 import os
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from data_prep.records import numpy_batches
-from experiments.training.jax_records import DeviceBatches
+from data_prep.pretraining import jax_masking, philox, record_sets
+from data_prep.pretraining.dynamic_masking import MaskingRules
+from data_prep.pretraining.numpy_batches import numpy_batches, reading_order
 from official_bert.common.errors import UserError
 
 
@@ -106,7 +113,7 @@ def training_batches(records, batch_size, seed, start, strategy, on_device=False
       batch_size: examples of a batch over all devices.
       seed: of their order and of dynamic masks.
       strategy: where the batches go.
-      on_device: the devices hold the records and make the batches (`jax_records`).
+      on_device: the devices hold the records and make the batches (`DeviceBatches`).
 
     Raises:
       UserError: see `DeviceBatches`.
@@ -132,3 +139,99 @@ def stacked(batches, count, capacity, parts):
                 arrays[name] = np.zeros((capacity, *x.shape), x.dtype)
             arrays[name][index] = x
     return arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class MakeBatch:
+    """Makes a batch of what `DeviceBatches` draws, inside a compiled step.
+
+    Attributes:
+      rules: of dynamic masking; None for records that are masked already.
+    """
+
+    rules: MaskingRules | None
+
+    def __call__(self, arrays, drawn):
+        """dict of int32 and float32 [rows, ...], the fields of the records.
+
+        Args:
+          arrays: of `DeviceBatches`.
+          drawn: its items: "rows" int32 [rows], "philox" uint32 [rows, 4], all rows alike.
+        """
+        batch = {name: _widened(x[drawn["rows"]]) for name, x in arrays.items()}
+        return batch if self.rules is None else jax_masking.mask(
+            batch, drawn["philox"][0], self.rules
+        )  # fmt: skip
+
+
+def in_parts(make, arrays, drawn):
+    """The batch of what is drawn in micro-batches: arrays [parts, rows / parts, ...], both."""
+    parts = len(drawn["rows"])
+    whole = {name: x.reshape(-1, *x.shape[2:]) for name, x in drawn.items()}
+    batch = make(arrays, whole)
+    return {name: x.reshape(parts, -1, *x.shape[1:]) for name, x in batch.items()}
+
+
+class DeviceBatches:
+    """An endless iterator over what says which rows a batch has.
+
+    Args:
+      records, batch_size, seed, start: of `jax_distribution.training_batches`.
+      strategy: Devices; each has all records.
+
+    Attributes:
+      arrays: the records, dict of arrays [examples, ...] of the smallest types that hold them.
+      make: MakeBatch.
+
+    Raises:
+      UserError: whole words are masked together, which is not written for devices; or a record is
+        damaged.
+    """
+
+    def __init__(self, records, batch_size, seed, start, strategy):
+        rules = MaskingRules.of(records) if records.dynamic_masking else None
+        if rules and rules.continues is not None:
+            raise UserError(
+                "records_on_device: masks of whole words are made on the host only; set "
+                "--config.records_on_device=false"
+            )
+        self.make = MakeBatch(rules)
+        self.arrays = jax.device_put(_all_rows(records), strategy.everywhere)
+        self._rows = _rows_in_order(records, seed, start)
+        self._size, self._seed, self._first = batch_size, seed, start
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        rows = np.fromiter(itertools.islice(self._rows, self._size), np.int32, self._size)
+        state = philox.state((self._seed % 2**62, self._first))
+        self._first += self._size
+        return {"rows": rows, "philox": np.tile(state, (self._size, 1))}
+
+
+def _rows_in_order(records, seed, start):
+    """Indices into the arrays, in reading order."""
+    begin = np.cumsum([0, *records.counts])
+    place, _ = records.beginning(start, seed, True, None)
+    for _, shard, index, order in reading_order(records, seed, True, None, place):
+        yield from begin[shard] + index * record_sets.WINDOW + order
+
+
+def _all_rows(records):
+    """dict of arrays [examples, ...], in the order of the files."""
+    read = numpy_batches(records, 4096, shuffle=False, drop_remainder=False, masked=False)
+    parts = collections.defaultdict(list)
+    for batch in read:
+        for name, x in batch.items():
+            parts[name].append(_narrowed(x))
+    return {name: np.concatenate(found) for name, found in parts.items()}
+
+
+def _narrowed(x):
+    """Integers in the smallest type that holds the largest: ids in uint16."""
+    return x.astype(np.min_scalar_type(x.max(initial=0))) if x.dtype.kind == "i" else x
+
+
+def _widened(x):
+    return x.astype(jnp.int32) if jnp.issubdtype(x.dtype, jnp.integer) else x

@@ -28,8 +28,8 @@ _ROOT = Path(__file__).parents[2]
 _COMPUTES = ("official_bert", "data_prep", "experiments/training", "experiments/beyond",
              "experiments/tables/cells.py", "experiments/tables/nli_mixture.py")  # fmt: skip
 _ONLY_SHOWS = ("official_bert/export", "data_prep/show_records.py",
-               "experiments/training/config_help.py", "experiments/training/config_flags.py",
-               "experiments/training/events.py", "experiments/training/progress.py",
+               "experiments/training/config_files.py",
+               "experiments/training/progress.py",
                "experiments/training/provenance.py")  # fmt: skip
 
 _TRIPLE = r'(?:"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\')'

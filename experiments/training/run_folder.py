@@ -12,7 +12,7 @@ from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments.training import provenance
-from experiments.training.config_json import differences, from_dict, result_dict, to_dict
+from experiments.training.config_values import differences, from_dict, result_dict, to_dict
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common import manifests

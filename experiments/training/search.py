@@ -5,7 +5,7 @@ import json
 import re
 import statistics
 
-from experiments.training.overrides import override
+from experiments.training.config_values import override
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text

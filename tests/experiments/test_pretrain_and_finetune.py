@@ -13,7 +13,7 @@ from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
-from experiments.training.overrides import override
+from experiments.training.config_values import override
 from experiments.training.search import parse
 from experiments.training.starting_point import of_finetuning
 from official_bert import BertClassifier, BertEncoder, BertTokenizer

@@ -15,10 +15,9 @@ from jax import export
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from data_prep.pretraining import philox
-from data_prep.pretraining.masking_rules import MaskingRules
+from data_prep.pretraining.dynamic_masking import MaskingRules
 from experiments.training import evaluation, jax_distribution
-from experiments.training.jax_distribution import stacked
-from experiments.training.jax_records import MakeBatch
+from experiments.training.jax_distribution import MakeBatch, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert import BertEncoder

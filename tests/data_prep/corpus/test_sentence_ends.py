@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_prep.corpus import sentence_ends
+from data_prep.corpus import sentence_splitter
 from data_prep.corpus.sentence_splitter import split_sentences
 from tests.parity.corpus_checks import extracted, joined, pages
 
@@ -42,7 +42,7 @@ def test_there_are_more_than_twenty_scripts():
 def test_hard_ends(language, sentences):
     if language == "ja":
         # Nothing within quotation marks that the splitter left whole is cut.
-        assert sentence_ends.corrected(sentences[0], sentences) == sentences
+        assert sentence_splitter.corrected(sentences[0], sentences) == sentences
     else:
         assert split_sentences(" ".join(sentences), language) == sentences
 
@@ -54,14 +54,16 @@ def test_marks_without_a_blank_behind_them():
 
 def test_what_ends_and_what_closes():
     for text in ["It is.", "它深吗？", "है।", 'He said "no".', "Է:", "ไม่มีเครื่องหมาย", "So…"]:
-        assert sentence_ends.ends(text), text
+        assert sentence_splitter.ends(text), text
     for text in ["Early life", "इतिहास", "历史", "version 1.2 of it", "", "Ratio 1:2"]:
-        assert not sentence_ends.ends(text), text
-    assert sentence_ends.closes("as follows:") and not sentence_ends.closes("Frühes Leben")
+        assert not sentence_splitter.ends(text), text
+    assert sentence_splitter.closes("as follows:") and not sentence_splitter.closes("Frühes Leben")
 
 
 @pytest.mark.parametrize("piece", ["क. ", "(。", "กก ", "।", "「。」 ", "። ", "፡"])
 def test_long_runs_are_cut_without_loss(piece):
     """Each would take minutes if time grew with the square of the text."""
     text = (piece * 30_000).strip()
-    assert "".join(sentence_ends.corrected(text, [text])).replace(" ", "") == text.replace(" ", "")
+    assert "".join(sentence_splitter.corrected(text, [text])).replace(" ", "") == text.replace(
+        " ", ""
+    )

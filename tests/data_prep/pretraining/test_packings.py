@@ -13,8 +13,8 @@ from made_records import examples
 
 from data_prep import show_records
 from data_prep.create_pretraining_data import create
-from data_prep.pretraining.masking_rules import MaskingRules
-from data_prep.pretraining.packings import PACKINGS
+from data_prep.pretraining.dynamic_masking import MaskingRules
+from data_prep.pretraining.next_sentence import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
 from data_prep.records import open_records
 from official_bert.common.errors import UserError

@@ -5,7 +5,7 @@ import pytest
 
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining.record_files import parse_example, read_records
-from data_prep.pretraining.segmented import SegmentedEncoder
+from data_prep.pretraining.store_tasks import SegmentedEncoder
 from official_bert.common.errors import UserError
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
 

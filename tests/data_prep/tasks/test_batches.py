@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from data_prep.tasks import batches
 from data_prep.tasks.conll_files import TaggedDocument
-from data_prep.tasks.feature_set import FeatureSet
+from data_prep.tasks.featurize import FeatureSet
 
 
 def feature_set(lengths, max_seq_length=64, **more):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from squad_questions import CONTEXT, IMPOSSIBLE, document, logits_of, question
 
-from data_prep.tasks import get_task, squad_windows
+from data_prep.tasks import get_task, squad_examples
 from data_prep.tasks.featurize import featurize
 from data_prep.tasks.squad_examples import SquadExample
 from official_bert.common.errors import UserError
@@ -153,7 +153,7 @@ def test_a_paragraph_is_cut_to_one_window_with_the_answers_sentence(tokenizer):
 def test_the_window_holds_the_answer_where_one_can(places, room, id):
     *inner, length = sorted(places)
     sentences, first, last = np.array([0, *inner]), inner[0] - 1, inner[id % len(inner)]
-    start = squad_windows.window_at_answer(str(id), (first, last), sentences, length, room)
+    start = squad_examples.window_at_answer(str(id), (first, last), sentences, length, room)
     if last - first < room:
         assert start <= first and last < start + room
     else:
@@ -183,8 +183,8 @@ def test_answers_that_no_window_holds_are_counted(write, tmp_path, tokenizer):
 
 def test_sentences_begin_where_the_splitter_says():
     text = "  Peter ran.\u00a0 He\tsat.Then he left.\n"
-    assert [text[place] for place in squad_windows.sentence_starts(text)][:2] == ["P", "H"]
-    assert squad_windows.sentence_starts(" ") == ()
+    assert [text[place] for place in squad_examples.sentence_starts(text)][:2] == ["P", "H"]
+    assert squad_examples.sentence_starts(" ") == ()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from experiments.beyond import word_vectors
 from experiments.training import flops, start_checks
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
-from experiments.training.config_json import from_dict, to_dict
+from experiments.training.config_values import from_dict, to_dict
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import ElmoConfig

@@ -402,7 +402,7 @@ def test_what_table_1_compares_bert_with_has_its_compute():
     trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
     work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
     assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values())
-    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} <= set(work)
+    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(work)
     bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
     left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
     assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
@@ -429,6 +429,11 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     assert [cell.config[name] for name in ("model", "elmo", "word_vectors")] == [
         *("bilstm_attention", f"@pretrain/{compared.STATES}/1//run/model", ""),
     ]
+    (tmp_path / compared.VECTORS).unlink()  # the same table: its runs will say what is missing
+    same = compared.with_compared(empty, scale, (1, 2, 3))
+    assert [row.label for row in same.rows] == [row for row, _ in made.runs]
+    assert [c.name for c in plan.plan(same).cells] == [c.name for c in made.cells]
+    (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
     estimates = cost.estimate(made, empty, measure=False)
     one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
     assert abs(one.flops / other.flops - 1) < 0.02

@@ -9,11 +9,10 @@ import types
 
 import pytest
 
-from experiments.training import config_files, config_help, flops
+from experiments.training import config_files, flops
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
 from experiments.training.config_files import load_config
-from experiments.training.config_json import from_dict, result_dict, to_dict
-from experiments.training.overrides import override
+from experiments.training.config_values import from_dict, override, result_dict, to_dict
 from experiments.training.run_folder import RunFolder
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
@@ -175,7 +174,9 @@ def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
 
 
 def test_help_lists_fields_options_and_what_differs_among_several():
-    shown = config_help.text(load_config("text_classification:small"), "text_classification:small")
+    shown = config_files.help_of(
+        load_config("text_classification:small"), "text_classification:small"
+    )
     assert "--config.learning_rate=0.0001  (float)\n" in shown
     assert "  --config.task_options.text_column=  (str)\n      names of the text columns;" in shown
     assert "--config.task_options.dev_fraction=0.1  (float)" in shown
@@ -183,12 +184,12 @@ def test_help_lists_fields_options_and_what_differs_among_several():
     for field in dataclasses.fields(FinetuneConfig):
         assert f"--config.{field.name}" in shown
     phases = (Phase("a"), Phase("a", num_train_steps=7))
-    shown = config_help.text(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
+    shown = config_files.help_of(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
     assert "--config.bert.hidden_size=768  (int)" in shown
     assert "--config.phases.0.records=a  (str)" in shown
     assert "--config.phases.1.num_train_steps=7" in shown
     assert "--config.phases.1.records" not in shown
-    table = config_help.text(load_config("table5:smoke"), "table5:smoke")
+    table = config_files.help_of(load_config("table5:smoke"), "table5:smoke")
     assert "--config.columns.1.finetune.task_options." in table
     assert "--config.variants.0.pretrain.phases.0.num_train_steps=" in table
 
@@ -196,13 +197,13 @@ def test_help_lists_fields_options_and_what_differs_among_several():
 def test_help_follows_the_command_line(monkeypatch):
     main = types.SimpleNamespace(__doc__="A command.")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    config_help.add_to_help(load_config, ["--config=glue", "--config.task=stsb"])
+    config_files.add_to_help(["--config=glue", "--config.task=stsb"])
     assert main.__doc__ == "A command."  # no help was asked for
     arguments = ["--config", "glue", "--config.task=stsb", "--config.seed", "5", "--help"]
-    config_help.add_to_help(load_config, arguments)
+    config_files.add_to_help(arguments)
     assert main.__doc__.startswith("A command.\nfields of --config=glue")
     assert "--config.task=stsb " in main.__doc__ and "--config.seed=5 " in main.__doc__
-    config_help.add_to_help(load_config, ["--help", "--config=glue", "--config.sead=5"])
+    config_files.add_to_help(["--help", "--config=glue", "--config.sead=5"])
     assert 'error: --config.sead: unknown field "sead"' in main.__doc__
 
 
@@ -237,7 +238,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
     code, _, message = run("finetune", "--workdir=w")
     assert code == 2 and "--config is missing" in message
     code, _, message = run("finetune", "--config=pretrain:tiny", "--workdir=w")
-    assert code == 2 and "finetune needs FinetuneConfig" in message
+    assert code == 2 and "this command needs FinetuneConfig" in message
     assert not (tmp_path / "w").exists()
 
 

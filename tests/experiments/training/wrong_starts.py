@@ -11,7 +11,7 @@ import tiny_runs
 
 from experiments.training import runs
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig
-from experiments.training.overrides import override
+from experiments.training.config_values import override
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 
