@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import conll_files, conll_inputs, metrics, tfds_rows
+from data_prep.tasks import conll_files, metrics, tfds_rows
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
@@ -172,11 +172,11 @@ class Conll(Task):
         return TaggedDocument(str(fields.get("id", "")), (words,), None, (spans,))
 
     def inputs(self, path: str, format: str = "") -> Inputs:
-        """Words a line, rows with lists of words, or running text: see `conll_inputs`."""
-        return conll_inputs.read(self, path, format, self._layout, self.context == "sentence")
+        """Words a line, rows with lists of words, or running text: see `conll_files`."""
+        return conll_files.inputs(self, path, format, self._layout, self.context == "sentence")
 
     def answers(self, rows: list[dict], prediction: dict) -> list[dict]:
-        return conll_inputs.answers(rows, prediction, self._layout)
+        return conll_files.answers(rows, prediction, self._layout)
 
     def texts(self, example: TaggedDocument) -> list[str]:
         """What `features` asks `tokenizer.encode` for: every word behind a blank, which is a part

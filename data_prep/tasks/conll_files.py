@@ -1,5 +1,5 @@
-"""Files of tagged words: one token a line (`token_lines`), or rows with lists of words and tags
-(JSON, Parquet).
+"""Files of words and tags: one token a line (`token_lines`), or rows with lists of words and tags
+(JSON, Parquet); of a user who asks for tags, without them or as running text.
 """
 
 import dataclasses
@@ -9,7 +9,8 @@ import sys
 from data_prep.corpus import parquet_files
 from data_prep.tasks import look, reading
 from data_prep.tasks.conll_columns import COLUMNS
-from data_prep.tasks.token_lines import TokenLines
+from data_prep.tasks.task import Inputs
+from data_prep.tasks.token_lines import TokenLines, is_token_a_line
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 
@@ -56,6 +57,11 @@ class Layout:
     tag_column: str = ""
     names: tuple[str, ...] = ()
 
+    @property
+    def words_in(self) -> tuple[str, ...]:
+        """The fields of rows in which words are looked for."""
+        return (self.word_column,) if self.word_column else WORDS
+
 
 def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocument]:
     """The documents of a file.
@@ -80,11 +86,10 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
             f"{path}: words and tags are read from a token a line (blanks or tabs between columns, "
             "a blank line between sentences), from JSON and from Parquet, not from CSV"
         )
-    if parquet_files.is_parquet(path) or look.json_format(reading.Lines(path), path):
-        documents = _rows_of_file(path, kinds, layout)
+    found, documents = _look(path, layout, tagged=True), []
+    if isinstance(found, look.Table):
+        documents = _tagged_rows(found, kinds, layout)
     else:
-        found = TokenLines(reading.Lines(path), layout)
-        documents = []
         for sentences in found.documents:
             for number, _, tag in itertools.chain.from_iterable(sentences):
                 layout.column.check(tag, kinds, f"{found.name} line {number}")
@@ -95,6 +100,46 @@ def read(path: str, kinds=None, layout: Layout | None = None) -> list[TaggedDocu
         TaggedDocument(str(index), *zip(*sentences, strict=True))
         for index, sentences in enumerate(documents)
     ]
+
+
+def inputs(task, path: str, format: str, layout: Layout, single: bool) -> Inputs:
+    """The examples of a file without their tags, and the rows that are answered.
+
+    Documents are those that `read` finds, so that answers are those that are scored.
+
+    Args:
+      task: makes examples of running text.
+      path: a file, "-" for standard input.
+      format: of `look.FORMATS`, where the user says it.
+      layout: what is known of the file.
+      single: whether every sentence is an example of its own.
+
+    Raises:
+      UserError: as `look.look`, or nothing shows whether a line is a word or a text.
+    """
+    found = _look(path, layout, tagged=False, format=format)
+    if isinstance(found, TokenLines):
+        return Inputs(_asked_tokens(found, single), found)
+    rows = task.asked(found) if found.found == ("text",) else _asked_rows(found, single)
+    return Inputs(rows, found)
+
+
+def answers(rows: list[dict], prediction: dict, layout: Layout) -> list[dict]:
+    """The answer to each row of an example: the part about its sentences."""
+    names = layout.words_in
+    found, first = [], 0
+    for row in rows:
+        words = next((row[name] for name in names if isinstance(row.get(name), list)), [])
+        end = first + (len(_sentences(words)) if row.keys() & set(names) else bool(row))
+        answer = {**prediction, "entities": []}
+        for name in {"words", "tags", "probabilities"} & prediction.keys():
+            answer[name] = prediction[name][first:end]
+        for phrase in prediction["entities"]:
+            if first <= phrase["sentence"] < end:
+                answer["entities"].append({**phrase, "sentence": phrase["sentence"] - first})
+        found.append(answer)
+        first = end
+    return found
 
 
 def check_words(words, where: str) -> list[str]:
@@ -125,24 +170,40 @@ def _words_and_tags(sentence, column):
     return tuple(word for _, word, _ in sentence), column.as_read([tag for *_, tag in sentence])
 
 
-def _rows_of_file(path, kinds, layout) -> list[list[tuple]]:
-    column = layout.column
-    fields = (layout.tag_column,) if layout.tag_column else column.fields
-    words_in = (layout.word_column,) if layout.word_column else WORDS
+def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Table | TokenLines:
+    """What a file is: rows, a token a line, or (where tags are not wanted) running text."""
+    lines = None
+    if path == "-" or not parquet_files.is_parquet(path):
+        lines = reading.Lines(path)
+        is_text = not format and not look.json_format(lines, path)
+        of_tokens = is_text and (tagged or is_token_a_line(lines, path, layout))
+        if format == "conll" or of_tokens:
+            return TokenLines(lines, layout, tagged)
+    words = layout.words_in
+    if not tagged:
+        wanted = tuple((name,) for name in (*words, *(("text",) * (not layout.word_column))))
+        return look.look(path, wanted, texts=True, format=format, lines=lines)
+    fields = (layout.tag_column,) if layout.tag_column else layout.column.fields
     table = look.look(
         path,
-        tuple(itertools.product(words_in, fields)),
+        tuple(itertools.product(words, fields)),
         what=(
-            f"which columns hold the words and their tags? Looked for are {' or '.join(words_in)}, "
+            f"which columns hold the words and their tags? Looked for are {' or '.join(words)}, "
             f"and {' or '.join(fields)}."
         ),
         hint=_HINT,
+        lines=lines,
     )
     if len(several := [name for name in fields if name in table.columns]) > 1:
         raise UserError(
             f"{path}: which column holds the tags, {' or '.join(several)}? "
             "--task_options.tag_column= says it"
         )
+    return table
+
+
+def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
+    column = layout.column
     names = table.class_names.get(table.found[1]) or layout.names
     documents, empty = [], 0
     for group in by_document(table.rows()):
@@ -162,7 +223,7 @@ def _rows_of_file(path, kinds, layout) -> list[list[tuple]]:
         if sentences:
             documents.append(sentences)
     if empty:
-        print(f"{path}: {empty} rows without words left out", file=sys.stderr)
+        print(f"{table.path}: {empty} rows without words left out", file=sys.stderr)
     return documents
 
 
@@ -210,3 +271,36 @@ def from_tfds(
             document = TaggedDocument(str(len(documents)), (words,), (column.as_read(tags),))
             documents.append(document)
     return documents
+
+
+def _sentences(words: list) -> list:
+    """Of a list of words, or of lists of them."""
+    return words if not words or isinstance(words[0], list) else [words]
+
+
+def _asked_tokens(found: TokenLines, single: bool):
+    for index, document in enumerate(found.documents):
+        asked = [
+            {"tokens": [word for _, word, _ in sentence], "document": str(index)}
+            for sentence in document
+        ]
+        for part in [[row] for row in asked] if single else [asked]:
+            words = tuple(tuple(row["tokens"]) for row in part)
+            yield part, TaggedDocument(str(index), words)
+
+
+def _asked_rows(table: look.Table, single: bool):
+    (name,) = table.found
+    rows = ((number, row or {}) for number, row in table.rows(blank_lines=True))
+    for group in ([row] for row in rows) if single else by_document(rows):
+        sentences = []
+        for number, row in group:
+            where = f"{table.where(number)}: {name}"
+            words = row.get(name, [])
+            if not isinstance(words, list):
+                check_words(words, where)
+            for sentence in _sentences(words):
+                sentences.append(tuple(check_words(sentence, where)))
+        number, row = group[0]
+        document = TaggedDocument(str(row.get("id", number)), tuple(sentences))
+        yield [row for _, row in group], document if sentences else None

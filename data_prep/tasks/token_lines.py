@@ -23,6 +23,7 @@ _HEADER_TAGS = {"tag", "tags", "label", "labels", "ner", "pos", "entity", "entit
 _CHUNKS = {"NP", "VP", "PP", "ADVP", "SBAR", "ADJP", "PRT", "CONJP", "INTJ", "LST", "UCP"} | {
     "NC", "VC", "PC"
 }  # fmt: skip
+_FEW = 5  # lines of texts may have the same number of words by chance
 _CONLL_U, _UPOS = 10, 3  # columns of CoNLL-U, and the place of its part of speech
 
 
@@ -240,15 +241,58 @@ class TokenLines:
         )
 
 
+def is_token_a_line(lines: reading.Lines, path: str, layout) -> bool:
+    """Whether lines of which the tags are not known are tokens in columns, and not texts.
+
+    Raises:
+      UserError: they may be either.
+    """
+    # A column of lines has a number.
+    if look.ending(path) in look.TOKENS or layout.word_column.lstrip("-").isdigit():
+        return True
+    separator = _separator(lines.first)
+    rows = [_split(line, separator) for line in lines.first if line.strip()]
+    rows = [fields for fields in rows if not fields[0].startswith("#")]
+    if any(fields[0] == "-DOCSTART-" for fields in rows):
+        return True
+    header = rows.pop(0) if len(rows) > 1 and is_header(rows[0]) else []
+    counts = {len(fields) for fields in rows}
+    if _has_tags(rows, layout.column):
+        return True
+    if len(counts) != 1 or "text" in header:
+        return False
+    if counts != {1} and all(fields[0][:1].isdigit() for fields in rows) and rows[0][0] in "01":
+        return True
+    if len(rows) < (2 if "" in lines.first[:-1] and len(rows) > 2 else _FEW):
+        return False
+    raise UserError(
+        f"{lines.name}: is every line a word, or a text? All have as many words. --format=conll "
+        "takes them for words (of several columns the first), --format=lines for texts"
+    )
+
+
+def _has_tags(rows: list[list[str]], column) -> bool:
+    """Whether most lines end with a tag of a phrase, or all have one in the same column.
+
+    Not O alone in a few lines ("Blood of type O").
+    """
+    if column.name == "part_of_speech":
+        return False
+    same = len({len(fields) for fields in rows}) == 1
+    columns = [[fields[-1] for fields in rows if len(fields) > 1]]
+    columns += zip(*(fields[1:-1] for fields in rows), strict=False) if same else []
+    for place, fields in enumerate(columns):
+        tags = [field for field in fields if column.is_tag(field)]
+        enough = 2 * len(tags) > len(rows) if place == 0 else len(tags) == len(rows)
+        if enough and (len(rows) >= _FEW or set(tags) != {"O"}):
+            return True
+    return False
+
+
 def is_header(fields: list[str]) -> bool:
     """Whether the fields of a first line are names of columns."""
     names = [field.lower() for field in fields]
     return not _HEADER_WORDS.isdisjoint(names[:2]) and not _HEADER_TAGS.isdisjoint(names[1:])
-
-
-def fields_of(line: str, lines: list[str]) -> list[str]:
-    """The columns of a line of `lines`."""
-    return _split(line, _separator(lines))
 
 
 def _separator(lines: list[str]) -> str:
