@@ -9,7 +9,7 @@ import dataclasses
 from pathlib import Path
 
 from experiments.training.checkpointing import Checkpoints
-from experiments.training.config_json import differences, from_dict, result_dict
+from experiments.training.config_values import differences, from_dict, result_dict
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
 
