@@ -24,9 +24,8 @@ from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments import report
-from experiments.tables import overview
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from experiments.tables.report import markdown_table
+from experiments.tables.report import markdown_table, write_overview
 from experiments.tables.wording import number
 from official_bert.common.errors import UserError
 
@@ -41,7 +40,7 @@ _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]
 def main():
     for path in sorted(RESULTS.glob("*/*/results.json")):
         report.again(path.parent)
-    overview.write(RESULTS)
+    write_overview(RESULTS)
     for page in PAGES:
         page.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")
 
