@@ -1,14 +1,17 @@
-"""The model that comes with the package."""
+"""The models that come with the package."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 import official_bert
+from experiments.configs import series
 from experiments.training.inputs import checkpoint_digest
-from official_bert.checkpoints import embedded, resolve
+from official_bert import objectives
+from official_bert.checkpoints import embedded, model_folder, resolve
 from official_bert.common.errors import UserError
 from official_bert.export import exports
 
@@ -29,11 +32,35 @@ def test_it_fills_masks(loaded):
     assert daughter["text"] == "she is the daughter of the king."
 
 
-def test_it_is_small_and_has_a_card(loaded):
-    folder = embedded.find(NAME)
+@pytest.mark.parametrize("name", embedded.names())
+def test_each_is_small_and_has_a_card(name):
+    folder = embedded.find(name)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 8e6
-    assert "Licence" in (folder / "README.md").read_text("utf-8")
+    card = (folder / "README.md").read_text("utf-8")
+    assert card.startswith(f"# {name}\n") and "Licence" in card and "held-out loss" in card
+    loaded = official_bert.load(name)
     assert loaded.config.hidden_size == 128 and loaded.head == "pretraining"
+
+
+def test_rows_of_a_series_differ_in_their_objectives_alone():
+    written = {}
+    for row in (series.BERT, series.NO_NSP, series.LTR):
+        first, *others = series.checkpoints(row)
+        settings = model_folder.read_settings(first)
+        written[row] = [objectives.parts(one)[0] for one in settings["objectives"]]
+        for other in filter(os.path.exists, others):
+            assert model_folder.read_settings(other)["objectives"] == settings["objectives"]
+    assert list(written.values()) == [["masked_lm", "next_sentence"], ["masked_lm"], ["next_token"]]
+    vocabularies = {(embedded.find(series.checkpoints(row)[0]) / "vocab.txt").read_text("utf-8")
+                    for row in written}  # fmt: skip
+    assert len(vocabularies) == 1
+
+
+def test_a_left_to_right_model_does_not_fill_masks():
+    loaded = official_bert.load("tiny-wikipedia-ltr")
+    assert loaded.config.attention_direction == "left_to_right"
+    with pytest.raises(UserError):
+        loaded.fill_mask("the [MASK] of the king.")
 
 
 def test_it_is_a_model_wherever_one_is_named():
