@@ -6,7 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from official_bert.export import client, exports
-from official_bert.export.in_memory import in_memory
+from official_bert.export.saved_model import in_memory
 from official_bert.export.settings import ServingSettings
 
 

@@ -2,7 +2,7 @@
 
 The folder that `export_ids` writes:
 
-    OUTPUT/model.onnx or model.tflite    inputs and outputs as in `id_model`
+    OUTPUT/model.onnx or model.tflite    inputs and outputs as in `answers`
     OUTPUT/tokenizer.json                for the library `tokenizers` (WordPiece, byte pairs)
     OUTPUT/vocab.txt or spiece.model     the vocabulary as the model has it
     OUTPUT/labels.txt, serving.json      what the outputs mean
@@ -12,6 +12,8 @@ import dataclasses
 import importlib.util
 import os
 from pathlib import Path
+
+import numpy as np
 
 from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError
@@ -69,20 +71,20 @@ def export_ids(
     check_packages(format)
     loaded, source = exports.load(model_folder)
     head, settings = plan(loaded, source, format, head, **settings)
-    from official_bert.export.id_model import IdModel
+    from official_bert.export.answers import Answers
 
     if format == "onnx":
         from official_bert.export import onnx_file as file
     else:
         from official_bert.export import litert_file as file
-    id_model = IdModel(loaded, head, settings)
+    answers = Answers(loaded, head, settings)
     with atomic_folder(output, overwrite, size_of(loaded.model)) as folder:
-        file.write(folder / file.FILE, id_model)
-        differences = _compare(id_model, file, folder / file.FILE)
+        file.write(folder / file.FILE, answers)
+        differences = _compare(answers, file, folder / file.FILE)
         exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)
         notes = tokenizer_json.write(folder, loaded.tokenizer, head, settings)
         more = {"format": format, "outputs": list(differences)}
-        exports.write_description(folder, loaded, head, list(id_model.inputs), settings, **more)
+        exports.write_description(folder, loaded, head, list(answers.inputs), settings, **more)
     return IdExport(Path(output) / file.FILE, differences, notes)
 
 
@@ -127,13 +129,27 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     return head, settings
 
 
-def _compare(id_model, file, path: Path) -> dict[str, tuple[float, float]]:
-    import numpy as np
+def example(answers, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """A batch of random tokens in rows of different lengths for `Answers`."""
+    length = min(answers.settings.max_seq_length, 48)
+    lengths = np.array([length, max(length // 2, 3), 3, max(length // 3, 3)])
+    mask = (np.arange(length) < lengths[:, None]).astype(np.int32)
+    ids = rng.integers(0, len(answers.loaded.tokenizer.vocab), mask.shape, np.int32)
+    segments = (np.arange(length) > length // 2).astype(np.int32)
+    batch = {"input_ids": ids * mask, "input_mask": mask, "segment_ids": segments * mask}
+    if answers.head == "multiple_choice":
+        batch = {name: array.reshape(2, 2, length) for name, array in batch.items()}
+    if answers.head == "masked_words":
+        batch["masked_lm_positions"] = np.array([[1, 0], [2, 1], [1, 1], [0, 2]], np.int32)
+    return batch
+
+
+def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
     from keras import ops
 
-    batch = id_model.example(np.random.default_rng(0))
+    batch = example(answers, np.random.default_rng(0))
     found, differences = file.run(path, batch), {}
-    for name, expected in id_model(batch).items():
+    for name, expected in answers(batch).items():
         expected = ops.convert_to_numpy(expected)
         if found[name].shape != expected.shape:
             raise UserError(
@@ -145,7 +161,7 @@ def _compare(id_model, file, path: Path) -> dict[str, tuple[float, float]]:
             float(np.abs(found[name] - expected).max()),
             float(np.abs(expected).max()),
         )
-        precision = id_model.settings.precision
+        precision = answers.settings.precision
         if not far <= FARTHEST[precision] * most:
             raise UserError(
                 f"{path.name}: {name} differs from the model folder's by up to {far:.2g}, where "

@@ -8,8 +8,8 @@ FILE = "model.onnx"
 _MOST_BYTES = 2**31 - 1  # of a protocol buffer
 
 
-def write(path: Path, id_model) -> None:
-    """Writes an `IdModel` as `path`.
+def write(path: Path, answers) -> None:
+    """Writes `Answers` as `path`.
 
     Raises:
       UserError: it is larger than an ONNX file can be.
@@ -17,7 +17,7 @@ def write(path: Path, id_model) -> None:
     from official_bert.common.errors import UserError
     from official_bert.export import onnx_heads
 
-    model = onnx_heads.build(id_model, int8=id_model.settings.precision == "int8")
+    model = onnx_heads.build(answers, int8=answers.settings.precision == "int8")
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size > _MOST_BYTES:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The heads of `id_model` in ONNX's operators."""
+"""The heads of `answers` in ONNX's operators."""
 
 import numpy as np
 from onnx import TensorProto
@@ -19,11 +19,11 @@ from official_bert.export.settings import LAYERS
 _GATES = [0, 3, 1, 2]
 
 
-def build(id_model, int8: bool):
-    """The `onnx.ModelProto` of an `IdModel`."""
-    head = _Heads(id_model, Graph(int8))
+def build(answers, int8: bool):
+    """The `onnx.ModelProto` of `Answers`."""
+    head = _Heads(answers, Graph(int8))
     outputs = {}
-    for name, (tensor, shape) in getattr(head, id_model.head)().items():
+    for name, (tensor, shape) in getattr(head, answers.head)().items():
         head.graph.name(tensor, name)
         kind = TensorProto.INT32 if name == "token_ids" else TensorProto.FLOAT
         outputs[name] = kind, shape
@@ -32,7 +32,7 @@ def build(id_model, int8: bool):
         name: ["batch", "choices", "length"][-dimensions:]
         if dimensions == 3
         else ["batch", last.get(name, "length")]
-        for name, dimensions in id_model.inputs.items()
+        for name, dimensions in answers.inputs.items()
     }
     return head.graph.model(inputs, outputs)
 
@@ -40,13 +40,13 @@ def build(id_model, int8: bool):
 class _Heads:
     """A method a head: {output: (name of the tensor, shape)}."""
 
-    def __init__(self, id_model, graph: Graph):
-        self.graph, self.settings = graph, id_model.settings
-        self.loaded, self.model, self.config = id_model.loaded, id_model.model, id_model.config
+    def __init__(self, answers, graph: Graph):
+        self.graph, self.settings = graph, answers.settings
+        self.loaded, self.model, self.config = answers.loaded, answers.model, answers.config
         self.direction = self.config.attention_direction
-        ids = dict.fromkeys(id_model.inputs)
+        ids = dict.fromkeys(answers.inputs)
         for name in ids:
-            is_flat = id_model.inputs[name] == 2
+            is_flat = answers.inputs[name] == 2
             ids[name] = name if is_flat else self._without_choices(name)
         self.rows = Rows(graph, ids["input_mask"])
         self.states = hidden_states(

@@ -1,4 +1,4 @@
-"""The encoder for inference: the same numbers as `BertEncoder`, computed without padding.
+"""The encoder and its heads for inference: the same numbers as `BertEncoder`, without padding.
 
 Dense layers and normalisation, nine tenths of the work at BERT's lengths, do not care where one
 text ends and the next begins: they run over the tokens of several rows together, [N, H]. Only
@@ -12,6 +12,7 @@ of Keras.
 import numpy as np
 import tensorflow as tf
 
+from official_bert.export.answers import Answers
 from official_bert.export.packing import Packed, Rows, longest, positions_in_rows
 
 _MASKED_SCORE = -10000.0  # as in official_bert.layers
@@ -248,3 +249,66 @@ def _array(weights) -> np.ndarray:
     from keras import ops
 
     return ops.convert_to_numpy(ops.cast(weights, "float32"))
+
+
+class PackedAnswers(Answers):
+    """`Answers` of packed tokens, by TensorFlow's own variables: copies of the weights.
+
+    Args:
+      loaded, head, settings: as for `Answers`.
+      precision, transpose: of the `PackedEncoder`.
+
+    Attributes:
+      encoder: the `PackedEncoder`.
+      parts: what holds the variables.
+    """
+
+    def __init__(self, loaded, head, settings, precision="float32", transpose=None):
+        super().__init__(loaded, head, settings)
+        self.encoder = PackedEncoder(loaded.encoder, precision, transpose)
+        self.parts = [self.encoder]
+        if head == "masked_words":
+            words = self.model.masked_lm
+            self._transform = Dense(words.transform, self.encoder.dtype)
+            self._norm, self._bias = Norm(words.norm), variable(words.bias, tf.float32, "bias")
+            self.parts += [self._transform, self._norm, self._bias]
+        elif not self.reads_layers:
+            self._scores = Dense(self.model.head, tf.float32)
+            # Tracing a tracked Keras layer again would fail; the variables it reads are kept here.
+            bilstm = self.model.bilstm.variables if self.model.bilstm else []
+            self.parts += [self._scores, *(weight.value for weight in bilstm)]
+
+    def answer_packed(self, packed: Packed, **more) -> tuple[dict, Rows]:
+        """The outputs, and where tokens stand in them; `more` is what `answer` reads of rows."""
+        rows = Rows(packed)
+        encoded = self._encode_packed(packed, rows)
+        return self.answer({"input_mask": tf.cast(rows.mask, tf.int32), **more}, encoded), rows
+
+    def _encode_packed(self, packed, rows):
+        more = {}
+        if self.reads_layers:
+            parts = 4 if self.settings.layers.startswith("concat") else 1
+            width = self.config.hidden_size
+            both = self.encoder.encode(
+                packed, lambda s: tf.concat([self.joined(s), s[-1]], axis=1), parts + 1
+            )
+            vectors, sequence = tf.split(both, [parts * width, width], axis=1)
+            more["vectors"] = rows.spread(vectors)
+        else:
+            sequence = self.encoder.encode(packed)
+        pooled = tf.cast(self.encoder.pooled(sequence, packed), tf.float32)
+        return {"sequence_output": rows.spread(sequence), "pooled_output": pooled, **more}
+
+    def scores(self, vectors):
+        rows, scores = self._scores.kernel.shape
+        written = self._scores(tf.reshape(vectors, [-1, rows]))
+        return tf.reshape(written, tf.concat([tf.shape(vectors)[:-1], [scores]], axis=0))
+
+    def word_scores(self, vectors):
+        # Not by Keras' layer, whose GELU the converter of LiteRT does not recognise.
+        x = self._transform(tf.reshape(vectors, [-1, self.config.hidden_size]))
+        x = self._norm(tf.cast(activation(self.config)(x), tf.float32))
+        table = self.encoder.word_embeddings
+        scores = tf.matmul(tf.cast(x, table.dtype), table, transpose_b=True)
+        scores = tf.cast(scores, tf.float32) + self._bias
+        return tf.reshape(scores, [tf.shape(vectors)[0], tf.shape(vectors)[1], scores.shape[-1]])

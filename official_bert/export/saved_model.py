@@ -53,7 +53,6 @@ def export(
     import tensorflow as tf
 
     from official_bert.export import warmup
-    from official_bert.export.in_memory import in_memory
 
     loaded, source = exports.load(model_folder)
     head, settings, target = plan(loaded, source, output, head, version, **settings)
@@ -71,6 +70,33 @@ def export(
         warmup.write(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
         exports.write_description(extra, loaded, head, list(model.text_inputs), settings)
     return target
+
+
+def in_memory(loaded, head: str, settings: ServingSettings):
+    """What an export saves: a `ServedModel` with a copy of the weights as they are now.
+
+    Raises:
+      UserError: the model cannot be served so.
+    """
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        raise UserError("SavedModels need KERAS_BACKEND=tensorflow; --format=onnx does not")
+    from official_bert.export import served_model, span, tagging
+    from official_bert.export.tokenizer_layer import in_graph_tokenizer
+
+    settings.check_for(head, loaded)
+    kinds = (
+        served_model.ServedClassifier,
+        span.ServedSpan,
+        tagging.ServedTagger,
+        served_model.ServedMultipleChoice,
+        served_model.ServedMaskedWords,
+        served_model.ServedEmbedding,
+        served_model.ServedFeatures,
+    )
+    (kind,) = (kind for kind in kinds if kind.kind == head)
+    return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)
 
 
 def plan(loaded, source, output, head=None, version=1, **settings):

@@ -1,10 +1,9 @@
-"""Common parts of all exported heads: the encoder, the tokeniser, the labels, the inputs."""
+"""Exported models: what the graph of each head takes and gives; texts in, texts out."""
 
 import tensorflow as tf
 
-from official_bert import window_pooling
-from official_bert.export import packing
-from official_bert.export.packed_encoder import PackedEncoder
+from official_bert.export import packing, windows
+from official_bert.export.packed_encoder import PackedAnswers
 from official_bert.export.settings import ServingSettings
 
 
@@ -14,11 +13,11 @@ def valid_utf8(texts):
 
 
 class ServedModel(tf.Module):
-    """A model that answers texts and token ids. A head is a subclass with three things:
+    """A model that answers texts and token ids. A head is a subclass with
 
-    `text_inputs`, {input name: shape} of string tensors; `_answer_texts(**texts)` and
-    `answer_ids(packed)`, which return dictionaries of dense tensors. Where a text can be too long,
-    the answer to texts has `truncated` bool [B]: a part of the row's text was not read.
+    `text_inputs`, {input name: shape} of string tensors, and `_answer_texts(**texts)`, which gives
+    a dictionary of dense tensors; `answer_ids(packed)` gives it for tokens. Where a text can be too
+    long, the answer to texts has `truncated` bool [B]: a part of the row's text was not read.
 
     Args:
       loaded: `LoadedModel`, with the head that the subclass serves.
@@ -27,7 +26,8 @@ class ServedModel(tf.Module):
     """
 
     kind = ""
-    text_inputs: dict[str, list]
+    text_inputs: dict[str, list] = {"text": [None]}
+    ids_rank = 2  # of the inputs of the `token_ids` signature
 
     def __init__(self, loaded, tokenizer, settings: ServingSettings):
         super().__init__(name=self.kind)
@@ -35,17 +35,11 @@ class ServedModel(tf.Module):
         self._tokenize = lambda texts: tokenizer(texts)
         self._tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
         self.settings = settings
-        self.encoder = PackedEncoder(loaded.encoder, settings.precision)
         known = loaded.tokenizer
         self.pad_id, self.cls_id, self.sep_id = known.pad_id, known.cls_id, known.sep_id
         self.between = tuple(known.between)
-        self._concat_pooling = getattr(loaded.model, "concat_pooling", False)
-        self._bilstm = None
-        if getattr(loaded.model, "bilstm", None) is not None:
-            layer = loaded.model.bilstm
-            # Tracing a tracked Keras layer again would fail; the variables it reads are kept here.
-            self._bilstm = lambda sequence, mask: layer(sequence, mask)
-            self.bilstm_variables = [weight.value for weight in layer.variables]
+        self.answers = PackedAnswers(loaded, self.kind, settings, settings.precision)
+        self.parts = self.answers.parts
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
         """Answers strings; bytes that are no UTF-8 are dropped, and places in the answer count the
@@ -57,21 +51,22 @@ class ServedModel(tf.Module):
         raise NotImplementedError
 
     def answer_ids(self, packed: packing.Packed) -> dict[str, tf.Tensor]:
-        raise NotImplementedError
+        return self.answers.answer_packed(packed)[0]
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids) -> dict[str, tf.Tensor]:
         """Answers int32 [B, L] each."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
         return self.answer_ids(packed)
 
+    def _to_padded(self, packed, input_mask) -> dict[str, tf.Tensor]:
+        """The outputs that belong to tokens, in rows as long as the mask's, zero at padding."""
+        answer, rows = self.answers.answer_packed(packed)
+        columns = {name: tf.boolean_mask(x, rows.mask) for name, x in answer.items()}
+        return {name: packing.to_padded(x, input_mask) for name, x in columns.items()}
+
     def extra_signatures(self) -> dict:
         """{signature: (function, {input name: TensorSpec})}, what a head has beside the three."""
         return {}
-
-    @property
-    def ids_rank(self) -> int:
-        """Dimensions of the inputs of the `token_ids` signature."""
-        return 2
 
     def tokenize(self, texts):
         """Strings [B] -> ragged int32 ids [B, (tokens)]."""
@@ -104,31 +99,9 @@ class ServedModel(tf.Module):
         packed = self.pack_single(*texts) if len(texts) == 1 else self.pack_pair(*texts)
         return packed, packing.was_cut(packed, texts, self.between)
 
-    def sequence_output(self, packed):
-        """float32 [N, H]: the last layer, or what the BiLSTM of Table 5 makes of it."""
-        sequence = self.encoder.encode(packed)
-        if self._bilstm is None:
-            return sequence
-        rows = packing.Rows(packed)
-        read = self._bilstm(rows.spread(sequence), tf.cast(rows.mask, tf.int32))
-        return rows.collect(tf.reshape(read, [-1, tf.shape(read)[-1]]))
-
-    def summary(self, packed):
-        """float32 [B, H], [B, 3 H] with concat pooling: the vector that classifiers read."""
-        sequence = self.sequence_output(packed)
-        if self._bilstm is None:
-            vector = tf.cast(self.encoder.pooled(sequence, packed), tf.float32)
-        else:
-            vector = self.encoder.summary_token(sequence, packed)
-        if not self._concat_pooling:
-            return vector
-        rows = packing.Rows(packed)
-        spread = tf.cast(rows.spread(sequence), tf.float32)
-        return window_pooling.concat(vector, spread, rows.mask)
-
     def _checked(self, packed):
         """Refuses ids that the tables do not have: on a GPU they would read zeros silently."""
-        config = self.encoder.config
+        config = self.answers.config
         for name, values, limit in (
             ("input_ids", packed.ids, config.vocab_size),
             # A successor with one row for all segments, or none, is asked about pairs as well.
@@ -138,3 +111,222 @@ class ServedModel(tf.Module):
             fits = tf.reduce_all((values >= 0) & (values < limit))
             tf.debugging.Assert(fits, [f"{name} must be below {limit} and not negative"])
         return packed
+
+
+class ServedClassifier(ServedModel):
+    """Classification and regression of a text or a pair of texts; B texts and C labels:
+
+    single_label: `labels` string [B], `probabilities` float32 [B, C], `logits` float32 [B, C].
+    multi_label: the same, but `labels` [B, C'] lists those with a probability above one half, the
+    shorter rows filled with "".
+    regression: `values` float32 [B].
+
+    And for texts `truncated` bool [B]. A model that pools windows reads texts in windows, and takes
+    token ids [B, W, L]; a window whose mask is zero does not count.
+    """
+
+    kind = "classification"
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        self.problem, self.pooling = loaded.model.problem, getattr(loaded.model, "windows", "")
+        self.ids_rank = 3 if self.pooling else 2
+        self.text_inputs = {name: [None] for name in settings.input_fields or ("text",)}
+        if self.problem != "regression":
+            self.labels = tf.constant(settings.labels, tf.string)
+
+    def _answer_texts(self, **texts):
+        ids = [self.tokenize(texts[name]) for name in self.text_inputs]
+        if not self.pooling:
+            packed, cut = self.pack_texts(ids)
+            return {**self.answer_ids(packed), "truncated": cut}
+        settings, between = self.settings, self.between if len(ids) == 2 else ()
+        rows, text, cut = windows.of_texts(
+            ids,
+            settings.max_seq_length - 2 - len(between),
+            settings.windows,
+            settings.window_overlap,
+            settings.truncation,
+        )
+        packed = packing.assemble(rows, self.cls_id, self.sep_id, between)
+        return {**self.answer_ids(packed, text), "truncated": cut}
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids):
+        if not self.pooling:
+            return super().answer_padded_ids(input_ids, input_mask, segment_ids)
+        real = tf.reduce_any(input_mask > 0, axis=2)  # [B, W]
+        filled = tf.reduce_all(tf.reduce_any(real, axis=1))
+        tf.debugging.Assert(filled, ["input_mask: a text must be of one window or more"])
+        rows = [tf.boolean_mask(x, real) for x in (input_ids, input_mask, segment_ids)]
+        packed = self._checked(packing.from_padded(*rows))
+        return self.answer_ids(packed, tf.cast(tf.where(real)[:, 0], tf.int32))
+
+    def answer_ids(self, packed, text=None):
+        """`text`, int32 [rows]: of windows, the text that each belongs to."""
+        pool = {}
+        if text is not None:
+            pool["pool"] = lambda vectors: windows.pooled(vectors, text, self.pooling)
+        answer, _ = self.answers.answer_packed(packed, **pool)
+        if self.problem == "regression":
+            return answer
+        if self.problem == "single_label":
+            labels = tf.gather(self.labels, tf.argmax(answer["logits"], axis=1))
+        else:
+            chosen = tf.where(answer["probabilities"] > 0.5)
+            count = tf.shape(answer["logits"], tf.int64)[0]
+            labels = tf.RaggedTensor.from_value_rowids(
+                tf.gather(self.labels, chosen[:, 1]), chosen[:, 0], count
+            ).to_tensor("")
+        return {"labels": labels, **answer}
+
+
+class ServedMultipleChoice(ServedModel):
+    """Multiple choice (section 4.4): one input an ending, a softmax over their scores.
+
+    Inputs `context` [B] and `choices` [B, C]; outputs `choice` int32 [B], `probabilities` and
+    `logits` float32 [B, C], and for texts `truncated` bool [B], whether a choice was cut. A choice
+    is the whole second text, such as a started sentence with one of its endings.
+    """
+
+    kind = "multiple_choice"
+    text_inputs = {"context": [None], "choices": [None, None]}
+    ids_rank = 3  # [B, C, L]
+
+    def _answer_texts(self, context, choices):
+        shape = tf.shape(choices)
+        each = tf.repeat(context, tf.fill([shape[0]], shape[1]))  # [B * C]
+        first, second = self.tokenize(each), self.tokenize(tf.reshape(choices, [-1]))
+        packed, cut = self.pack_texts([first, second])
+        answer = self._answer(packed, shape[1])
+        return {**answer, "truncated": tf.reduce_any(tf.reshape(cut, shape), axis=1)}
+
+    def answer_padded_ids(self, input_ids, input_mask, segment_ids):
+        shape = tf.shape(input_ids)
+        flat = [tf.reshape(x, [-1, shape[2]]) for x in (input_ids, input_mask, segment_ids)]
+        return self._answer(self._checked(packing.from_padded(*flat)), shape[1])
+
+    def _answer(self, packed, choices):
+        answer, _ = self.answers.answer_packed(packed, choices=choices)
+        choice = tf.argmax(answer["logits"], axis=1, output_type=tf.int32)
+        return {"choice": choice, **answer}
+
+
+class ServedEmbedding(ServedModel):
+    """`embedding` float32 [B, D]: the vector of [CLS], or the mean over all tokens of the text.
+    For texts also `truncated` bool [B].
+
+    D is H, or 4H for "concat_last_four". The mean counts [CLS] and [SEP], as
+    sentence-transformers does.
+    """
+
+    kind = "embedding"
+
+    def _answer_texts(self, text):
+        packed, cut = self.pack_texts([self.tokenize(text)])
+        return {**self.answer_ids(packed), "truncated": cut}
+
+
+class ServedFeatures(ServedModel):
+    """A vector for each token, padded to the longest row L (section 5.3):
+
+    `features` float32 [B, L, D], `pooled_output` float32 [B, H], `input_ids` int32 [B, L], and
+    for texts `start` and `end` int32 [B, L], the characters of each token, -1 at [CLS], [SEP] and
+    padding, and `truncated` bool [B].
+    """
+
+    kind = "features"
+
+    def _answer_texts(self, text):
+        ids, starts, ends = self.tokenize_with_offsets(text)
+        packed, cut = self.pack_texts([ids])
+        answer = {**self.answer_ids(packed), "truncated": cut}
+        rows = packing.Rows(packed)
+        for name, values in (("start", starts), ("end", ends)):
+            offsets = packing.single(
+                values, -1, -1, self.settings.max_seq_length, self.settings.truncation
+            )
+            answer[name] = tf.where(rows.mask, rows.spread(offsets.ids), -1)
+        return answer
+
+    def answer_ids(self, packed):
+        answer, rows = self.answers.answer_packed(packed)
+        return {**answer, "input_ids": tf.where(rows.mask, rows.spread(packed.ids), self.pad_id)}
+
+
+class ServedMaskedWords(ServedModel):
+    """The masked language model of section 3.1 at work.
+
+    Outputs, M being the most masks of a text of the batch and k `top_k`:
+
+    `words` string [B, M, k], best first; `probabilities` float32 [B, M, k]; `token_ids` int32
+    [B, M, k]; and for texts `start` and `end` int32 [B, M], the characters of each "[MASK]" (or of
+    what the vocabulary has in its place), and `truncated` bool [B]. Rows with fewer masks are
+    filled with "", 0, 0 and -1. A mask that is cut off with the end of a text is not answered. A
+    word that starts with "##" continues the one before it.
+    """
+
+    kind = "masked_words"
+
+    def __init__(self, loaded, tokenizer, settings):
+        super().__init__(loaded, tokenizer, settings)
+        self.mask, self.mask_id = loaded.tokenizer.special.mask, loaded.tokenizer.mask_id
+        self.vocabulary = tf.constant(loaded.tokenizer.readable, tf.string)
+
+    def _answer_texts(self, text):
+        # The tokeniser takes "[MASK]" for a bracket and a word, as in training; so the text is
+        # tokenised in pieces, and the masks are put between them.
+        pieces = tf.strings.split(text, self.mask)  # [B, (masks + 1)]
+        is_mask = tf.repeat([[False, True]], tf.shape(pieces.values)[0], axis=0)
+        last = tf.cast(pieces.row_splits[1:] - 1, tf.int32)  # a row's last piece: no mask after it
+        follows = tf.tensor_scatter_nd_update(
+            tf.ones_like(pieces.values, tf.int32), last[:, None], tf.zeros_like(last)
+        )
+        # A blank before a mask belongs to the word that it hides.
+        stripped = tf.strings.regex_replace(pieces.values, r"\s+$", "")
+        ids = self.tokenize(tf.where(follows > 0, stripped, pieces.values))
+        lengths = packing.token_counts(ids)
+        both = tf.reshape(
+            tf.stack([lengths, follows], axis=1), [-1]
+        )  # piece, mask, piece, mask, ...
+        masked = tf.repeat(tf.reshape(is_mask, [-1]), both)  # over all tokens
+        places = tf.cast(tf.where(~masked), tf.int32)
+        values = tf.tensor_scatter_nd_update(
+            tf.fill([tf.size(masked)], self.mask_id), places, ids.values
+        )
+        per_row = tf.math.segment_sum(lengths + follows, tf.cast(pieces.value_rowids(), tf.int32))
+        joined = tf.RaggedTensor.from_row_lengths(values, per_row, validate=False)
+        packed, cut = self.pack_texts([joined])
+        answer = self.answer_ids(packed)
+        return {**answer, **self._offsets(pieces, answer["words"]), "truncated": cut}
+
+    def answer_ids(self, packed):
+        hidden = self.answers.encoder.encode(packed)
+        places = tf.cast(tf.where(packed.ids == self.mask_id)[:, 0], tf.int32)  # [masks]
+        row_ids = tf.repeat(tf.range(tf.size(packed.row_lengths)), packed.row_lengths)
+        probabilities, ids = (
+            tf.squeeze(best, 0) for best in self.answers.best_words(tf.gather(hidden, places)[None])
+        )
+        count = probabilities.shape[1]
+
+        def rows(values, filling):
+            ragged = tf.RaggedTensor.from_value_rowids(
+                values, tf.gather(row_ids, places), tf.size(packed.row_lengths), validate=False
+            )
+            return ragged.to_tensor(filling, shape=[None, None, count])
+
+        return {
+            "words": rows(tf.gather(self.vocabulary, ids), ""),
+            "probabilities": rows(probabilities, 0.0),
+            "token_ids": rows(ids, 0),
+        }
+
+    def _offsets(self, pieces, words):
+        """Characters of the masks that have an answer, int32 [B, M]."""
+        characters = tf.strings.length(pieces.values, unit="UTF8_CHAR")
+        ends = tf.cumsum(pieces.with_values(characters + len(self.mask)).to_tensor(0), axis=1)
+        ends = ends[:, : tf.shape(words)[1]]
+        answered = words[:, :, 0] != ""
+        return {
+            "start": tf.where(answered, ends - len(self.mask), -1),
+            "end": tf.where(answered, ends, -1),
+        }

@@ -9,7 +9,6 @@ the empty answer scores start + end at [CLS], the lowest over the windows.
 import tensorflow as tf
 
 from official_bert.export import packing
-from official_bert.export.packed_encoder import Dense
 from official_bert.export.served_model import ServedModel
 from official_bert.export.windows import windows
 
@@ -21,16 +20,12 @@ class ServedSpan(ServedModel):
 
     `answer` string, `start`, `end` int32: the answer is characters start to end of the context;
     `probability` float32, the answer's share among the `n_best_size` best spans of different text.
-    No answer is "", -1, -1. `truncated` bool: the
-    question was cut; passages are read whole, in windows.
+    No answer is "", -1, -1. `truncated` bool: the question was cut; passages are read whole, in
+    windows.
     """
 
     kind = "span"
     text_inputs = {"question": [None], "context": [None]}
-
-    def __init__(self, loaded, tokenizer, settings):
-        super().__init__(loaded, tokenizer, settings)
-        self.head = Dense(loaded.model.head, tf.float32)
 
     def _answer_texts(self, question, context):
         settings = self.settings
@@ -46,10 +41,11 @@ class ServedSpan(ServedModel):
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
         texts = [tf.gather(questions, plan.text), passages]
         packed = packing.assemble(texts, self.cls_id, self.sep_id, self.between)
-        logits = self.head(self.sequence_output(packed))  # [N, 2]
+        answer, rows = self.answers.answer_packed(packed)
+        logits = answer["start_logits"], answer["end_logits"]  # [W, L] each
         # The passage begins behind [CLS], question and [SEP].
-        first = packed.row_starts + 1 + len(self.between) + tf.gather(kept, plan.text)  # [W]
-        spans, scores = self._spans(logits, packed, first, plan)
+        first = 1 + len(self.between) + tf.gather(kept, plan.text)  # [W]
+        spans, scores = self._spans(logits, rows, first, plan)
         # Where there is no span its token is 0, which passages without any token lack.
         starts, ends = (
             tf.gather(tf.concat([characters.values, [0]], axis=0), spans[..., side])
@@ -57,30 +53,29 @@ class ServedSpan(ServedModel):
         )
         begin_end = tf.stack([starts, ends], axis=-1)  # [W, candidates, 2], characters
         scores, begin_end = _by_text(scores, begin_end, plan.text, tf.size(question))
-        empty = self._empty_scores(logits, packed, plan.text, tf.size(question))
+        # The empty answer stands at [CLS].
+        at_cls = sum(side[:, 0] for side in logits)
+        empty = tf.math.unsorted_segment_min(at_cls, plan.text, tf.size(question))
         return {**self._best(context, scores, begin_end, empty), "truncated": kept < asked}
 
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
         """`start_logits`, `end_logits` float32 [B, L]."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
-        logits = packing.to_padded(self.head(self.sequence_output(packed)), input_mask)
-        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+        return self._to_padded(packed, input_mask)
 
-    def _spans(self, logits, packed, first, plan):
+    def _spans(self, logits, rows, first, plan):
         """The n * n pairs of best starts and ends of each window.
 
         Returns:
           int32 [W, n * n, 2], first and last token of spans as places among the tokens of all
           contexts, and their scores [W, n * n], `_NOTHING` where a pair is no span.
         """
-        rows = packing.Rows(packed)
         count = tf.minimum(self.settings.n_best_size, rows.length)
-        padded = tf.where(rows.mask[..., None], rows.spread(logits), _NOTHING)
-        start_logits, starts = tf.math.top_k(padded[..., 0], count)  # [W, n]
-        end_logits, ends = tf.math.top_k(padded[..., 1], count)
-        # Places within the passage of the window.
-        offset = (first - packed.row_starts)[:, None]
-        starts, ends = (starts - offset)[:, :, None], (ends - offset)[:, None, :]
+        logits = (tf.where(rows.mask, side, _NOTHING) for side in logits)
+        (start_logits, starts), (end_logits, ends) = (tf.math.top_k(x, count) for x in logits)
+        # Places within the passage of the window, [W, n].
+        starts, ends = starts - first[:, None], ends - first[:, None]
+        starts, ends = starts[:, :, None], ends[:, None, :]
         sizes = packing.token_counts(plan.tokens)
         begin = tf.cumsum(sizes, exclusive=True)[:, None, None]
         sizes = sizes[:, None, None]
@@ -103,11 +98,6 @@ class ServedSpan(ServedModel):
         )
         flat = tf.shape(scores)[0], count * count
         return tf.reshape(pairs, [*flat, 2]), tf.reshape(scores, flat)
-
-    def _empty_scores(self, logits, packed, text, batch):
-        """[B]: the score of the empty answer."""
-        at_cls = tf.reduce_sum(tf.gather(logits, packed.row_starts), axis=1)  # [W]
-        return tf.math.unsorted_segment_min(at_cls, text, batch)
 
     def _best(self, context, scores, begin_end, empty):
         """Outputs from scores [B, S] and characters [B, S, 2] of candidate spans, [B] of none."""

@@ -8,7 +8,6 @@ are read in overlapping windows, so every word is answered.
 import tensorflow as tf
 
 from official_bert.export import packing
-from official_bert.export.packed_encoder import Dense
 from official_bert.export.served_model import ServedModel, valid_utf8
 from official_bert.export.windows import windows
 from official_bert.export.words import WordFinder
@@ -29,12 +28,10 @@ class ServedTagger(ServedModel):
     """
 
     kind = "tagging"
-    text_inputs = {"text": [None]}
 
     def __init__(self, loaded, tokenizer, settings):
         super().__init__(loaded, tokenizer, settings)
         self.labels = tf.constant(settings.labels, tf.string)
-        self.head = Dense(loaded.model.head, tf.float32)
         # WordPieces end where words do. Other pieces may not, and depend on the blank before a
         # word, which in training every word has: words are cut first there.
         self.basic_words = None
@@ -113,7 +110,7 @@ class ServedTagger(ServedModel):
     def answer_padded_ids(self, input_ids, input_mask, segment_ids):
         """`labels` string [B, L], `logits` float32 [B, L, labels]."""
         packed = self._checked(packing.from_padded(input_ids, input_mask, segment_ids))
-        logits = packing.to_padded(self.head(self.sequence_output(packed)), input_mask)
+        logits = self._to_padded(packed, input_mask)["logits"]
         return {"labels": tf.gather(self.labels, tf.argmax(logits, axis=-1)), "logits": logits}
 
     def extra_signatures(self):
@@ -126,11 +123,12 @@ class ServedTagger(ServedModel):
         plan = windows(lengths, room, tf.maximum(room // 2, 1))
         texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
         packed = packing.assemble([texts], self.cls_id, self.sep_id)
-        logits = self.head(self.sequence_output(packed))
-        sizes = packing.token_counts(plan.tokens)
+        answer, _ = self.answers.answer_packed(packed)
         # Token t of window w stands behind [CLS] of its row.
-        places = tf.repeat(packed.row_starts + 1, sizes) + packing.positions_in_rows(sizes)
-        owned = tf.boolean_mask(tf.gather(logits, places), plan.owns)
+        window = tf.boolean_mask(plan.window_of_token, plan.owns)
+        place = 1 + packing.positions_in_rows(packing.token_counts(plan.tokens))
+        places = tf.stack([window, tf.boolean_mask(place, plan.owns)], axis=1)
+        owned = tf.gather_nd(answer["logits"], places)
         at = tf.boolean_mask(plan.tokens.values, plan.owns)
         shape = [tf.size(ids.values), tf.shape(owned)[1]]
         return tf.scatter_nd(at[:, None], owned, shape)

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError
 from official_bert.export import packing
-from official_bert.export.in_memory import in_graph_tokenizer
 from official_bert.tokenization import KINDS, Tokenizer, load_tokenizer
 from official_bert.tokenization.sequences import TRUNCATIONS
 
@@ -115,3 +114,51 @@ class TokenizerLayer(keras.layers.Layer):
     def _set_tokenizer(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         self._in_graph = in_graph_tokenizer(tokenizer)
+
+
+def in_graph_tokenizer(tokenizer):
+    """The same tokeniser as TensorFlow operations."""
+    # Half of an export's time goes into it: exports of the same vocabulary share it.
+    key = tokenizer.digest()
+    if key not in _made:
+        _made.clear()
+        _made[key] = _in_graph(tokenizer)
+    return _made[key]
+
+
+def _in_graph(tokenizer):
+    match tokenizer.kind:
+        case "byte_pair":
+            from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+
+            return InGraphBytePairs(tokenizer)
+        case "sentence_piece":
+            from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
+
+            return InGraphSentencePiece(tokenizer)
+        case "word_end_byte_pair":
+            from official_bert.tokenization.in_graph_byte_pair import InGraphWordEnds
+
+            return InGraphWordEnds(tokenizer)
+        case "tokenizer_json":
+            return _in_graph_foreign(tokenizer)
+        case _:
+            from official_bert.tokenization.in_graph import InGraphTokenizer
+
+            return InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
+
+
+def _in_graph_foreign(tokenizer):
+    from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
+    from official_bert.tokenization.in_graph_foreign import InGraphWordPieces
+
+    kind = tokenizer.contents["model"].get("type")
+    if kind not in ("WordPiece", "BPE"):
+        raise UserError(
+            f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token ids "
+            "instead (experiments.export --format=onnx)"
+        )
+    return InGraphWordPieces(tokenizer) if kind == "WordPiece" else InGraphBytePairs(tokenizer)
+
+
+_made: dict = {}  # the last one, by its digest

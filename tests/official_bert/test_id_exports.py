@@ -18,8 +18,8 @@ from official_bert import (
 )
 from official_bert.checkpoints.model_folder import LoadedModel, describe
 from official_bert.export import export_ids, id_export
+from official_bert.export.answers import Answers
 from official_bert.export.exports import choose_head
-from official_bert.export.id_model import IdModel
 from official_bert.export.settings import ServingSettings
 from official_bert.predict import Model
 
@@ -76,9 +76,9 @@ def ask(file, path, model, **settings):
     """(a batch, what the file of a model answers to it)."""
     model = loaded(model)
     settings = ServingSettings.of_model(model, max_query_length=8, **settings)
-    id_model = IdModel(model, choose_head(model, None, "the model"), settings)
-    batch = id_model.example(np.random.default_rng(1))
-    file.write(path / file.FILE, id_model)
+    answers = Answers(model, choose_head(model, None, "the model"), settings)
+    batch = id_export.example(answers, np.random.default_rng(1))
+    file.write(path / file.FILE, answers)
     return batch, file.run(path / file.FILE, batch)
 
 

@@ -194,11 +194,11 @@ def test_tagging_labels_words(tmp_path):
 
 
 def test_a_tagger_trained_on_last_pieces_is_read_there():
-    from official_bert.export.in_memory import (
-        in_graph_tokenizer,  # made once for all of these tests
-    )
     from official_bert.export.settings import ServingSettings
     from official_bert.export.tagging import ServedTagger
+    from official_bert.export.tokenizer_layer import (
+        in_graph_tokenizer,  # made once for all of these tests
+    )
 
     model = loaded(
         BertTagger(make_encoder(), 3, seed=4),

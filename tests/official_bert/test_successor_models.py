@@ -101,7 +101,7 @@ def test_exports(tmp_path, encoder, tokenizer):
 
 def _served(loaded, head, **settings):
     pytest.importorskip("tensorflow")
-    from official_bert.export.in_memory import in_memory
+    from official_bert.export.saved_model import in_memory
     from official_bert.export.settings import ServingSettings
 
     return in_memory(loaded, head, ServingSettings.of_model(loaded, **settings))

@@ -55,7 +55,7 @@ def load_or_foreign(path):
 
 def in_graph(tokenizer):
     pytest.importorskip("tensorflow")
-    from official_bert.export.in_memory import in_graph_tokenizer
+    from official_bert.export.tokenizer_layer import in_graph_tokenizer
 
     return in_graph_tokenizer(tokenizer)
 

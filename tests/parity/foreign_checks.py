@@ -44,7 +44,7 @@ def _in_python(contents, found):
 def _in_graph(contents, found):
     import tensorflow as tf
 
-    from official_bert.export.in_memory import in_graph_tokenizer
+    from official_bert.export.tokenizer_layer import in_graph_tokenizer
     from official_bert.tokenization import ForeignTokenizer
 
     graph = in_graph_tokenizer(ForeignTokenizer(contents))

@@ -1,0 +1,152 @@
+"""Answers of each head to rows of token ids, in keras.ops.
+
+`predict` asks here, SavedModels compute it in their graph, ONNX and LiteRT files are held to it.
+Inputs are int32 `input_ids`, `input_mask`, `segment_ids` [B, L] ([B, C, L] for multiple choice),
+and `masked_lm_positions` [B, P] of masked words. Outputs are float32 where nothing else is said;
+what belongs to a token is zero at padding:
+
+classification: `logits`, `probabilities` [B, C]; of a regression `values` [B].
+span: `start_logits`, `end_logits` [B, L].
+multiple_choice: `logits`, `probabilities` [B, C].
+tagging: `logits` [B, L, C].
+masked_words: `probabilities` and `token_ids` (int32) [B, P, k], the best first.
+embedding: `embedding` [B, D].
+features: `features` [B, L, D], `pooled_output` [B, H].
+"""
+
+from keras import ops
+
+from official_bert.export.settings import LAYERS
+from official_bert.layers import gather_positions
+
+IDS = ("input_ids", "input_mask", "segment_ids")
+
+
+class Answers:
+    """A head of `exports.HEADS`, computed by Keras; `answers(batch)` gives {output: tensor}.
+
+    A subclass computes encoder and layers in another way.
+
+    Args:
+      loaded: `LoadedModel`.
+      head: what to answer.
+      settings: `ServingSettings`.
+
+    Attributes:
+      inputs: {name: dimensions}.
+    """
+
+    def __init__(self, loaded, head: str, settings):
+        self.loaded, self.head, self.settings = loaded, head, settings
+        self.model, self.config = loaded.model, loaded.config
+        self.inputs = dict.fromkeys(IDS, 3 if head == "multiple_choice" else 2)
+        if head == "masked_words":
+            self.inputs["masked_lm_positions"] = 2
+
+    def __call__(self, batch: dict) -> dict:
+        flat = {name: ops.reshape(batch[name], (-1, ops.shape(batch[name])[-1])) for name in IDS}
+        rows = {**flat, "choices": ops.shape(batch["input_ids"])[1]}
+        if self.head == "masked_words":
+            rows["masked_lm_positions"] = batch["masked_lm_positions"]
+        return self.answer(rows, self.encode(flat))
+
+    def encode(self, batch: dict) -> dict:
+        """{"sequence_output", "pooled_output"}, as `BertEncoder` gives them, and for embeddings and
+        features "vectors": the layers that are asked for, [B, L, D]."""
+        encoded = self.loaded.encoder(batch)
+        if self.reads_layers:
+            encoded["vectors"] = self.joined(encoded["hidden_states"])
+        return encoded
+
+    def answer(self, rows: dict, encoded: dict) -> dict:
+        """The outputs.
+
+        Args:
+          rows: "input_mask", int32 [B, L]; for multiple choice "choices", of which each question
+            has as many rows; for masked words "masked_lm_positions"; of a text in several windows
+            "pool", a function from their vectors to the texts'.
+          encoded: what `encode` gives.
+        """
+        answer = getattr(self, f"_{self.head}")(rows, encoded)
+        return {
+            name: x if name == "token_ids" else ops.cast(x, "float32") for name, x in answer.items()
+        }
+
+    def scores(self, vectors):
+        """The head's own layer."""
+        return self.model.head(vectors)
+
+    def word_scores(self, vectors):
+        """[B, P, H] -> [B, P, V], by the masked-LM head."""
+        table = self.loaded.encoder.embeddings.word_embeddings
+        return self.model.masked_lm(vectors, table)
+
+    def best_words(self, vectors):
+        """[B, P, H] -> probabilities and ids of the `top_k` best words, [B, P, k]."""
+        entries = len(self.loaded.tokenizer.vocab)  # a padded table has rows that are no words
+        scores = ops.cast(self.word_scores(vectors), "float32")[..., :entries]
+        probabilities, ids = ops.top_k(ops.softmax(scores), k=min(self.settings.top_k, entries))
+        return probabilities, ops.cast(ids, "int32")
+
+    @property
+    def reads_layers(self) -> bool:
+        return self.head in ("embedding", "features")
+
+    def joined(self, hidden_states):
+        """The layers that `settings.layers` names, of all [..., H] -> [..., D]."""
+        selected, join = LAYERS[self.settings.layers]
+        layers = list(hidden_states)[selected]
+        return ops.concatenate(layers, axis=-1) if join == "concat" else sum(layers) / len(layers)
+
+    def classes(self, vectors) -> dict:
+        """A classifier's answer to the vectors of texts."""
+        logits = self.scores(vectors)
+        problem = self.model.problem
+        if problem == "regression":
+            return {"values": logits[:, 0]}
+        squash = ops.softmax if problem == "single_label" else ops.sigmoid
+        return {"logits": logits, "probabilities": squash(logits)}
+
+    def _classification(self, rows, encoded):
+        vectors = self.model.vector(rows, encoded)
+        return self.classes(rows["pool"](vectors) if "pool" in rows else vectors)
+
+    def _multiple_choice(self, rows, encoded):
+        scores = self.scores(self.model.vector(rows, encoded))
+        logits = ops.reshape(scores, (-1, rows["choices"]))
+        return {"logits": logits, "probabilities": ops.softmax(logits)}
+
+    def _span(self, rows, encoded):
+        logits = self._tagging(rows, encoded)["logits"]
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+    def _tagging(self, rows, encoded):
+        logits = self.scores(self.model.sequence(rows, encoded))
+        return {"logits": _of_tokens(logits, rows["input_mask"])}
+
+    def _masked_words(self, rows, encoded):
+        sequence = encoded["sequence_output"]
+        vectors = gather_positions(sequence, rows["masked_lm_positions"])
+        probabilities, ids = self.best_words(vectors)
+        return {"probabilities": probabilities, "token_ids": ids}
+
+    def _embedding(self, rows, encoded):
+        vectors, mask = encoded["vectors"], rows["input_mask"]
+        if self.settings.pooling == "cls":
+            vectors = self.loaded.encoder.summary_token(vectors, mask)
+        else:
+            count = ops.sum(ops.cast(mask, vectors.dtype), axis=1, keepdims=True)
+            vectors = ops.sum(_of_tokens(vectors, mask), axis=1) / count
+        if self.settings.normalize:
+            squares = ops.sum(vectors * vectors, axis=1, keepdims=True)
+            vectors = vectors * ops.rsqrt(ops.maximum(squares, 1e-12))
+        return {"embedding": vectors}
+
+    def _features(self, rows, encoded):
+        vectors = _of_tokens(encoded["vectors"], rows["input_mask"])
+        return {"features": vectors, "pooled_output": encoded["pooled_output"]}
+
+
+def _of_tokens(x, mask):
+    """[B, L, ...] with zeros at padding."""
+    return x * ops.expand_dims(ops.cast(mask, x.dtype), -1)
