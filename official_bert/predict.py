@@ -29,6 +29,7 @@ from official_bert.tokenization import sequences
 
 _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
+_MASKS = "masked_lm_positions"
 
 
 def load(
@@ -230,21 +231,8 @@ class Model(LoadedModel):
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
         rows = [self._masked_row(index, text) for index, text in enumerate(texts)]
         readable = self.tokenizer.readable
-        entries = len(readable)  # a padded table has rows that belong to no word
-        top_k = min(top_k, entries)
-
-        def words(batch):
-            from keras import ops
-
-            from official_bert.layers import gather_positions
-
-            sequence = self.encoder(batch)["sequence_output"]
-            predicted = gather_positions(sequence, batch["positions"])
-            scores = self.model.masked_lm(predicted, self.encoder.embeddings.word_embeddings)
-            probabilities, ids = ops.top_k(ops.softmax(scores[..., :entries]), k=top_k)
-            return {"probabilities": probabilities, "ids": ids}
-
-        outputs = self._run(("fill_mask", top_k), words, rows, batch_size)
+        answers = self._answers("masked_words", ServingSettings(top_k=top_k))
+        outputs = self._run(("fill_mask", top_k), answers, rows, batch_size)
         found = []
         for text, row, output in zip(texts, rows, outputs, strict=True):
             masks = [
@@ -253,7 +241,7 @@ class Model(LoadedModel):
                     for i, p in zip(ids, probabilities, strict=True)
                 ]
                 for ids, probabilities, _ in zip(
-                    output["ids"], output["probabilities"], row["positions"], strict=False
+                    output["token_ids"], output["probabilities"], row[_MASKS], strict=False
                 )
             ]
             best = [words[0]["word"] for words in masks]
@@ -262,27 +250,17 @@ class Model(LoadedModel):
         return found[0] if one else found
 
     def _classify(self, texts, pairs, settings, batch_size):
-        from keras import ops
-
-        problem = self.model.problem
-        squash = {"single_label": ops.softmax, "multi_label": ops.sigmoid}.get(problem, lambda x: x)
-
-        def shares(batch):
-            return {"shares": squash(self.model(batch, training=False)["logits"])}
-
+        answers = self._answers(self.head, settings)
         if getattr(self.model, "windows", ""):
-            outputs = ops.convert_to_numpy(
-                squash(self._window_logits(texts, pairs, settings, batch_size))
-            )
+            outputs = self._of_windows(answers, texts, pairs, batch_size)
         else:
-            rows = self._rows(texts, pairs, settings)
-            run = self._run("classify", shares, rows, batch_size)
-            outputs = [output["shares"] for output in run]
+            outputs = self._run("classify", answers, self._rows(texts, pairs, settings), batch_size)
+        problem = self.model.problem
         if problem == "regression":
-            return [{"value": float(row[0])} for row in outputs]
+            return [{"value": float(output["values"])} for output in outputs]
         labels = list(settings.labels) or [str(i) for i in range(self.model.num_labels)]
         found = []
-        for row in outputs:
+        for row in (output["probabilities"] for output in outputs):
             if problem == "single_label":
                 answer = {"label": labels[int(np.argmax(row))]}
             else:
@@ -291,29 +269,35 @@ class Model(LoadedModel):
             found.append({**answer, "probabilities": shares})
         return found
 
-    def _window_logits(self, texts, pairs, settings, batch_size):
+    def _of_windows(self, answers, texts, pairs, batch_size):
+        """What `answers` says of texts read in windows."""
+        from keras import ops
+
         def vectors(batch):
             return {"vector": self.model.vector(batch, self.encoder(batch))}
 
-        pairs = pairs if pairs is None else _texts(pairs)[0]
+        settings, pairs = answers.settings, pairs if pairs is None else _texts(pairs)[0]
         settings.check_windows(self.tokenizer, pairs is not None)
         pooled, cut = text_answers.window_vectors(
             self.tokenizer, lambda rows: self._run("vectors", vectors, rows, batch_size),
             texts, pairs, settings, self.model.windows,
         )  # fmt: skip
         self._warn_of_cuts(cut, len(texts), settings, f" in {settings.windows} windows")
-        return self.model.head(pooled)
+        found = {name: ops.convert_to_numpy(x) for name, x in answers.classes(pooled).items()}
+        return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
 
     def _of_tokens(self, texts, pairs, settings, batch_size):
         """Spans, choices and taggings."""
         pairs = text_answers.checked_pairs(self.head, texts, pairs)
         settings.check_for(self.head, self)
 
+        answers = self._answers(self.head, settings)
+
         def outputs(batch):
             if self.head != "multiple_choice":
-                return self.model(batch, training=False)
+                return answers(batch)
             alone = {name: value[:, None] for name, value in batch.items()}  # of one choice each
-            return {"score": self.model(alone, training=False)["logits"][:, 0]}
+            return {"score": self.model(alone)["logits"][:, 0]}
 
         def ask(rows):
             return self._run(self.head, outputs, rows, batch_size)
@@ -322,6 +306,11 @@ class Model(LoadedModel):
             return text_answers.taggings(self.tokenizer, ask, texts, settings)
         answer = text_answers.spans if self.head == "span" else text_answers.choices
         return answer(self.tokenizer, ask, texts, pairs, settings)
+
+    def _answers(self, head: str, settings: ServingSettings):
+        from official_bert.export.answers import Answers
+
+        return Answers(self, head, settings)
 
     def _settings(self, max_length):
         if self.tokenizer is None:
@@ -350,7 +339,7 @@ class Model(LoadedModel):
         return self.config.max_position_embeddings
 
     def _masked_row(self, index, text):
-        """The row of a text, with the "positions" of its masks."""
+        """The row of a text, with the `masked_lm_positions` of its masks."""
         if self.tokenizer is None:
             raise UserError("the model came without a vocabulary: it reads token ids only")
         if (mask := self.tokenizer.special.mask) and mask not in text:
@@ -362,11 +351,11 @@ class Model(LoadedModel):
                 f"text {index} has {len(ids) + 2} tokens, the model {self._longest} positions"
             )
         ids = row["input_ids"]
-        return {**row, "positions": [i for i, id in enumerate(ids) if id == self.tokenizer.mask_id]}
+        return {**row, _MASKS: [i for i, id in enumerate(ids) if id == self.tokenizer.mask_id]}
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
         """`function` of batches of the rows, the longest first; one {name: array} a row."""
-        call = self._compiled(key, function, with_positions="positions" in rows[0])
+        call = self._compiled(key, function, with_masks=_MASKS in rows[0])
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]["input_ids"]))
         found: list[dict] = [{}] * len(rows)
         for start in range(0, len(order), batch_size):
@@ -380,14 +369,14 @@ class Model(LoadedModel):
     def _batch(self, rows):
         longest = max(len(row["input_ids"]) for row in rows)
         batch = self.tokenizer.pad(rows, min(-(-longest // _MULTIPLE) * _MULTIPLE, self._longest))
-        if "positions" in rows[0]:
-            most = max(len(row["positions"]) for row in rows)
-            batch["positions"] = np.array(
-                [row["positions"] + [0] * (most - len(row["positions"])) for row in rows], np.int32
+        if _MASKS in rows[0]:
+            most = max(len(row[_MASKS]) for row in rows)
+            batch[_MASKS] = np.array(
+                [row[_MASKS] + [0] * (most - len(row[_MASKS])) for row in rows], np.int32
             )
         return batch
 
-    def _compiled(self, key, function, with_positions):
+    def _compiled(self, key, function, with_masks):
         """The function as one graph for all lengths, where TensorFlow computes."""
         import keras
 
@@ -401,7 +390,7 @@ class Model(LoadedModel):
 
         made = self.__dict__.setdefault("_graphs", {})
         if made.get(key, (None,))[0] is not self.model:
-            names = ["input_ids", "input_mask", "segment_ids", *["positions"] * with_positions]
+            names = ["input_ids", "input_mask", "segment_ids", *[_MASKS] * with_masks]
             signature = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
             graph = tf.function(function, input_signature=[signature], autograph=False)
             made[key] = self.model, graph

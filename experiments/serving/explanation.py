@@ -24,6 +24,9 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
     """
     from keras import ops
 
+    from official_bert.export.answers import Answers
+    from official_bert.export.settings import ServingSettings
+
     tokenizer = loaded.tokenizer
     readable = tokenizer.readable
     most = min(most, loaded.config.max_position_embeddings)
@@ -45,12 +48,12 @@ def explain(loaded, text: str, layer: int = 0, mask: int | None = None, most: in
     }
     places = np.flatnonzero(ids == tokenizer.mask_id)
     if loaded.head == "pretraining" and len(places):
-        table = loaded.encoder.embeddings.word_embeddings
-        scores = loaded.model.masked_lm(outputs["sequence_output"], table)[0]
-        shares = ops.convert_to_numpy(ops.softmax(scores[:, : len(readable)]))
-        for place in places:
-            best = np.argsort(-shares[place], kind="stable")[:_WORDS]
+        answers = Answers(loaded, "masked_words", ServingSettings(top_k=_WORDS))
+        vectors = ops.take(outputs["sequence_output"], places, axis=1)
+        shares, best = (ops.convert_to_numpy(x)[0] for x in answers.best_words(vectors))
+        for place, row, of_place in zip(places, best, shares, strict=True):
             found["candidates"][str(place)] = [
-                {"word": readable[i], "probability": float(shares[place, i])} for i in best
+                {"word": readable[i], "probability": float(share)}
+                for i, share in zip(row, of_place, strict=True)
             ]
     return found

@@ -6,10 +6,18 @@ The folder that `export_ids` writes:
     OUTPUT/tokenizer.json                for the library `tokenizers` (WordPiece, byte pairs)
     OUTPUT/vocab.txt or spiece.model     the vocabulary as the model has it
     OUTPUT/labels.txt, serving.json      what the outputs mean
+
+`tokenizer.json` cuts, joins and pads as in training, so that a client is three lines:
+
+    tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
+    rows = tokenizer.encode_batch(["a moving film", "dull"])
+    batch = {"input_ids": [row.ids for row in rows], "segment_ids": [row.type_ids for row in rows],
+             "input_mask": [row.attention_mask for row in rows]}
 """
 
 import dataclasses
 import importlib.util
+import json
 import os
 from pathlib import Path
 
@@ -17,10 +25,14 @@ import numpy as np
 
 from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder
-from official_bert.export import exports, tokenizer_json
+from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.json_files import read_json
+from official_bert.export import exports
 from official_bert.export.settings import ServingSettings
+from official_bert.tokenization.own_json import fast_tokenizer
+from official_bert.tokenization.tokenizer_json import padding
 
+_TOKENIZER = "tokenizer.json"
 # Format -> what it needs: names of modules, and how they are installed.
 NEEDS = {
     "onnx": {"onnx": "onnx", "onnxruntime": "onnxruntime"},
@@ -82,7 +94,7 @@ def export_ids(
         file.write(folder / file.FILE, answers)
         differences = _compare(answers, file, folder / file.FILE)
         exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)
-        notes = tokenizer_json.write(folder, loaded.tokenizer, head, settings)
+        notes = write_tokenizer_json(folder, loaded.tokenizer, head, settings)
         more = {"format": format, "outputs": list(differences)}
         exports.write_description(folder, loaded, head, list(answers.inputs), settings, **more)
     return IdExport(Path(output) / file.FILE, differences, notes)
@@ -168,3 +180,51 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
                 f"the largest is {most:.2g}: more than {precision} explains; nothing was written"
             )
     return differences
+
+
+def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[str]:
+    """Writes the file where the library has such a tokeniser.
+
+    Args:
+      folder: where the tokeniser has written its vocabulary.
+      tokenizer: the model's.
+      head: of `exports.HEADS`.
+      settings: `ServingSettings`: lengths and truncation.
+
+    Returns:
+      What the file does not say, a sentence each.
+    """
+    path = folder / _TOKENIZER
+    if tokenizer.kind == "word_piece":
+        contents = fast_tokenizer(tokenizer)
+    elif tokenizer.kind == "sentence_piece":
+        return [
+            f"no {_TOKENIZER}: the library sentencepiece reads {tokenizer.file_name}, and "
+            "ALBERT's own steps around it are in official_bert.SentencePieceTokenizer"
+        ]
+    else:
+        contents = tokenizer.written() if tokenizer.kind == "tokenizer_json" else read_json(path)
+    truncation, notes = _truncation(tokenizer, head, settings)
+    contents["truncation"] = truncation
+    contents["padding"] = padding(tokenizer)
+    write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+    return notes
+
+
+def _truncation(tokenizer, head, settings):
+    if settings.truncation == "head+tail":
+        return None, [
+            f"{_TOKENIZER} does not cut: it cannot keep the beginning and the end of a text"
+        ]
+    cut = {
+        "max_length": settings.max_seq_length,
+        "direction": {"head": "Right", "tail": "Left"}[settings.truncation],
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    if head == "span":
+        # Windows of the passage; beside the longest question they begin where they do in training.
+        room = settings.max_seq_length - settings.max_query_length - 2 - tokenizer.separators
+        overlap = max(room - settings.doc_stride, 0)
+        cut |= {"direction": "Right", "strategy": "OnlySecond", "stride": overlap}
+    return cut, []

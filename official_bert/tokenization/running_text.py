@@ -1,4 +1,4 @@
-"""Words of running text, as serving finds them inside its graph (`official_bert.export.words`).
+"""Words of running text, as serving finds them inside its graph (`official_bert.export.tagging`).
 
 A tagger learns one tag a word, from one piece of the word, on text that people cut by the rules of
 CoNLL. Text that nobody has cut is cut nearly so: words stand between blanks, with the punctuation

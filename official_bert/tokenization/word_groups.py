@@ -1,5 +1,5 @@
 """Words of a text from its pieces, for tagging; the twin inside the graph is
-`official_bert.export.words`, which says the rules."""
+`official_bert.export.tagging`, which says the rules."""
 
 from collections.abc import Sequence
 

@@ -42,7 +42,7 @@ def served():
     """served(text, do_lower_case): the (start, end) of the words that a SavedModel finds."""
     import tensorflow as tf
 
-    from official_bert.export.words import WordFinder
+    from official_bert.export.tagging import WordFinder
     from official_bert.tokenization.in_graph import InGraphTokenizer
 
     letters = string.ascii_letters + string.digits + "Éé的大使"

@@ -4,7 +4,7 @@ import pytest
 from successor_tokenizers import byte_pairs, sentence_piece_model, word_ends
 
 from official_bert import BertTokenizer
-from official_bert.export import tokenizer_json
+from official_bert.export.id_export import write_tokenizer_json
 from official_bert.export.settings import ServingSettings
 from official_bert.tokenization import SentencePieceTokenizer
 
@@ -20,7 +20,7 @@ def of_gpt():
 def written(folder, tokenizer, head="classification", **settings):
     tokenizers = pytest.importorskip("tokenizers")
     tokenizer.write(folder)
-    assert tokenizer_json.write(folder, tokenizer, head, ServingSettings(**settings)) == []
+    assert write_tokenizer_json(folder, tokenizer, head, ServingSettings(**settings)) == []
     return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 
@@ -49,9 +49,9 @@ def test_a_long_passage_is_read_in_windows(tmp_path):
 def test_what_the_file_cannot_say_is_said(tmp_path):
     tokenizer = BertTokenizer(VOCAB)
     cut = ServingSettings(truncation="head+tail")
-    (note,) = tokenizer_json.write(tmp_path, tokenizer, "classification", cut)
+    (note,) = write_tokenizer_json(tmp_path, tokenizer, "classification", cut)
     assert "does not cut" in note
     pytest.importorskip("sentencepiece")
     tokenizer = SentencePieceTokenizer(sentence_piece_model())
-    (note,) = tokenizer_json.write(tmp_path, tokenizer, "classification", ServingSettings())
+    (note,) = write_tokenizer_json(tmp_path, tokenizer, "classification", ServingSettings())
     assert "spiece.model" in note
