@@ -21,8 +21,8 @@ from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import Inputs, Task, label_list
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.tokenization.running_text import word_spans
 from official_bert.tokenization.windows import max_context_window, window_starts
+from official_bert.tokenization.word_groups import word_spans
 
 _ENDINGS = (".txt", ".conll", ".conllu", ".tsv", ".jsonl", ".json", ".parquet")
 _USUAL_FILES = {
@@ -162,7 +162,7 @@ class Conll(Task):
         ]
 
     def example(self, fields: dict) -> TaggedDocument:
-        """From running text (`running_text` says what a word is), or from "words": those of a text,
+        """From running text (`word_groups` says what a word is), or from "words": those of a text,
         or the sentences of a document."""
         if words := fields.get("words"):
             sentences = [words] if isinstance(words[0], str) else words

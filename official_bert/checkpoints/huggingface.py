@@ -131,7 +131,7 @@ def export_huggingface(
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
-    is_foreign = isinstance(tokenizer, ForeignTokenizer)
+    is_foreign = bool(tokenizer) and tokenizer.kind == ForeignTokenizer.kind
     kind = huggingface_family_export.kind_of(
         config, word_pieces or (is_foreign and tokenizer.has_word_pieces)
     )

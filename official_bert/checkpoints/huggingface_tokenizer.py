@@ -26,7 +26,7 @@ from official_bert.tokenization import (
     write_vocab,
 )
 from official_bert.tokenization.byte_pair_files import write_parts
-from official_bert.tokenization.own_json import FLAGS, RULES, fast_tokenizer, standard
+from official_bert.tokenization.own_json import RULES, fast_tokenizer, standard
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
 
@@ -164,7 +164,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
     path = folder / _ADDED
     for token in (contents := _json(path)):
         is_special = token in named.values()
-        flags = {**FLAGS, "normalized": not is_special, "special": is_special}
+        flags = {**tokenizer_json.FLAGS, "normalized": not is_special, "special": is_special}
         found[field(contents, token, int, path)] = {"content": token, **flags}
     decoder = config.get("added_tokens_decoder") or {}
     path = folder / _CONFIG
@@ -175,7 +175,7 @@ def _added(folder: Path, config: dict, named: dict[str, str]) -> list[dict[str, 
         if not index.isdecimal():
             raise UserError(f"{path}: added_tokens_decoder: {shorten(index)} is no id")
         where = f"{path}: added_tokens_decoder: {index}"
-        flags = {name: bool(token.get(name)) for name in (*FLAGS, "special")}
+        flags = {name: bool(token.get(name)) for name in (*tokenizer_json.FLAGS, "special")}
         found[int(index)] = {"content": field(token, "content", str, where), **flags}
     return [{"id": index, **found[index]} for index in sorted(found)]
 

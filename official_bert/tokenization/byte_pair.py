@@ -3,37 +3,32 @@
 A text is cut into words, each with the blank before it; a word is its UTF-8 bytes, each written as
 a printable character ("Ġ" is the blank); the two neighbours whose merge was learnt first become one
 piece, until no pair of neighbours has a merge. There is no unknown text, and decoding gives back
-every character.
+every character. The library `tokenizers` computes it; here stands what RoBERTa has beside it.
 
 Vocabularies are read from `tokenizer.json` as the library `tokenizers` writes it, or from GPT-2's
 `vocab.json` and `merges.txt`.
 """
 
-import functools
-import heapq
 import itertools
 import os
-import re
-import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.tokenization import byte_pair_files
-from official_bert.tokenization.base import SpecialTokens, Tokenizer
-from official_bert.tokenization.byte_characters import BYTE_CHARACTERS, bytes_of, text_of
+from official_bert.tokenization import byte_pair_files, tokenizer_json
+from official_bert.tokenization.base import SpecialTokens
+from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
+from official_bert.tokenization.foreign import ForeignTokenizer
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it
-LAST_LETTER = 0x40000  # beyond, Unicode has marks and private characters only
 _MOST_CHUNKS, _LONGEST_CHUNK = 1 << 20, 64  # in the cache
-# Unicode's white space; to Python four separators of files are blanks as well.
-_BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
 
 
-class BytePairTokenizer(Tokenizer):
+class BytePairTokenizer(ForeignTokenizer):
     """Byte-pair encoding with one vocabulary; the interface is that of `BertTokenizer`.
 
     Examples:
@@ -82,26 +77,17 @@ class BytePairTokenizer(Tokenizer):
         vocab = list(vocab)
         _check(vocab, self.merges, where)
         self._set_vocab(vocab, SPECIAL)
-        self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
+        self.contents = self._contents(self.add_prefix_space)
+        self._library, _ = tokenizer_json.library(self._computed(), where)
         self._ids = _Cache(self._ids_of_chunk)
 
-    @property
-    def readable(self) -> list[str]:
-        special = {*SPECIAL}
-        return [piece if piece in special else _readable(piece) for piece in self.vocab]
-
-    @property
-    def continues(self) -> np.ndarray:
-        """As in RoBERTa's own code: all that begins with no blank. So a mark behind a word belongs
-        to it."""
-        special = {*SPECIAL}
-        return np.array([p not in special and not p.startswith(BLANK) for p in self.vocab])
-
-    def tokenize(self, text: str) -> list[str]:
-        return [self.vocab[index] for index in self.encode(text)]
-
     def encode(self, text: str) -> list[int]:
-        return [*itertools.chain.from_iterable(map(self._ids.__getitem__, self._chunks(text)))]
+        # The words of a text, or several together; a blank alone always begins a word.
+        begun = self._begun(text)
+        if "  " in begun or not begun.isprintable():
+            return self._encoding(begun).ids
+        chunks = begun.replace(" ", "\n ").split("\n")
+        return [*itertools.chain.from_iterable(map(self._ids.__getitem__, chunks))]
 
     def encode_lines(self, data: bytes) -> tuple[np.ndarray, np.ndarray]:
         """See `Tokenizer`; every line stands behind a blank, as in running text, so that the first
@@ -113,41 +99,36 @@ class BytePairTokenizer(Tokenizer):
         """See `Tokenizer`; blanks at the ends of a piece are not in its span. Pieces of one
         character (parts of its bytes) have the same span."""
         begun = self._begun(text)
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        added, at = len(begun) - len(text), 0
-        for word in words(begun):
-            # The character of each byte.
-            places = [at + i for i, char in enumerate(word) for _ in _encoded(char)]
-            first = 0
-            for index in self._ids[word]:
-                last = first + len(self.vocab[index])
-                start, end = places[first], places[last - 1] + 1
-                before, behind = blanks_around(self.vocab[index])
-                start = min(start + before, end)
-                end = max(end - behind, start)
-                ids.append(index)
-                spans.append((max(start - added, 0), max(end - added, 0)))
-                first = last
-            at += len(word)
-        return ids, spans
+        added = len(begun) - len(text)
+        ids, spans = super().encode_with_offsets(begun)
+        return ids, [(max(start - added, 0), max(end - added, 0)) for start, end in spans]
 
     def decode(self, ids: Iterable[int]) -> str:
-        left_out = {self.pad_id, self.cls_id, self.sep_id}
-        content = b""
-        for index in ids:
-            piece = self.vocab[index]
-            if index in (self.unk_id, self.mask_id):
-                content += piece.encode()
-            elif index not in left_out:
-                content += bytes_of(piece)
-        text = content.decode("utf-8", "replace")
+        text = super().decode(ids)
         return text.removeprefix(" ") if self.add_prefix_space else text
 
-    def write(self, folder: str | os.PathLike) -> None:
-        byte_pair_files.write(
-            Path(folder, self.file_name), self.vocab, self.merges, SPECIAL, self.add_prefix_space
+    def written(self) -> dict[str, Any]:
+        return self.contents
+
+    def _contents(self, add_prefix_space: bool) -> dict[str, Any]:
+        """A `tokenizer.json` as the library reads it, for RoBERTa."""
+        space = {"add_prefix_space": add_prefix_space, "trim_offsets": True}
+        byte_level = {"type": "ByteLevel", **space, "use_regex": True}
+        ends = {"sep": [SPECIAL.sep, self.sep_id], "cls": [SPECIAL.cls, self.cls_id]}
+        added = tokenizer_json.special_tokens(self._id_of, filter(None, SPECIAL))
+        for token in added:  # the blank before a mask belongs to the word that it hides
+            token["lstrip"] = token["content"] == SPECIAL.mask
+        return tokenizer_json.whole(
+            tokenizer_json.byte_pairs(self._id_of, self.merges, ignore_merges=False),
+            added,
+            pre_tokenizer=byte_level,
+            post_processor={"type": "RobertaProcessing", **ends, **space},
+            decoder=byte_level,
         )
+
+    def _computed(self) -> dict[str, Any]:
+        # Names of special tokens in a text are text, and the blank before it is put here.
+        return {**self._contents(False), "added_tokens": []}
 
     def _more_content(self) -> list:
         return [self.merges, self.add_prefix_space]
@@ -155,29 +136,15 @@ class BytePairTokenizer(Tokenizer):
     def _begun(self, text: str) -> str:
         return f" {text}" if self.add_prefix_space and text[:1] not in ("", " ") else text
 
-    def _chunks(self, text: str) -> list[str]:
-        """The words of a text, or several together where that is found out faster."""
-        text = self._begun(text)
-        if "  " in text or not text.isprintable():
-            return words(text)
-        return text.replace(" ", "\n ").split("\n")  # a blank alone always begins a word
-
     def _ids_of_chunk(self, chunk: str) -> tuple[int, ...]:
-        parts = words(chunk)
-        if len(parts) == 1:
-            return self._ids_of_word(chunk)
-        return tuple(index for part in parts for index in self._ids[part])
-
-    def _ids_of_word(self, word: str) -> tuple[int, ...]:
-        pieces = merged([BYTE_CHARACTERS[byte] for byte in _encoded(word)], self._rank)
-        return tuple(map(self._id_of.__getitem__, pieces))
+        return tuple(self._encoding(chunk).ids)
 
     def __getstate__(self):
         # A worker process fills its own cache.
-        return {name: value for name, value in self.__dict__.items() if name != "_ids"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_ids"}
 
     def __setstate__(self, state):
-        self.__dict__.update(state)
+        super().__setstate__(state)
         self._ids = _Cache(self._ids_of_chunk)
 
 
@@ -196,37 +163,6 @@ class _Cache(dict):
         return ids
 
 
-def merged(pieces: list[str], rank_of: dict[tuple[str, str], int]) -> list[str]:
-    """What the pieces of a word become: the pair of neighbours of least rank is merged, again and
-    again, the first of several such pairs first.
-
-    Examples:
-      >>> merged(["a", "a", "a", "b"], {("a", "a"): 0, ("a", "b"): 1})
-      ['aa', 'ab']
-    """
-    pieces = list(pieces)
-    before, after = [*range(-1, len(pieces) - 1)], [*range(1, len(pieces) + 1)]
-    end = len(pieces)
-    ranks = enumerate(map(rank_of.get, itertools.pairwise(pieces)))
-    queue = [(rank, place) for place, rank in ranks if rank is not None]
-    heapq.heapify(queue)
-    while queue:
-        rank, left = heapq.heappop(queue)
-        right = after[left]
-        if right == end or rank_of.get((pieces[left], pieces[right])) != rank:
-            continue  # one of the two was merged with another meanwhile
-        pieces[left] += pieces[right]
-        pieces[right], after[left] = "", after[right]
-        if after[left] < end:
-            before[after[left]] = left
-        for first, second in ((before[left], left), (left, after[left])):
-            if first >= 0 and second < end:
-                new = rank_of.get((pieces[first], pieces[second]))
-                if new is not None:
-                    heapq.heappush(queue, (new, first))
-    return [piece for piece in pieces if piece]
-
-
 def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:
     """
     Raises:
@@ -243,57 +179,9 @@ def check_merges(vocab: list[str], merges: list[tuple[str, str]], where: str) ->
             )
 
 
-def words(text: str) -> list[str]:
-    """GPT-2's cut of a text: contractions, letters, digits, other marks, blanks.
-
-    A blank belongs to the word after it, of several blanks the last one; nothing is lost.
-
-    Examples:
-      >>> words("It's  9am, you know")
-      ['It', "'s", ' ', ' 9', 'am', ',', ' you', ' know']
-    """
-    return _pattern().findall(text)
-
-
 def blanks_around(piece: str) -> tuple[int, int]:
     """How many blanks a piece begins and ends with."""
     return len(piece) - len(piece.lstrip(BLANK)), len(piece) - len(piece.rstrip(BLANK))
-
-
-def kind_of(char: str) -> str:
-    """ "L" for letters, "N" for numbers, "Z" for blanks, "" for others."""
-    category = unicodedata.category(char)[0]
-    return "Z" if char in _BLANKS else category if category in "LN" else ""
-
-
-@functools.cache
-def _pattern() -> re.Pattern:
-    letters, numbers = _ranges("L"), _ranges("N")
-    blanks = _BLANKS
-    return re.compile(
-        f"'(?:[stmd]|re|ve|ll)| ?[{letters}]+| ?[{numbers}]+| ?[^{blanks}{letters}{numbers}]+"
-        f"|[{blanks}]+(?![^{blanks}])|[{blanks}]+"
-    )
-
-
-def _ranges(category: str) -> str:
-    """The inside of a regular expression's brackets for a category of Unicode.
-
-    Not `[^\\W\\d_]`, to which "½" is a letter.
-    """
-    found = [code for code in range(LAST_LETTER) if unicodedata.category(chr(code))[0] == category]
-    starts = [code for code, before in zip(found, [-2, *found], strict=False) if code != before + 1]
-    ends = [code for code, after in zip(found, [*found[1:], 0], strict=True) if after != code + 1]
-    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")  # a lone surrogate is no text: "?"
-
-
-def _readable(piece: str) -> str:
-    text = text_of(piece)
-    return text[1:] or text if text.startswith(" ") else f"##{text}"
 
 
 def _check(vocab: list[str], merges: list[tuple[str, str]], where: str) -> None:

@@ -8,20 +8,13 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization import tokenizer_json
-from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
+from official_bert.tokenization.reference import Rules
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
 WORD_END = "</w>"
 # GPT's words are those of uncased BERT.
-UNCASED = {
-    "type": "BertNormalizer",
-    "clean_text": True,
-    "handle_chinese_chars": True,
-    "strip_accents": None,
-    "lowercase": True,
-}
-BASIC = {"type": "BertPreTokenizer"}
+UNCASED_WORDS = tokenizer_json.bert_steps(Rules())
 
 
 def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
@@ -47,7 +40,7 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
         return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE))
     if not _has_word_ends(contents):
         raise UserError(f"{path}: no byte pairs of words that end in {WORD_END}")
-    for name, usual in (("normalizer", UNCASED), ("pre_tokenizer", BASIC)):
+    for name, usual in UNCASED_WORDS.items():
         if contents.get(name) != usual:
             raise UserError(f"{path}: {name} {shorten(contents.get(name))} is not GPT's, {usual}")
     return pieces_of(with_added_tokens(contents, path), f"{path}: vocab"), _merges(contents, path)
@@ -85,52 +78,6 @@ def _has_word_ends(contents) -> bool:
     added = list_of({"added_tokens": [], **contents}, "added_tokens", dict, "tokenizer.json")
     names = {str(token.get("content")) for token in added} | {*(model.get("vocab") or ())}
     return "_start_" in names or names.isdisjoint(("[CLS]", "<s>"))
-
-
-def write(
-    path: Path,
-    vocab: list[str],
-    merges: list[tuple[str, str]],
-    special: SpecialTokens,
-    add_prefix_space: bool,
-) -> None:
-    """Writes a `tokenizer.json` as the library `tokenizers` reads it, for RoBERTa."""
-    id_of = {piece: index for index, piece in enumerate(vocab)}
-    byte_level = {"type": "ByteLevel", "add_prefix_space": add_prefix_space, "trim_offsets": True}
-    flags = {"single_word": False, "rstrip": False, "normalized": False, "special": True}
-    contents = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            # The blank before a mask belongs to the word that it hides.
-            {"id": id_of[token], "content": token, "lstrip": token == special.mask, **flags}
-            for token in sorted(special, key=lambda token: id_of[token])
-        ],
-        "normalizer": None,
-        "pre_tokenizer": {**byte_level, "use_regex": True},
-        "post_processor": {
-            "type": "RobertaProcessing",
-            "sep": [special.sep, id_of[special.sep]],
-            "cls": [special.cls, id_of[special.cls]],
-            "trim_offsets": True,
-            "add_prefix_space": add_prefix_space,
-        },
-        "decoder": {**byte_level, "use_regex": True},
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "",
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "ignore_merges": False,
-            "vocab": id_of,
-            "merges": [list(pair) for pair in merges],
-        },
-    }
-    write_text(path, json.dumps(contents, ensure_ascii=False, indent=1))
 
 
 def write_parts(folder: Path, vocab: list[str], merges: list[tuple[str, str]]) -> None:

@@ -7,6 +7,7 @@ of Unicode the libraries there know.
 
 import functools
 import unicodedata
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,64 +22,79 @@ LETTER, BLANK, ALONE, REMOVED = range(4)
 UNCASED, CASED, CASE_IGNORABLE = range(3)
 
 
+class Replacements(NamedTuple):
+    """What takes the place of each code point: none, one or several.
+
+    Attributes:
+      numbers: int32 [code points], 0 for characters that stay, else which replacement it gets.
+      starts, lengths: int32 [replacements], the part of `points` that is the replacement. Number 0
+        has length 1.
+      points: int32, code points.
+    """
+
+    numbers: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    points: np.ndarray
+
+
+def replacements(
+    new: Callable[[str], str], characters: Iterable[str], size: int = CODE_POINTS
+) -> Replacements:
+    """What `new` says of some characters, in tables for `size` code points."""
+    numbers, texts = np.zeros(size, np.int32), ["\0"]
+    for char in characters:
+        if (text := new(char)) != char:
+            numbers[ord(char)] = len(texts)
+            texts.append(text)
+    lengths = np.array([*map(len, texts)], np.int32)
+    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
+    return Replacements(numbers, starts, lengths, np.array([*map(ord, "".join(texts))], np.int32))
+
+
 class CodePointTables(NamedTuple):
-    """One value for each code point, uint8 or int32 [0x110000], and the replacements.
+    """One value for each code point, uint8 [0x110000], and the replacements.
 
     Attributes:
       kind: LETTER, BLANK, ALONE (punctuation and ideographs) or REMOVED.
       case: UNCASED, CASED or CASE_IGNORABLE.
       order: the canonical combining class of characters that keep it after accents are stripped.
       is_ideograph: 1 for ideographs that are words of their own.
-      replacement: 0 for characters that stay, else which replacement the character gets.
-      replacement_start, replacement_length: int32 [replacements], the part of replacement_points
-        that is the replacement (none for accents). Number 0 has length 1.
-      replacement_points: int32, code points in lower case, decomposed without accents, or both.
+      replacements: lower case, decomposed without accents, or both.
     """
 
     kind: np.ndarray
     case: np.ndarray
     order: np.ndarray
     is_ideograph: np.ndarray
-    replacement: np.ndarray
-    replacement_start: np.ndarray
-    replacement_length: np.ndarray
-    replacement_points: np.ndarray
+    replacements: Replacements
 
 
 @functools.lru_cache(maxsize=2)
 def code_point_tables(rules: reference.Rules) -> CodePointTables:
     """The tables of some rules; nothing is replaced where case and accents stay."""
-    kind, case, order, is_ideograph = (np.zeros(CODE_POINTS, np.uint8) for _ in range(4))
-    replacement = np.zeros(CODE_POINTS, np.int32)
-    lengths, points = [1], [0]
+    kind, order, is_ideograph = (np.zeros(CODE_POINTS, np.uint8) for _ in range(3))
     for char in defined():
-        code_point = ord(char)
-        kind[code_point] = _kind(char)
-        letters = char
-        if rules.do_lower_case:
-            case[code_point] = _case(char)
-            # The table says σ for Σ; the word-final form needs its neighbours.
-            letters = letters.lower()
-        if rules.accents_go:
-            if unicodedata.category(char) != "Mn":
-                order[code_point] = unicodedata.combining(char)
-            letters = reference.without_accents(letters)
-        if letters != char:
-            replacement[code_point] = len(lengths)
-            lengths.append(len(letters))
-            points.extend(map(ord, letters))
+        kind[ord(char)] = _kind(char)
+        if rules.accents_go and unicodedata.category(char) != "Mn":
+            order[ord(char)] = unicodedata.combining(char)
+
+    def letters(char):
+        # The table says σ for Σ; the word-final form needs its neighbours.
+        lower = char.lower() if rules.do_lower_case else char
+        return reference.without_accents(lower) if rules.accents_go else lower
+
     if rules.tokenize_chinese_chars:
         for first, last in reference.CJK_BLOCKS:
             is_ideograph[first : last + 1] = 1
         kind[is_ideograph == 1] = ALONE
-    length = np.array(lengths, np.int32)
-    start = (np.cumsum(length) - length).astype(np.int32)
-    points = np.array(points, np.int32)
-    return CodePointTables(kind, case, order, is_ideograph, replacement, start, length, points)
+    case = case_table() if rules.do_lower_case else np.zeros_like(kind)
+    return CodePointTables(kind, case, order, is_ideograph, replacements(letters, defined()))
 
 
+@functools.cache
 def case_table() -> np.ndarray:
-    """`CodePointTables.case` alone."""
+    """`CodePointTables.case` where text is lower-cased."""
     case = np.zeros(CODE_POINTS, np.uint8)
     for char in defined():
         case[ord(char)] = _case(char)

@@ -119,6 +119,10 @@ class ForeignTokenizer(Tokenizer):
         with atomic_write(path) as file:
             json.dump(self.written(), file, ensure_ascii=False, indent=1)
 
+    def _computed(self) -> dict[str, Any]:
+        """What the library computes."""
+        return self.contents
+
     def written(self) -> dict[str, Any]:
         """The contents, with the roles of the special tokens in them."""
         template = sequences.as_template(self)
@@ -158,4 +162,4 @@ class ForeignTokenizer(Tokenizer):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self._library, _ = tokenizer_json.library(self.contents, "tokenizer.json")
+        self._library, _ = tokenizer_json.library(self._computed(), "tokenizer.json")

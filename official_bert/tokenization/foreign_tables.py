@@ -17,8 +17,8 @@ import numpy as np
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import tokenizer_json
+from official_bert.tokenization.code_points import CODE_POINTS, Replacements, replacements
 
-CODE_POINTS = 0x110000
 ADDED = CODE_POINTS  # added token i is the character ADDED + i
 SIZE = CODE_POINTS + 0x10000
 BLANK, LETTER, ALONE = 0, 1, 2  # 3 and more: kinds of which only neighbours of one kind join
@@ -27,22 +27,18 @@ _BEHAVIOURS = {"removed": BLANK, "isolated": ALONE, "contiguous": 3}
 
 
 class Step(NamedTuple):
-    """One step of a normalizer; the arrays have a value for each code point [SIZE].
+    """One step of a normalizer.
 
     Attributes:
-      replacement: 0 for characters that stay, else which stretch of `points` takes their place.
-      starts, lengths: int32 [replacements], the stretches. Number 0 has length 1.
-      points: int32, code points.
-      order: the canonical combining class of what comes out, or None where order does not change.
+      replacements: of `SIZE` characters.
+      order: uint8 [SIZE], the canonical combining class of what comes out, or None where order does
+        not change.
       compositions: int64 [n, 2], sorted: (first << 21 | second, the character that both become).
     """
 
-    replacement: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    points: np.ndarray
-    order: np.ndarray | None = None
-    compositions: np.ndarray | None = None
+    replacements: Replacements
+    order: np.ndarray | None
+    compositions: np.ndarray | None
 
 
 def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
@@ -106,6 +102,7 @@ def blanks_and_words() -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+@functools.cache
 def byte_level_kinds(mark: int, letter: int, number: int, blank: int) -> np.ndarray:
     """The kinds of GPT-2's cut."""
     import tokenizers
@@ -147,26 +144,16 @@ def _blanks_go(contents) -> bool:
 def _step(written: str) -> Step:
     described = json.loads(written)
     sequence = {"type": "Sequence", "normalizers": described}
-    replacement, texts = np.zeros(SIZE, np.int32), ["\0"]
-    order = None
     form = described[-1]["type"]
     composes = form in ("NFC", "NFKC")
     if composes:  # composed afterwards, of what is decomposed
         decomposed = {"type": form.replace("C", "D")}
         sequence["normalizers"] = [*described[:-1], decomposed]
     normalize = tokenizer_json.part("normalizer", sequence).normalize_str
-    for code in _probed():
-        new = normalize(chr(code))
-        if new != chr(code):
-            replacement[code] = len(texts)
-            texts.append(new)
-    _fill(replacement)
-    if form in _FORMS:
-        order = _order()
-    lengths = np.array([len(text) for text in texts], np.int32)
-    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-    points = np.array([*map(ord, "".join(texts))], np.int32)
-    return Step(replacement, starts, lengths, points, order, _compositions() if composes else None)
+    found = replacements(normalize, map(chr, _probed()), SIZE)
+    _fill(found.numbers)
+    order = _order() if form in _FORMS else None
+    return Step(found, order, _compositions() if composes else None)
 
 
 @functools.cache

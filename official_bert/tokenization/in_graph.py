@@ -45,6 +45,21 @@ class Characters(NamedTuple):
     def take(self, indices) -> "Characters":
         return Characters(*(tf.gather(values, indices) for values in self))
 
+    def ends_of_rows(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Whether each is the first, and whether it is the last, of its text."""
+        first = changes(self.rows, -1)
+        return first, tf.concat([first[1:], [True]], 0)[: tf.size(first)]
+
+
+def pieces_of(batch, rows, *columns) -> Pieces:
+    """`Pieces` of as many texts: their ids, starts and ends, and the text of each, [P]."""
+    return Pieces(
+        *(
+            tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
+            for values in columns
+        )
+    )
+
 
 class TextsToPieces(tf.Module):
     """What every tokeniser inside the graph is called by; a subclass gives `_pieces`, of string
@@ -121,13 +136,7 @@ class InGraphTokenizer(TextsToPieces):
         starts = tf.math.segment_min(characters.starts, piece_of_character)
         ends = tf.math.segment_max(characters.ends, piece_of_character)
         rows = tf.gather(word_rows, word_of_piece)
-        batch = tf.size(texts)
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
-                for values in (ids, starts, ends)
-            )
-        )
+        return pieces_of(tf.size(texts), rows, ids, starts, ends)
 
 
 def every_row(id_of: dict[str, int], size: int) -> list[str]:
@@ -149,10 +158,7 @@ class BasicWords(tf.Module):
         self._case = PagedTable(tables.case)
         self._order = PagedTable(tables.order)
         self._is_ideograph = PagedTable(tables.is_ideograph)
-        self._replacement = PagedTable(tables.replacement)
-        self._replacement_start = tf.constant(tables.replacement_start)
-        self._replacement_length = tf.constant(tables.replacement_length)
-        self._replacement_points = tf.constant(tables.replacement_points)
+        self._replace = Replace(tables.replacements)
 
     def split(self, texts):
         """Cuts cleaned texts at blanks and around punctuation and ideographs.
@@ -170,21 +176,14 @@ class BasicWords(tf.Module):
         characters, word, rows = self.split(texts)
         single = tf.math.bincount(word, minlength=tf.size(rows), maxlength=tf.size(rows)) == 1
         ids = tf.where(single, tf.math.segment_max(characters.points, word), ord("a"))
-        columns = (
-            ids,
-            tf.math.segment_min(characters.starts, word),
-            tf.math.segment_max(characters.ends, word),
-        )
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(values, rows, tf.size(texts), validate=False)
-                for values in columns
-            )
-        )
+        starts = tf.math.segment_min(characters.starts, word)
+        ends = tf.math.segment_max(characters.ends, word)
+        return pieces_of(tf.size(texts), rows, ids, starts, ends)
 
     def _normalize(self, texts) -> Characters:
         """`clean`, and as the rules say `lower` and `without_accents`."""
-        characters = _decode(texts)
+        # Each text with a blank at its end; invalid bytes become U+FFFD, which is removed.
+        characters = decode(tf.strings.join([texts, " "]), errors="replace")
         kept = tf.where(self._kind(characters.points) != REMOVED)[:, 0]
         characters = characters.take(kept)
         if self._rules.do_lower_case:
@@ -197,7 +196,9 @@ class BasicWords(tf.Module):
             )
             characters = characters._replace(points=points)
         if self._rules.do_lower_case or self._rules.accents_go:
-            characters = self._replace(characters)
+            lengths = self._replace.lengths(characters.points)
+            characters = characters._replace(ends=self._ends_with_accents(characters, lengths))
+            characters, _ = self._replace(characters)
         if not self._rules.accents_go:
             return characters
         order = self._order(characters.points)
@@ -206,20 +207,6 @@ class BasicWords(tf.Module):
             lambda: characters.take(_canonical_order(order)),
             lambda: characters,
         )
-
-    def _replace(self, characters):
-        """Lower case, decomposed, without accents: a character becomes none, one or several."""
-        replacement = self._replacement(characters.points)  # [C]
-        length = tf.gather(self._replacement_length, replacement)
-        characters = characters._replace(ends=self._ends_with_accents(characters, length))
-        source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]
-        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
-        characters = characters.take(source)
-        replacement = tf.gather(replacement, source)
-        points = tf.gather(
-            self._replacement_points, tf.gather(self._replacement_start, replacement) + place
-        )
-        return characters._replace(points=tf.where(replacement == 0, characters.points, points))
 
     def _ends_with_accents(self, characters, length):
         """Ends that take in the accents typed behind a letter (but not behind an ideograph)."""
@@ -246,19 +233,10 @@ class BasicWords(tf.Module):
         )
 
 
-def _decode(texts) -> Characters:
-    """The code points of UTF-8 texts, each text with a blank at its end."""
-    texts = tf.strings.join([texts, " "])
-    points = tf.strings.unicode_decode(texts, "UTF-8")  # invalid bytes become U+FFFD: removed later
-    rows = tf.cast(points.value_rowids(), tf.int32)
-    row_starts = tf.cast(points.row_starts(), tf.int32)
-    starts = tf.range(tf.size(rows)) - tf.gather(row_starts, rows)
-    return Characters(points.flat_values, rows, starts, starts + 1)
-
-
-def decode(texts) -> Characters:
-    """The code points of UTF-8 texts; bytes that are not UTF-8 are left out."""
-    points = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+def decode(texts, errors: str = "ignore") -> Characters:
+    """The code points of UTF-8 texts; bytes that are not UTF-8 are left out, or U+FFFD where
+    `errors` is "replace"."""
+    points = tf.strings.unicode_decode(texts, "UTF-8", errors=errors)
     rows = tf.cast(points.value_rowids(), tf.int32)
     starts = tf.range(tf.size(rows)) - tf.gather(tf.cast(points.row_starts(), tf.int32), rows)
     return Characters(points.flat_values, rows, starts, starts + 1)
@@ -323,3 +301,28 @@ class PagedTable(tf.Module):
         """int32 [C] values of int32 [C] code points."""
         page_start = tf.gather(self._page_start, points // 256)
         return tf.gather(self._values, page_start + points % 256)
+
+
+class Replace(tf.Module):
+    """Puts other characters in the place of some: none, one or several."""
+
+    def __init__(self, tables: code_points.Replacements):
+        super().__init__()
+        self._numbers = PagedTable(tables.numbers)
+        self._starts, self._lengths = tf.constant(tables.starts), tf.constant(tables.lengths)
+        self._points = tf.constant(tables.points)
+
+    def lengths(self, points):
+        """How many take the place of each of [C], int32."""
+        return tf.gather(self._lengths, self._numbers(points))
+
+    def __call__(self, characters: Characters) -> tuple[Characters, tf.Tensor]:
+        """What there is then, and the place of each among those that stand for one, int32 [new]."""
+        number = self._numbers(characters.points)  # [C]
+        length = tf.gather(self._lengths, number)
+        source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]
+        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
+        characters, number = characters.take(source), tf.gather(number, source)
+        points = tf.gather(self._points, tf.gather(self._starts, number) + place)
+        points = tf.where(number == 0, characters.points, points)
+        return characters._replace(points=points), place

@@ -18,17 +18,16 @@ from official_bert.tokenization.foreign import ForeignTokenizer
 from official_bert.tokenization.in_graph import (
     BasicWords,
     PagedTable,
-    Pieces,
     TextsToPieces,
     changes,
     decode,
+    pieces_of,
     utf8_sizes,
 )
 from official_bert.tokenization.in_graph_added_tokens import AddedTokens
 from official_bert.tokenization.word_end_byte_pair import END, WordEndTokenizer
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
-_KINDS = {"": _MARK, "L": _LETTER, "N": _NUMBER, "Z": _BLANK}
 _CODE_POINTS = 0x110000
 _NO_RANK = np.int32(2**31 - 1)
 
@@ -36,7 +35,7 @@ _NO_RANK = np.int32(2**31 - 1)
 class InGraphBytePairs(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
-    def __init__(self, tokenizer: byte_pair.BytePairTokenizer | ForeignTokenizer):
+    def __init__(self, tokenizer: ForeignTokenizer):
         """
         Raises:
           UserError: a graph cannot compute a part of the tokeniser; the message names it.
@@ -45,15 +44,10 @@ class InGraphBytePairs(TextsToPieces):
         id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
         self._added: list[AddedTokens] = []
         trims, merges = True, getattr(tokenizer, "merges", ())
-        if isinstance(tokenizer, ForeignTokenizer):
+        if tokenizer.kind == ForeignTokenizer.kind:
             merges, trims = byte_pair_files.merges_of(tokenizer.contents)
             self._added = [AddedTokens(tokenizer, later, trims) for later in (False, True)]
-            kinds = foreign_tables.byte_level_kinds(_MARK, _LETTER, _NUMBER, _BLANK)
-        else:
-            kinds = np.zeros(foreign_tables.SIZE, np.uint8)
-            kinds[: byte_pair.LAST_LETTER] = [
-                _KINDS[byte_pair.kind_of(chr(code))] for code in range(byte_pair.LAST_LETTER)
-            ]
+        kinds = foreign_tables.byte_level_kinds(_MARK, _LETTER, _NUMBER, _BLANK)
         self._kind = PagedTable(kinds)
         self._add_prefix_space = getattr(tokenizer, "add_prefix_space", False)
         self._id_of_byte = tf.constant([id_of[char] for char in byte_pair.BYTE_CHARACTERS])
@@ -93,12 +87,8 @@ class InGraphBytePairs(TextsToPieces):
         before = tf.gather(added, row)
         for added_tokens in self._added:
             ids = added_tokens.ids_or(ids, tf.gather(points, first))
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(values, row, tf.size(texts), validate=False)
-                for values in (ids, tf.maximum(start - before, 0), tf.maximum(end - before, 0))
-            )
-        )
+        places = (tf.maximum(place - before, 0) for place in (start, end))
+        return pieces_of(tf.size(texts), row, ids, *places)
 
 
 class InGraphWordEnds(TextsToPieces):
@@ -127,12 +117,7 @@ class InGraphWordEnds(TextsToPieces):
         row = tf.math.segment_min(characters.rows, piece)
         starts = tf.math.segment_min(characters.starts, piece)
         ends = tf.math.segment_max(characters.ends, piece)
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(values, row, tf.size(texts), validate=False)
-                for values in (ids, starts, ends)
-            )
-        )
+        return pieces_of(tf.size(texts), row, ids, starts, ends)
 
 
 class Merges(tf.Module):

@@ -20,11 +20,12 @@ from official_bert.tokenization.foreign_tables import ADDED, ALONE, BLANK
 from official_bert.tokenization.in_graph import (
     Characters,
     PagedTable,
-    Pieces,
+    Replace,
     TextsToPieces,
     changes,
     decode,
     every_row,
+    pieces_of,
 )
 from official_bert.tokenization.in_graph_added_tokens import AddedTokens
 
@@ -100,18 +101,9 @@ class InGraphWordPieces(TextsToPieces):
         first = tf.gather(characters.points, tf.cumsum(lengths, exclusive=True))
         ids = self._added.ids_or(ids, first)
         ends = tf.cumsum(lengths) - 1
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(
-                    values, tf.gather(rows, word_of_piece), tf.size(texts), validate=False
-                )
-                for values in (
-                    ids,
-                    tf.gather(characters.starts, ends - lengths + 1),
-                    tf.gather(characters.ends, ends),
-                )
-            )
-        )
+        starts = tf.gather(characters.starts, ends - lengths + 1)
+        ends = tf.gather(characters.ends, ends)
+        return pieces_of(tf.size(texts), tf.gather(rows, word_of_piece), ids, starts, ends)
 
     def _words(self, characters):
         """The characters of words, the word of each, and the text of each word."""
@@ -146,9 +138,7 @@ class _Normalizer(tf.Module):
 
     def __init__(self, step: foreign_tables.Step):
         super().__init__(name="normalizer")
-        self._replacement = PagedTable(step.replacement)
-        self._starts, self._lengths = tf.constant(step.starts), tf.constant(step.lengths)
-        self._points = tf.constant(step.points)
+        self._replace = Replace(step.replacements)
         self._order = None if step.order is None else PagedTable(step.order)
         self._composed = None
         if step.compositions is not None:
@@ -158,15 +148,8 @@ class _Normalizer(tf.Module):
             self._composed = tf.constant(np.append(values, 0).astype(np.int32))
 
     def __call__(self, characters: Characters) -> Characters:
-        replacement = self._replacement(characters.points)  # [C]
-        length = tf.gather(self._lengths, replacement)
-        source = tf.repeat(tf.range(tf.size(length)), length)  # [new C]
-        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
-        characters = characters.take(source)
-        replacement = tf.gather(replacement, source)
-        points = tf.gather(self._points, tf.gather(self._starts, replacement) + place)
-        points = tf.where(replacement == 0, characters.points, points)
-        characters = characters._replace(points=points)
+        characters, place = self._replace(characters)
+        points = characters.points
         if self._order is None:
             return characters
         # The library counts places anew where marks are sorted and composed: each character of the

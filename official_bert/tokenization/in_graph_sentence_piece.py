@@ -8,7 +8,6 @@ Dimensions in comments: B texts, C characters, P pieces.
 
 import functools
 import unicodedata
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,32 +15,17 @@ import tensorflow_text as tf_text
 
 from official_bert.tokenization import code_points, sentence_piece
 from official_bert.tokenization.in_graph import (
+    Characters,
     PagedTable,
-    Pieces,
+    Replace,
     TextsToPieces,
+    decode,
     final_sigma,
+    pieces_of,
     utf8_sizes,
 )
 
 _BLANK = ord(" ")
-
-
-class _Characters(NamedTuple):
-    """int32 [C] each: code points, the text of each, and the part [start, end) of it."""
-
-    points: tf.Tensor
-    rows: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-
-    def take(self, indices):
-        return _Characters(*(tf.gather(values, indices) for values in self))
-
-    def neighbours(self):
-        """Whether each character is the first, and whether it is the last, of its text."""
-        changes = self.rows[1:] != self.rows[:-1]
-        count = tf.size(self.rows)
-        return tf.concat([[True], changes], 0)[:count], tf.concat([changes, [True]], 0)[:count]
 
 
 class InGraphSentencePiece(TextsToPieces):
@@ -51,11 +35,8 @@ class InGraphSentencePiece(TextsToPieces):
         super().__init__(name="in_graph_sentence_piece")
         self._model = tf_text.SentencepieceTokenizer(tokenizer.model, out_type=tf.int32)
         self._lower = tokenizer.do_lower_case
-        tables = _tables()
-        self._is_blank = PagedTable(tables.is_blank)
-        self._replacement = PagedTable(tables.replacement)
-        self._lengths, self._starts = tf.constant(tables.lengths), tf.constant(tables.starts)
-        self._points = tf.constant(tables.points)
+        is_blank, replaced = _tables()
+        self._is_blank, self._replace = PagedTable(is_blank), Replace(replaced)
         if self._lower:
             self._lowered, self._case = map(PagedTable, _lower_case_tables())
         # What takes the place of each piece: itself, or the parts of a number and a comma.
@@ -67,8 +48,8 @@ class InGraphSentencePiece(TextsToPieces):
 
     def _pieces(self, texts):
         batch = tf.size(texts)
-        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        written = self._normalized(decoded)
+        characters = decode(texts)
+        written = self._normalized(characters)
         sizes = utf8_sizes(written.points)
         character = tf.repeat(tf.range(tf.size(sizes)), sizes)  # [bytes]
         points = tf.RaggedTensor.from_value_rowids(
@@ -96,36 +77,24 @@ class InGraphSentencePiece(TextsToPieces):
         ends_before = tf.concat([[0], ends[:-1]], 0)[: tf.size(ends)]
         starts = tf.where(is_first, tf.gather(starts, of_piece), ends_before)
         rows = tf.gather(rows, of_piece)
-        starts, ends = self._places(written, starts, ends, rows, decoded.row_lengths())
-        return Pieces(
-            *(
-                tf.RaggedTensor.from_value_rowids(values, rows, nrows=batch, validate=False)
-                for values in (parts.values, starts, ends)
-            )
-        )
+        lengths = tf.math.bincount(characters.rows, minlength=batch, maxlength=batch)
+        starts, ends = self._places(written, starts, ends, rows, lengths)
+        return pieces_of(batch, rows, parts.values, starts, ends)
 
-    def _normalized(self, decoded) -> _Characters:
+    def _normalized(self, characters: Characters) -> Characters:
         """`sentence_piece.normalized`, every character with its place."""
-        rows = tf.cast(decoded.value_rowids(), tf.int32)
-        starts = tf.range(tf.size(rows)) - tf.gather(tf.cast(decoded.row_starts(), tf.int32), rows)
-        characters = _Characters(decoded.values, rows, starts, starts + 1)
         # Of several blanks one stays, and none at the ends.
         blank = self._is_blank(characters.points) == 1
-        _, last = characters.neighbours()
+        _, last = characters.ends_of_rows()
         blank_after = tf.concat([blank[1:], [True]], 0)[: tf.size(blank)] | last
         characters = characters.take(tf.where(~(blank & blank_after))[:, 0])
         blank = self._is_blank(characters.points) == 1
-        first, _ = characters.neighbours()
+        first, _ = characters.ends_of_rows()
         characters = characters._replace(points=tf.where(blank, _BLANK, characters.points))
         characters = characters.take(tf.where(~(blank & first))[:, 0])
 
-        replacement = self._replacement(characters.points)
-        length = tf.gather(self._lengths, replacement)
-        source = tf.repeat(tf.range(tf.size(length)), length)
-        place = tf.range(tf.size(source)) - tf.gather(tf.cumsum(length, exclusive=True), source)
-        characters, replacement = characters.take(source), tf.gather(replacement, source)
-        points = tf.gather(self._points, tf.gather(self._starts, replacement) + place)
-        points = tf.where(replacement == 0, characters.points, points)
+        characters, _ = self._replace(characters)
+        points = characters.points
         if self._lower:
             points = self._lowered(final_sigma(points, self._case(points), characters.rows))
         return characters._replace(points=points)
@@ -141,39 +110,24 @@ class InGraphSentencePiece(TextsToPieces):
         padded_rows = tf.concat([written.rows, [-1]], 0)
         follows = tf.gather(padded_rows, starts) == rows
         padded = tf.concat([written.starts, [0]], 0)
-        begin = tf.where(
-            follows, tf.gather(padded, starts), tf.gather(tf.cast(lengths, tf.int32), rows)
-        )
+        begin = tf.where(follows, tf.gather(padded, starts), tf.gather(lengths, rows))
         stop = tf.where(ends > starts, tf.gather(written.ends, tf.maximum(ends - 1, 0)), begin)
         return begin, stop
 
 
-class _Tables(NamedTuple):
-    """What a character becomes: `replacement` [0x110000] is 0 where it stays, else which stretch of
-    `points` takes its place."""
-
-    is_blank: np.ndarray
-    replacement: np.ndarray
-    lengths: np.ndarray
-    starts: np.ndarray
-    points: np.ndarray
-
-
 @functools.cache
-def _tables() -> _Tables:
-    is_blank, replacement = np.zeros((2, code_points.CODE_POINTS), np.int32)
-    texts = ["\0"]
+def _tables() -> tuple[np.ndarray, code_points.Replacements]:
+    """Which code points are blanks, and what takes the place of each."""
+    is_blank = np.zeros(code_points.CODE_POINTS, np.int32)
     for char in code_points.defined():
-        code = ord(char)
-        is_blank[code] = char.isspace()
-        hangul = 0xAC00 <= code <= 0xD7A3
-        if hangul or unicodedata.decomposition(char) or unicodedata.combining(char):
-            replacement[code] = len(texts)
-            texts.append(sentence_piece.without_accents(char))
-    lengths = np.array([len(text) for text in texts], np.int32)
-    starts = (np.cumsum(lengths) - lengths).astype(np.int32)
-    points = np.array([*map(ord, "".join(texts))], np.int32)
-    return _Tables(is_blank, replacement, lengths, starts, points)
+        is_blank[ord(char)] = char.isspace()
+
+    def changes(char):
+        hangul = 0xAC00 <= ord(char) <= 0xD7A3
+        return hangul or unicodedata.decomposition(char) or unicodedata.combining(char)
+
+    changed = filter(changes, code_points.defined())
+    return is_blank, code_points.replacements(sentence_piece.without_accents, changed)
 
 
 @functools.cache

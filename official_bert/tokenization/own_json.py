@@ -4,7 +4,7 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
-from official_bert.tokenization import sequences
+from official_bert.tokenization import sequences, tokenizer_json
 from official_bert.tokenization.base import Tokenizer
 from official_bert.tokenization.byte_pair import BytePairTokenizer
 from official_bert.tokenization.byte_pair_files import parts_of
@@ -18,8 +18,6 @@ RULES = dict(
     zip(Rules._fields, ("lowercase", "strip_accents", "handle_chinese_chars"), strict=True)
 )
 _PREFIX = "continuing_subword_prefix"
-FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-_FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 
 def fast_tokenizer(tokenizer: BertTokenizer) -> dict:
@@ -34,32 +32,19 @@ def standard(
     id_of: dict[str, int], rules: Rules, unk: str, special: list[str], max_chars: int
 ) -> dict[str, Any]:
     """A `tokenizer.json` with BERT's steps; texts are joined by nobody."""
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": id_of[name], "content": name, **FLAGS, "special": True}
-            for name in sorted(special, key=id_of.__getitem__)
-        ],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": rules.tokenize_chinese_chars,
-            "strip_accents": rules.strip_accents,
-            "lowercase": rules.do_lower_case,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": None,
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": unk,
-            _PREFIX: "##",
-            "max_input_chars_per_word": max_chars,
-            "vocab": id_of,
-        },
+    model = {
+        "type": "WordPiece",
+        "unk_token": unk,
+        _PREFIX: "##",
+        "max_input_chars_per_word": max_chars,
+        "vocab": id_of,
     }
+    return tokenizer_json.whole(
+        model,
+        tokenizer_json.special_tokens(id_of, special),
+        **tokenizer_json.bert_steps(rules),
+        decoder={"type": "WordPiece", "prefix": "##", "cleanup": True},
+    )
 
 
 def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | None:
@@ -70,7 +55,7 @@ def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | N
     """
     if tokenizer is None or tokenizer.kind == kind:
         return tokenizer
-    if not isinstance(tokenizer, ForeignTokenizer) or kind not in ("word_piece", "byte_pair"):
+    if tokenizer.kind != ForeignTokenizer.kind or kind not in ("word_piece", "byte_pair"):
         raise UserError(
             f"{target} has a {kind} vocabulary here, and this model's tokeniser is "
             f"{tokenizer.kind}; a model folder keeps it"

@@ -1,7 +1,7 @@
 """The file `tokenizer.json` of the library `tokenizers`: its parts, and what they say of pieces."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.byte_characters import text_of
+from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import MOST_PIECES
 
 # What each role is called where a file does not say, in the order in which they are tried.
@@ -19,6 +20,7 @@ _USUAL = {
     "sep": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 _BLANK = "▁"  # how SentencePiece writes the blank before a word
 
 
@@ -88,16 +90,62 @@ def library(contents: dict[str, Any], where: str):
     return found, json.loads(found.to_str())
 
 
+def whole(model: dict[str, Any], added_tokens=(), **parts: dict | None) -> dict[str, Any]:
+    """The contents of a file with these parts; where a part is left out nothing is done."""
+    names = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": list(added_tokens),
+        **{name: parts.get(name) for name in names},
+        "model": model,
+    }
+
+
+def bert_steps(rules: Rules) -> dict[str, dict[str, Any]]:
+    """How BERT's basic tokeniser is written."""
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": rules.tokenize_chinese_chars,
+        "strip_accents": rules.strip_accents,
+        "lowercase": rules.do_lower_case,
+    }
+    return {"normalizer": normalizer, "pre_tokenizer": {"type": "BertPreTokenizer"}}
+
+
+def special_tokens(id_of: dict[str, int], tokens: Iterable[str]) -> list[dict[str, Any]]:
+    """Added tokens that are no text, as a file has them."""
+    return [
+        {"id": id_of[token], "content": token, **FLAGS, "special": True}
+        for token in sorted(tokens, key=id_of.__getitem__)
+    ]
+
+
+def byte_pairs(id_of: dict[str, int], merges: list[tuple[str, str]], **more) -> dict[str, Any]:
+    """The model of byte pairs."""
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": "",
+        "end_of_word_suffix": "",
+        "fuse_unk": False,
+        "byte_fallback": False,
+        **more,
+        "vocab": id_of,
+        "merges": [list(pair) for pair in merges],
+    }
+
+
 def part(name: str, contents: dict[str, Any]):
     """The library's normalizer or pre_tokenizer of one field of a file."""
     import tokenizers
 
-    whole = {"version": "1.0", "added_tokens": [], name: contents}
     model = {"type": "WordPiece", "unk_token": "", "continuing_subword_prefix": "", "vocab": {}}
-    model["max_input_chars_per_word"] = 0
-    rest = dict.fromkeys(("normalizer", "pre_tokenizer", "post_processor", "decoder"))
-    written = {**rest, **whole, "truncation": None, "padding": None, "model": model}
-    return getattr(tokenizers.Tokenizer.from_str(json.dumps(written)), name)
+    contents = whole({**model, "max_input_chars_per_word": 0}, **{name: contents})
+    return getattr(tokenizers.Tokenizer.from_str(json.dumps(contents)), name)
 
 
 def lower_cases(of_library) -> bool:

@@ -8,17 +8,24 @@ Vocabularies are those of `transformers`: `tokenizer.json`, or `vocab.json` and 
 begins, divides and ends the texts of a task has no place in them; it is put behind the last piece.
 """
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
-from official_bert.tokenization import byte_pair, byte_pair_files, offsets, reference, sequences
-from official_bert.tokenization.base import SpecialTokens, Tokenizer
+from official_bert.tokenization import (
+    byte_pair,
+    byte_pair_files,
+    offsets,
+    reference,
+    sequences,
+    tokenizer_json,
+)
+from official_bert.tokenization.base import SpecialTokens
+from official_bert.tokenization.foreign import ForeignTokenizer
 
 END = byte_pair_files.WORD_END
 START, DELIMITER, EXTRACT, UNKNOWN = "_start_", "_delimiter_", "_classify_", "<unk>"
@@ -26,10 +33,9 @@ ADDED = (START, DELIMITER, EXTRACT)
 # What fills a row is never read, and no token is masked.
 SPECIAL = SpecialTokens(pad=EXTRACT, unk=UNKNOWN, cls=START, sep=EXTRACT, mask=UNKNOWN)
 _RULES = reference.Rules()
-_MOST_WORDS = 1 << 18  # in the cache
 
 
-class WordEndTokenizer(Tokenizer):
+class WordEndTokenizer(ForeignTokenizer):
     """GPT's tokeniser; a row is `_start_ A _classify_` or `_start_ A _delimiter_ B _classify_`.
 
     Examples:
@@ -70,8 +76,16 @@ class WordEndTokenizer(Tokenizer):
         if UNKNOWN not in vocab:
             raise UserError(f"{where}: lacks {UNKNOWN}, which stands for unknown characters")
         self._set_vocab(vocab, SPECIAL)
-        self._rank = {pair: rank for rank, pair in enumerate(self.merges)}
-        self._seen: dict[str, list[str]] = {}
+        self.contents = tokenizer_json.whole(
+            tokenizer_json.byte_pairs(
+                self._id_of, self.merges, unk_token=UNKNOWN, end_of_word_suffix=END
+            ),
+            tokenizer_json.special_tokens(self._id_of, {*ADDED, UNKNOWN}),
+            **byte_pair_files.UNCASED_WORDS,
+            post_processor=sequences.as_template(self),
+            decoder={"type": "BPEDecoder", "suffix": END},
+        )
+        self._library, _ = tokenizer_json.library(self.contents, where)
 
     @property
     def between(self) -> list[int]:
@@ -91,13 +105,9 @@ class WordEndTokenizer(Tokenizer):
         """None is known to; whole words cannot be masked."""
         return np.zeros(self.vocab_size, bool)
 
-    def tokenize(self, text: str) -> list[str]:
+    def encode(self, text: str) -> list[int]:
         words = reference.basic_tokenize(text, *_RULES)
-        return [
-            piece if piece in self._id_of else UNKNOWN
-            for word in words
-            for piece in self._pieces(word)
-        ]
+        return [piece.id for word in words for piece in self._pieces(word)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         ids: list[int] = []
@@ -105,9 +115,10 @@ class WordEndTokenizer(Tokenizer):
         for word in offsets.words_with_offsets(text, _RULES):
             at = 0
             for piece in self._pieces("".join(char.text for char in word)):
-                covered = word[at : at + len(piece.removesuffix(END))]
-                at += len(covered)
-                ids.append(self._id_of.get(piece, self.unk_id))
+                length = 1 if piece.id == self.unk_id else len(piece.value.removesuffix(END))
+                covered = word[at : at + length]
+                at += length
+                ids.append(piece.id)
                 spans.append((min(c.start for c in covered), max(c.end for c in covered)))
         return ids, spans
 
@@ -116,43 +127,13 @@ class WordEndTokenizer(Tokenizer):
         shown = (f"{p}{END}" if p == UNKNOWN else p for p in pieces if p not in ADDED)
         return "".join(shown).replace(END, " ").strip()
 
-    def write(self, folder: str | os.PathLike) -> None:
-        """Writes a `tokenizer.json` as the library `tokenizers` reads it."""
-        id_of = {piece: index for index, piece in enumerate(self.vocab)}
-        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-        contents = {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": [
-                {"id": id_of[token], "content": token, **flags, "special": True}
-                for token in sorted({*ADDED, UNKNOWN}, key=id_of.__getitem__)
-            ],
-            "normalizer": byte_pair_files.UNCASED,
-            "pre_tokenizer": byte_pair_files.BASIC,
-            "post_processor": sequences.as_template(self),
-            "decoder": {"type": "BPEDecoder", "suffix": END},
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": UNKNOWN,
-                "continuing_subword_prefix": "",
-                "end_of_word_suffix": END,
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "vocab": id_of,
-                "merges": [list(pair) for pair in self.merges],
-            },
-        }
-        with atomic_write(Path(folder, self.file_name)) as file:
-            json.dump(contents, file, ensure_ascii=False, indent=1)
+    def written(self) -> dict[str, Any]:
+        return self.contents
 
     def _more_content(self) -> list:
         return [self.merges]
 
-    def _pieces(self, word: str) -> list[str]:
-        if word not in self._seen:
-            if len(self._seen) >= _MOST_WORDS:
-                self._seen.clear()
-            self._seen[word] = byte_pair.merged([*word[:-1], word[-1] + END], self._rank)
-        return self._seen[word]
+    def _pieces(self, word: str) -> list:
+        # A lone surrogate is no text: one unknown character.
+        word = word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return self._library.model.tokenize(word)

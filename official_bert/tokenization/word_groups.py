@@ -1,5 +1,12 @@
-"""Words of a text from its pieces, for tagging; the twin inside the graph is
-`official_bert.export.tagging`, which says the rules."""
+"""Words of a text that nobody has cut, for tagging; the twin inside the graph is in
+`official_bert.export.tagging`.
+
+A tagger learns one tag a word, from one piece of the word, on text that people cut by the rules of
+CoNLL. Other text is cut nearly so: words stand between blanks, with the punctuation at either side
+as words of its own ("Baghdad." is two words, "Jean-Claude" one); the full stop of an abbreviation
+stays with it ("U.N.", "J."); every ideograph is a word. Serving sees pieces, not characters, so a
+mark that the vocabulary lacks is no mark there.
+"""
 
 from collections.abc import Sequence
 
@@ -10,11 +17,25 @@ _RULES = reference.Rules(do_lower_case=False)
 _LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """The (start, end) characters of each word.
+
+    Characters that the tokeniser removes (control characters, soft hyphens) neither end a word nor
+    make one.
+    """
+    kept = [(place, char) for place, char in enumerate(text) if not reference.is_removed(char)]
+    filled = [(i, place, char) for i, (place, char) in enumerate(kept) if not char.isspace()]
+    places = [place for _, place, _ in filled]
+    begins = first_pieces([char for *_, char in filled], [(i, i + 1) for i, *_ in filled])
+    ends = [*begins[1:], len(filled)]
+    return [(places[begin], places[end - 1] + 1) for begin, end in zip(begins, ends, strict=True)]
+
+
 def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[int]:
     """Which pieces begin a word.
 
     Args:
-      pieces: of a text.
+      pieces: of a text, or its characters.
       spans: the characters [start, end) of each.
     """
     found: list[int] = []

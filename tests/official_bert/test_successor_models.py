@@ -11,7 +11,7 @@ from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.resolve import EXPORTERS
 from official_bert.common.errors import UserError
 from official_bert.tokenization import SentencePieceTokenizer, own_json
-from official_bert.tokenization.running_text import word_spans
+from official_bert.tokenization.word_groups import word_spans
 
 WORDS = ["Ġthe", "the", "Ġdog", "Ġcat", "Ġsat", "Ġon"]
 TEXTS = ["the dog sat, (well) on.", "A cat isn't  a dog!", "the U.S. 彼得 café"]

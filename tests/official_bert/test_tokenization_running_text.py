@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_prep.tasks import get_task
-from official_bert.tokenization.running_text import word_spans
+from official_bert.tokenization.word_groups import word_spans
 
 _MARKS = string.punctuation + "“”’…—«»¿،。"
 _PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_MARKS, *"中国北京"]
