@@ -7,7 +7,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, input_specs
 from official_bert.losses import ModelWithLosses
-from official_bert.objectives import objective, of_bert
+from official_bert.objectives import objective
 from official_bert.randomness import next_seed
 
 
@@ -140,8 +140,4 @@ class BertPretrainer(ModelWithLosses):
     @classmethod
     def from_config(cls, config):
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        config = {**config, "encoder": encoder}
-        if "objectives" not in config:  # a file of the time when there were only BERT's
-            options = [config.pop("use_nsp"), config.pop("left_to_right_fraction")]
-            config["objectives"] = of_bert(encoder.config.attention_direction, *options)
-        return cls(**config)
+        return cls(**{**config, "encoder": encoder})

@@ -4,10 +4,8 @@
 settings, and the checksums of all files), `weights.safetensors` (every variable by its name, bit
 for bit) and `vocab.txt`, or what a successor's tokeniser has in its place. Training writes model
 folders, imports make them, exports read them; one written under one backend loads under another.
-Earlier versions wrote Keras's `model.weights.h5` instead, which is still read.
 """
 
-import collections
 import contextlib
 import dataclasses
 import json
@@ -22,7 +20,6 @@ import numpy as np
 from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
-from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json, shorten
@@ -33,7 +30,7 @@ from official_bert.window_pooling import POOLINGS
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
-WEIGHTS_FILE, _EARLIER_WEIGHTS = "weights.safetensors", "model.weights.h5"
+WEIGHTS_FILE = "weights.safetensors"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
 HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
@@ -140,28 +137,18 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)
     config, tokenizer = peek(folder, settings)
-    found = [name for name in (WEIGHTS_FILE, _EARLIER_WEIGHTS) if (folder / name).is_file()]
-    if not found:
-        raise UserError(f"{folder / WEIGHTS_FILE}: missing; a model folder needs its weights")
-    path = folder / found[0]
+    path = folder / WEIGHTS_FILE
+    if not path.is_file():
+        raise UserError(f"{path}: missing; a model folder needs its weights")
     integrity.check_folder(folder, MODEL_FILE, settings)
     settings.pop(integrity.CHECKSUMS, None)
     with contextlib.ExitStack() as stack:
-        if path.name == WEIGHTS_FILE:
-            shapes, read = safetensors_files.open_all([path], stack)
-        else:
-            arrays = hdf5_files.read(path)
-            shapes = {name: array.shape for name, array in arrays.items()}
+        shapes, read = safetensors_files.open_all([path], stack)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), path)
         encoder, model = build(config, settings, **encoder_options)
-        if path.name == WEIGHTS_FILE:
-            _fill(model, shapes, read, path)
-        else:
-            _fill_by_keras(model, arrays, path)
+        _fill(model, shapes, read, path)
     for variable in model.weights:
         integrity.check_finite(_array(variable), variable.path, path)
-    if settings["head"] == "pretraining":  # also in folders that say it by use_nsp
-        settings |= describe(model)[1]
     vectors = None
     if "embedding" in settings:
         where = f"{folder / MODEL_FILE}: embedding"
@@ -207,13 +194,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
     if settings["head"] == "pretraining":
-        # Before there were objectives, folders had the other two fields.
-        for name, kind in (("use_nsp", bool), ("left_to_right_fraction", (int, float))):
-            if name in settings:
-                field(settings, name, kind, path)
-        if "objectives" in settings:
-            for written in list_of(settings, "objectives", (str, dict), path):
-                objectives.parts(written, f"{path}: objectives")
+        for written in list_of(settings, "objectives", (str, dict), path):
+            objectives.parts(written, f"{path}: objectives")
     for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
         if name in settings:
             field(settings, name, kind, path)
@@ -245,12 +227,7 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
         case "pretraining":
             model = pretraining.BertPretrainer(
                 encoder,
-                settings.get("objectives")
-                or objectives.of_bert(
-                    config.attention_direction,
-                    settings.get("use_nsp", True),
-                    settings.get("left_to_right_fraction", 1.0),
-                ),
+                settings.get("objectives") or objectives.of_bert(config.attention_direction),
                 dtype=encoder.dtype_policy,
             )
         case _:
@@ -363,23 +340,6 @@ def _fill(model, shapes, read, path: Path) -> None:
         array = read(name)
         integrity.check_type(array.dtype.name, name, path)
         variable.assign(array)
-
-
-def _fill_by_keras(model, arrays, path: Path) -> None:
-    """Fills a model from Keras's format, which names variables by their place in the model."""
-    # Keras ignores arrays that no layer asks for (a file of a deeper model) and reports a wrong
-    # shape as a missing variable, so the shapes are compared first.
-    surplus = collections.Counter(array.shape for array in arrays.values())
-    surplus.subtract(tuple(variable.shape) for variable in model.weights)
-    for shape, count in surplus.items():
-        if count:
-            number = f"{abs(count)} arrays {'more' if count > 0 else 'less'}"
-            raise _does_not_fit(path, f"it holds {number} of shape {shape} than the model has")
-    with hdf5_files.written(arrays, path) as copy:
-        try:
-            model.load_weights(copy)
-        except Exception as error:  # of a damaged file without checksums Keras makes any kind
-            raise _does_not_fit(path, error) from error
 
 
 def _does_not_fit(path: Path, reason) -> UserError:

@@ -1,4 +1,4 @@
-"""HDF5 files of older model folders, KerasHub's presets and ELMo, read in a guarded process.
+"""HDF5 files of KerasHub's presets and ELMo, read in a guarded process.
 
 The library's own code follows whatever a file says. Its Python part finds the arrays here; links,
 and arrays that lie in other files, are not read.

@@ -46,7 +46,7 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
 
 def fills_masks(settings: dict[str, Any]) -> bool:
     """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
-    ELECTRA's is its generator's. Folders of the time before there were objectives have one."""
+    ELECTRA's is its generator's."""
     return any(parts(one)[0] == "masked_lm" for one in settings.get("objectives") or ["masked_lm"])
 
 

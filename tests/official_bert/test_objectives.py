@@ -1,8 +1,5 @@
 """The list of objectives, how they are written, and models of the time before there was one."""
 
-import dataclasses
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -54,23 +51,6 @@ def test_an_objective_that_does_not_fit_the_direction_of_attention(config):
 def test_a_batch_without_the_fields_of_an_objective(config, inputs):
     with pytest.raises(UserError, match="masked_lm: the batch has no masked_lm_positions, masked"):
         BertPretrainer(config)(inputs)
-
-
-def test_models_of_the_time_before_objectives(config, tmp_path, tokenizer):
-    left_to_right = dataclasses.replace(config, attention_direction="left_to_right")
-    model = BertPretrainer(left_to_right, [NextToken(fraction=0.5)], seed=0)
-    model_folder.save(tmp_path / "m", model, tokenizer)
-    path = tmp_path / "m" / "model.json"
-    settings = json.loads(path.read_text())
-    assert settings.pop("objectives") == [{"name": "next_token", "fraction": 0.5}]
-    del settings["checksums"]
-    path.write_text(json.dumps({**settings, "use_nsp": False, "left_to_right_fraction": 0.5}))
-    with pytest.warns(UserWarning, match="no checksums"):
-        assert model_folder.load(tmp_path / "m").model.objectives == model.objectives
-    values = model.get_config()
-    del values["objectives"]
-    old = {**values, "use_nsp": True, "left_to_right_fraction": 1.0}
-    assert BertPretrainer.from_config(old).objectives == (NextToken(), NextSentence())
 
 
 def test_a_model_folder_with_a_wrong_objective_names_its_file(config, tmp_path, tokenizer):
