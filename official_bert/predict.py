@@ -25,11 +25,11 @@ from official_bert.common.errors import UserError
 from official_bert.export import text_answers
 from official_bert.export.settings import ServingSettings
 from official_bert.family.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
-from official_bert.tokenization import sequences
 
 _POOLINGS = (*POOLINGS, "pooler")
 _MULTIPLE = 8  # lengths of batches
 _MASKS = "masked_lm_positions"
+_NO_VOCABULARY = "the model came without a vocabulary: it reads token ids only"
 
 
 def load(
@@ -60,14 +60,14 @@ def load(
     Raises:
       UserError: nothing that can be read is there, or the hub cannot be asked.
     """
-    return Model.of(resolve.load(model, revision, pickle, **encoder_options))
+    return Model.from_loaded(resolve.load(model, revision, pickle, **encoder_options))
 
 
 class Model(LoadedModel):
     """A loaded model that is asked in Python."""
 
     @classmethod
-    def of(cls, loaded: LoadedModel) -> "Model":
+    def from_loaded(cls, loaded: LoadedModel) -> "Model":
         return cls(**vars(loaded))
 
     @overload
@@ -229,24 +229,14 @@ class Model(LoadedModel):
         if not objectives.fills_masks(self.settings):
             known = [objectives.parts(one)[0] for one in self.settings["objectives"]]
             raise UserError(f"the model has no masked-LM head (its heads: {', '.join(known)})")
-        rows = [self._masked_row(index, text) for index, text in enumerate(texts)]
-        readable = self.tokenizer.readable
+        if self.tokenizer is None:
+            raise UserError(_NO_VOCABULARY)
         answers = self._answers("masked_words", ServingSettings(top_k=top_k))
-        outputs = self._run(("fill_mask", top_k), answers, rows, batch_size)
-        found = []
-        for text, row, output in zip(texts, rows, outputs, strict=True):
-            masks = [
-                [
-                    {"word": readable[i], "probability": float(p)}
-                    for i, p in zip(ids, probabilities, strict=True)
-                ]
-                for ids, probabilities, _ in zip(
-                    output["token_ids"], output["probabilities"], row[_MASKS], strict=False
-                )
-            ]
-            best = [words[0]["word"] for words in masks]
-            filled = _filled(text, best, self.tokenizer.special.mask)
-            found.append({"text": filled, "masks": masks})
+
+        def ask(rows):
+            return self._run(("fill_mask", top_k), answers, rows, batch_size)
+
+        found = text_answers.masked_words(self.tokenizer, ask, texts, self._longest)
         return found[0] if one else found
 
     def _classify(self, texts, pairs, settings, batch_size):
@@ -314,8 +304,8 @@ class Model(LoadedModel):
 
     def _settings(self, max_length):
         if self.tokenizer is None:
-            raise UserError("the model came without a vocabulary: it reads token ids only")
-        return ServingSettings.of_model(self, max_seq_length=max_length)
+            raise UserError(_NO_VOCABULARY)
+        return ServingSettings.from_loaded(self, max_seq_length=max_length)
 
     def _rows(self, texts, pairs, settings):
         """One row of `sequences.pack` for each text; warns where texts are cut."""
@@ -337,21 +327,6 @@ class Model(LoadedModel):
     @property
     def _longest(self) -> int:
         return self.config.max_position_embeddings
-
-    def _masked_row(self, index, text):
-        """The row of a text, with the `masked_lm_positions` of its masks."""
-        if self.tokenizer is None:
-            raise UserError("the model came without a vocabulary: it reads token ids only")
-        if (mask := self.tokenizer.special.mask) and mask not in text:
-            raise UserError(f"text {index} has no {mask}")
-        ids = self.tokenizer.encode_masked(text)
-        row = sequences.pack(self.tokenizer, ids, None, self._longest)
-        if row["truncated"]:
-            raise UserError(
-                f"text {index} has {len(ids) + 2} tokens, the model {self._longest} positions"
-            )
-        ids = row["input_ids"]
-        return {**row, _MASKS: [i for i, id in enumerate(ids) if id == self.tokenizer.mask_id]}
 
     def _run(self, key, function: Callable, rows: list[dict], batch_size: int) -> list[dict]:
         """`function` of batches of the rows, the longest first; one {name: array} a row."""
@@ -409,13 +384,3 @@ def _texts(texts) -> tuple[list[str], bool]:
         if not text.strip():
             raise UserError(f"text {index} is empty; there is nothing to answer")
     return texts, one
-
-
-def _filled(text: str, words: Sequence[str], mask: str) -> str:
-    for word in words:
-        if word.startswith("##"):
-            before, after = text.split(mask, 1)
-            text = before.rstrip() + word[2:] + after
-        else:
-            text = text.replace(mask, word, 1)
-    return text

@@ -18,7 +18,7 @@ class Unsaved(client.ExportedModel):
 
     def __init__(self, loaded, **settings):
         self.path = Path("1")
-        settings = ServingSettings.of_model(loaded, **settings)
+        settings = ServingSettings.from_loaded(loaded, **settings)
         head = exports.choose_head(loaded, None, "the model")
         self._served = in_memory(loaded, head, settings)
         inputs = list(self._served.text_inputs)

@@ -152,7 +152,7 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     vectors = None
     if "embedding" in settings:
         where = f"{folder / MODEL_FILE}: embedding"
-        vectors = SentenceVectors.of_settings(settings["embedding"], where)
+        vectors = SentenceVectors.from_settings(settings["embedding"], where)
     head = settings["head"]
     return LoadedModel(config, encoder, model, head, tokenizer, settings, vectors=vectors)
 

@@ -119,7 +119,7 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
       UserError: the model cannot be exported so.
     """
     head = exports.choose_head(loaded, head, source)
-    settings = ServingSettings.of_model(loaded, **settings)
+    settings = ServingSettings.from_loaded(loaded, **settings)
     exports.check_precision(format, settings.precision)
     settings.check_for(head, loaded)
     if head == "classification" and loaded.settings.get("windows"):

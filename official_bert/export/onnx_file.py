@@ -118,7 +118,7 @@ class _Heads:
         count = min(self.settings.top_k, entries)
         places = op("GatherElements", self.rows.places, "masked_lm_positions", axis=1)
         x = op("Gather", self.states[-1], op("Reshape", places, [-1]))
-        x = activation(graph, Dense.of(graph, head.transform)(x), self.config)
+        x = activation(graph, Dense.from_layer(graph, head.transform)(x), self.config)
         table = array(self.loaded.encoder.embeddings.word_embeddings)
         scores = Dense(graph, table, array(head.bias), transposed=True)(norm(graph, x, head.norm))
         if entries < len(table):  # a padded table has rows that are no words
@@ -178,7 +178,7 @@ class _Heads:
         if self.loaded.encoder.pooler is None:
             return summary
         kinds = {"tanh": "Tanh", "relu": "Relu", "gelu": "Gelu"}
-        pooled = Dense.of(self.graph, self.loaded.encoder.pooler)(summary)
+        pooled = Dense.from_layer(self.graph, self.loaded.encoder.pooler)(summary)
         return self.graph.op(kinds[self.config.pooler_activation], pooled)
 
     def _summary(self) -> str:

@@ -109,7 +109,7 @@ def plan(loaded, source, output, head=None, version=1, **settings):
       UserError: as for `export`.
     """
     head = exports.choose_head(loaded, head, source)
-    settings = ServingSettings.of_model(loaded, **settings)
+    settings = ServingSettings.from_loaded(loaded, **settings)
     exports.check_precision("saved_model", settings.precision)
     settings.check_for(head, loaded)
     if version < 1:

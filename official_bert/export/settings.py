@@ -96,7 +96,7 @@ class ServingSettings:
             raise UserError(f"input_fields: one or two different names, not {self.input_fields!r}")
 
     @classmethod
-    def of_model(cls, loaded, **overrides: Any) -> "ServingSettings":
+    def from_loaded(cls, loaded, **overrides: Any) -> "ServingSettings":
         """The settings of a loaded model: its `model.json`, then its encoder, then the defaults.
 
         `model.json` has the fields of training at the top (labels, problem, max_seq_length) and the
@@ -167,7 +167,9 @@ class ServingSettings:
                 "a left-to-right model cannot fill [MASK]: it sees no word to the right"
             )
         if head == "embedding" and "embedding" in loaded.settings:
-            SentenceVectors.of_settings(loaded.settings["embedding"], "model.json").of_export()
+            SentenceVectors.from_settings(
+                loaded.settings["embedding"], "model.json"
+            ).export_settings()
         reads_four = head in ("embedding", "features") and self.layers.endswith("last_four")
         if reads_four and config.num_hidden_layers < 4:
             raise UserError(
@@ -209,6 +211,8 @@ def _vectors(loaded) -> dict[str, Any]:
     """What the folder of sentence-transformers that the model came from says, where that can be."""
     try:
         fields = loaded.settings.get("embedding")
-        return SentenceVectors.of_settings(fields, "model.json").of_export() if fields else {}
+        return (
+            SentenceVectors.from_settings(fields, "model.json").export_settings() if fields else {}
+        )
     except UserError:  # said where the embedding is exported
         return {}

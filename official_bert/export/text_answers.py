@@ -1,4 +1,4 @@
-"""Answers of spans, choices, taggings and pooled windows to texts, on every backend.
+"""Answers of spans, choices, taggings, masks and pooled windows to texts, on every backend.
 
 The texts are cut and put together here, the model is asked for its scores. Exported models do the
 same inside their graph (`official_bert.export`), by the same rules; a test holds both together.
@@ -104,6 +104,47 @@ def choices(tokenizer, ask, contexts: list[str], endings: list[list[str]], setti
         shares = np.exp(of_one - of_one.max())
         shares /= shares.sum()
         found.append({"choice": int(of_one.argmax()), "probabilities": shares.tolist()})
+    return found
+
+
+def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
+    """{"text", "masks": [[{"word", "probability"}]]} for each text; see `Model.fill_mask`.
+
+    Args:
+      ask: gives "token_ids" and "probabilities" for rows with "masked_lm_positions".
+      longest: tokens of a row at most.
+    """
+    rows, mask, readable = [], tokenizer.special.mask, tokenizer.readable
+    for index, text in enumerate(texts):
+        if mask and mask not in text:
+            raise UserError(f"text {index} has no {mask}")
+        row = sequences.pack(tokenizer, tokenizer.encode_masked(text), None, longest)
+        if row["truncated"]:
+            count = len(tokenizer.encode_masked(text)) + 2
+            raise UserError(f"text {index} has {count} tokens, the model {longest} positions")
+        places = [i for i, id in enumerate(row["input_ids"]) if id == tokenizer.mask_id]
+        rows.append({**row, "masked_lm_positions": places})
+    found = []
+    for text, row, output in zip(texts, rows, ask(rows), strict=True):
+        masks = [
+            [
+                {"word": readable[i], "probability": float(p)}
+                for i, p in zip(ids, shares, strict=True)
+            ]
+            for ids, shares, _ in zip(
+                output["token_ids"],
+                output["probabilities"],
+                row["masked_lm_positions"],
+                strict=False,
+            )  # fmt: skip
+        ]
+        for words in masks:  # the best one in each place
+            if (word := words[0]["word"]).startswith("##"):
+                before, after = text.split(mask, 1)
+                text = before.rstrip() + word[2:] + after
+            else:
+                text = text.replace(mask, word, 1)
+        found.append({"text": text, "masks": masks})
     return found
 
 

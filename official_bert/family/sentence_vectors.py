@@ -113,7 +113,7 @@ class SentenceVectors:
         alone = dataclasses.replace(self, steps=(), poolings=())
         return {**dataclasses.asdict(alone), "poolings": list(self.poolings), "steps": steps}
 
-    def of_export(self) -> dict[str, Any]:
+    def export_settings(self) -> dict[str, Any]:
         """The fields of `ServingSettings` by which an exported model makes the same vectors.
 
         Raises:
@@ -130,7 +130,7 @@ class SentenceVectors:
         return {"pooling": pooling, "normalize": bool(self.steps)}
 
     @classmethod
-    def of_settings(cls, fields: dict[str, Any], where: str) -> "SentenceVectors":
+    def from_settings(cls, fields: dict[str, Any], where: str) -> "SentenceVectors":
         """The reverse of `settings`.
 
         Raises:

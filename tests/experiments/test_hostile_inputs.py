@@ -68,13 +68,13 @@ def test_a_served_model_names_no_files():
 )
 def test_settings_of_a_served_model_are_checked(wrong):
     loaded = types.SimpleNamespace(settings=FINE, config=BertConfig(hidden_size=12))
-    assert ServingSettings.of_model(loaded).labels == ("x", "y")
+    assert ServingSettings.from_loaded(loaded).labels == ("x", "y")
     loaded.settings = FINE | wrong
     with pytest.raises(UserError, match=next(iter(wrong))):
-        ServingSettings.of_model(loaded)
+        ServingSettings.from_loaded(loaded)
     loaded.settings = FINE | {"task": {"name": "x", "options": wrong}} | dict.fromkeys(wrong)
     with pytest.raises(UserError, match=next(iter(wrong))):
-        ServingSettings.of_model(loaded)
+        ServingSettings.from_loaded(loaded)
 
 
 @pytest.fixture

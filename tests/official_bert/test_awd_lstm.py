@@ -189,4 +189,4 @@ def test_what_it_is_not_for(lstms, encoder, tokenizer):
         transfer.extract(encoder, "none", "huggingface")
     loaded = model_folder.LoadedModel(lstms, encoder, encoder, "pretraining", tokenizer, {})
     with pytest.raises(UserError, match="an AWD-LSTM is there to be compared with BERT"):
-        ServingSettings.of_model(loaded).check_for("embedding", loaded)
+        ServingSettings.from_loaded(loaded).check_for("embedding", loaded)

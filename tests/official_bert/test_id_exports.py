@@ -75,7 +75,7 @@ def loaded(model, **settings):
 def ask(file, path, model, **settings):
     """(a batch, what the file of a model answers to it)."""
     model = loaded(model)
-    settings = ServingSettings.of_model(model, max_query_length=8, **settings)
+    settings = ServingSettings.from_loaded(model, max_query_length=8, **settings)
     answers = Answers(model, choose_head(model, None, "the model"), settings)
     batch = id_export.example(answers, np.random.default_rng(1))
     file.write(path / file.FILE, answers)
@@ -249,7 +249,7 @@ def test_the_folder_has_what_a_client_needs(onnx_file, tmp_path):
     }
     batch = {name: np.array(value, np.int32) for name, value in batch.items()}
     answer = onnx_file.run(made.path, batch)["probabilities"]
-    answers = Model.of(model).predict(["a b", "c d e f."])
+    answers = Model.from_loaded(model).predict(["a b", "c d e f."])
     shares = [list(answer["probabilities"].values()) for answer in answers]
     close(answer, shares)
 

@@ -201,7 +201,7 @@ def test_damaged_descriptions_are_named():
         ({"lower_case": 1}, "lower_case must be true or false"),
     ):
         with pytest.raises(UserError, match=f"here: {message}"):
-            SentenceVectors.of_settings(fields | wrong, "here")
+            SentenceVectors.from_settings(fields | wrong, "here")
 
 
 def test_random_folders_agree_with_the_library(written):

@@ -90,7 +90,7 @@ def test_windows_are_those_of_training(tmp_path, pooling, pairs):
             served("token_ids", **batch)
     asked = [i for i, row in enumerate(zip(*texts, strict=True)) if all(t.strip() for t in row)]
     with pytest.warns(UserWarning, match=r"longer than 16 tokens in 3 windows and were cut"):
-        found = Model.of(model).predict(*[[column[i] for i in asked] for column in texts])
+        found = Model.from_loaded(model).predict(*[[column[i] for i in asked] for column in texts])
     shares = [list(one["probabilities"].values()) for one in found]
     np.testing.assert_allclose(shares, answer["probabilities"][asked], atol=1e-5)
 
@@ -207,7 +207,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
         task={"name": "conll2003", "options": {"label_piece": "last"}},
     )
     served = ServedTagger(
-        model, in_graph_tokenizer(model.tokenizer), ServingSettings.of_model(model)
+        model, in_graph_tokenizer(model.tokenizer), ServingSettings.from_loaded(model)
     )
     texts = ["good 19-year (here) the answering", "", "abc"]
     answer = {name: x.numpy().tolist() for name, x in served.answer_texts(text=texts).items()}

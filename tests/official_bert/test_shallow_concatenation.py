@@ -222,4 +222,4 @@ def test_what_it_is_not_for(config, shallow, model, tokenizer):
         transfer.extract(model.encoder, "none", "huggingface")
     loaded = model_folder.LoadedModel(shallow, model.encoder, model, "pretraining", tokenizer, {})
     with pytest.raises(UserError, match="experiments.predict reads its model folder"):
-        ServingSettings.of_model(loaded).check_for("embedding", loaded)
+        ServingSettings.from_loaded(loaded).check_for("embedding", loaded)

@@ -104,7 +104,7 @@ def _served(loaded, head, **settings):
     from official_bert.export.saved_model import in_memory
     from official_bert.export.settings import ServingSettings
 
-    return in_memory(loaded, head, ServingSettings.of_model(loaded, **settings))
+    return in_memory(loaded, head, ServingSettings.from_loaded(loaded, **settings))
 
 
 @pytest.mark.parametrize("pairs", [None, PAIRS])
