@@ -22,17 +22,7 @@ ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", SHALLOW)
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
-# What makes a `BertConfig` OpenAI GPT (Radford et al. 2018); sizes and rates apart.
-OPENAI_GPT = {
-    "attention_direction": "left_to_right",
-    "type_vocab_size": 0,
-    "embedding_norm": False,
-    "prediction_transform": False,
-    "pooler_activation": "none",
-    "layer_norm_eps": 1e-5,
-    "gelu_form": "tanh",
-}
-# And an AWD-LSTM (Merity et al. 2018), the encoder of ULMFiT.
+# What makes a `BertConfig` an AWD-LSTM (Merity et al. 2018), the encoder of ULMFiT.
 AWD_LSTM = {
     "recurrent": True,
     "attention_direction": "left_to_right",

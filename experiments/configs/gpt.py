@@ -20,7 +20,8 @@ import dataclasses
 
 from experiments.configs import pretrain
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
-from official_bert.config import OPENAI_GPT, BertConfig
+from official_bert.config import BertConfig
+from official_bert.family.openai_gpt import OPENAI_GPT
 
 FINETUNE = FinetuneConfig(
     task="mrpc",

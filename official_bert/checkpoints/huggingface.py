@@ -11,11 +11,8 @@ import math
 import os
 from pathlib import Path
 
-import numpy as np
-
 from official_bert.checkpoints import (
     huggingface_config,
-    huggingface_family_export,
     huggingface_heads,
     huggingface_tokenizer,
     integrity,
@@ -25,13 +22,13 @@ from official_bert.checkpoints import (
     sentence_transformers,
     transfer,
 )
-from official_bert.checkpoints.huggingface_config import MEMBERS
 from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import is_json_object
 from official_bert.config import BertConfig
+from official_bert.family.members import MEMBERS, member_of
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer
 
 _LEFT_OUT = (
@@ -48,7 +45,7 @@ def import_huggingface(
     do_lower_case: bool | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """Reads the folder of a model of `transformers`: BERT, one of `huggingface_family`, or GPT.
+    """Reads the folder of a model of `transformers`: those of `family.members`.
 
     Args:
       folder: with `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
@@ -132,37 +129,35 @@ def export_huggingface(
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
     is_foreign = bool(tokenizer) and tokenizer.kind == ForeignTokenizer.kind
-    kind = huggingface_family_export.kind_of(
-        config, word_pieces or (is_foreign and tokenizer.has_word_pieces)
-    )
-    own_pieces = is_foreign or (tokenizer and tokenizer.kind == MEMBERS[kind].tokenizer)
+    member = member_of(config, word_pieces or (is_foreign and tokenizer.has_word_pieces))
+    own_pieces = is_foreign or (tokenizer and tokenizer.kind == member.tokenizer)
     own_pieces = own_pieces and not word_pieces
-    architecture = _architecture(kind, head, settings, config)
-    tensors = transfer.extract(model, head, "huggingface")
+    architecture = huggingface_heads.class_of(member, head, settings, config)
+    found = transfer.extract(model, head, "huggingface")
+    absent = huggingface_heads.absent_parts(member, architecture)
+    left_out = [name for name in found if name.startswith(absent)]
+    found = {name: array for name, array in found.items() if name not in left_out}
+    tensors = member.own_tensors(found, head)
     fields = _their_config(config, head, settings, architecture)
-    if kind == "bert":
-        left_out = _drop_absent_parts(tensors, architecture)
-    else:
-        tensors, left_out = huggingface_family_export.tensors(kind, head, tensors, architecture)
-        fields = huggingface_family_export.their_config(kind, fields, config)
+    fields = member.their_config({**fields, "model_type": member.name}, config)
     notes: list[str] = []
     if "embedding" in settings:
         notes.append("left out: how vectors of texts are pooled, modules.json")
     if left_out:
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
-    if kind == "bert" and config.attention_direction == "left_to_right":
+    if member.name == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
-    if kind != "bert" and hasattr(model, "generator"):
+    if member.name != "bert" and hasattr(model, "generator"):
         notes.append("left out: ELECTRA's generator, which is a model of its own there")
-    has_word_pieces = MEMBERS[kind].tokenizer == "word_piece"
+    has_word_pieces = member.tokenizer == "word_piece"
     if not (word_pieces or own_pieces or (has_word_pieces and tokenizer is None)):
         notes.append(
-            f"no tokenizer files: {MEMBERS[kind].tokenizer} is what {kind} has; put the original's "
+            f"no tokenizer files: {member.tokenizer} is what {member.name} has; put the original's "
             "beside the model"
         )
     with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
         write_text(temporary / "config.json", json.dumps(fields, indent=2) + "\n")
-        card = model_card.text(config, kind, architecture, settings, notes)
+        card = model_card.text(config, member.name, architecture, settings, notes)
         write_text(temporary / model_card.FILE, card)
         # transformers refuses files that do not say which framework wrote them.
         safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
@@ -227,41 +222,3 @@ def _their_config(config: BertConfig, head: str, settings: dict, architecture: s
     if head == "classification":
         fields["problem_type"] = huggingface_heads.PROBLEMS[settings["problem"]]
     return fields
-
-
-def _architecture(kind: str, head: str, settings: dict, config: BertConfig) -> str:
-    if settings.get("bilstm"):
-        raise UserError("transformers has no BERT with a BiLSTM; export the encoder alone")
-    if settings.get("windows"):
-        raise UserError("transformers has no classifier of windows; export the encoder alone")
-    if settings.get("concat_pooling"):
-        raise UserError("transformers has no concat pooling; export the encoder alone")
-    if kind != "bert":
-        return huggingface_family_export.architecture(kind, head, settings, config)
-    if config.attention_direction == "left_to_right":
-        if head not in ("none", "pretraining"):
-            raise UserError(
-                f"transformers reads a {head} from the first token, which in a left-to-right model "
-                "has seen only itself; export the encoder alone"
-            )
-        return "BertModel" if head == "none" else "BertLMHeadModel"
-    if head == "pretraining":
-        pairs = "next_sentence" in settings["objectives"]
-        return "BertForPreTraining" if pairs else "BertForMaskedLM"
-    return {ours: theirs for theirs, ours in huggingface_heads.HEADS.items()}[head]
-
-
-def _drop_absent_parts(tensors: dict[str, np.ndarray], architecture: str) -> list[str]:
-    # Those classes are built without a pooler.
-    absent = ()
-    if architecture in ("BertForMaskedLM", "BertLMHeadModel"):
-        absent = ("bert.pooler.", "cls.seq_relationship.")
-    elif architecture in ("BertForTokenClassification", "BertForQuestionAnswering"):
-        absent = ("bert.pooler.",)
-    left_out = [name for name in tensors if name.startswith(absent)] if absent else []
-    for name in left_out:
-        del tensors[name]
-    if architecture == "BertModel":
-        for name in list(tensors):
-            tensors[name.removeprefix("bert.")] = tensors.pop(name)
-    return left_out

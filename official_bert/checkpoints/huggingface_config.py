@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from official_bert.checkpoints import huggingface_family, huggingface_family_export
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import BertConfig
+from official_bert.family.members import MEMBERS
 
 FILES = ("config.json", "bert_config.json")
-MEMBERS = huggingface_family_export.MEMBERS
 # What these compute cannot be seen in their tensors, which have BERT's names.
 _LOOK_ALIKE = ("big_bird", "mra", "nystromformer", "yoso")
 # hidden_act there -> (hidden_act, gelu_form) here.
@@ -29,6 +28,14 @@ _ACTIVATIONS = {
     "tanh": ("tanh", "erf"),
     "linear": ("linear", "erf"),
 }
+# Fields of `BertConfig` that `Member.bert_fields` adds to those of BERT's config.json.
+_OF_SUCCESSORS = (
+    "embedding_size",
+    "num_hidden_groups",
+    "pooler_activation",
+    "embedding_norm",
+    "prediction_transform",
+)
 # Fields with the same name and meaning in config.json and in bert_config.json.
 SAME_FIELDS = (
     "vocab_size",
@@ -109,7 +116,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     if theirs not in _ACTIVATIONS:
         raise UserError(f"{path}: hidden_act {theirs!r} is none of {', '.join(_ACTIVATIONS)}")
     act, form = _ACTIVATIONS[theirs]
-    same = (*SAME_FIELDS, *huggingface_family.OUR_FIELDS)
+    same = (*SAME_FIELDS, *_OF_SUCCESSORS)
     ours = {name: fields[name] for name in same if name in fields}
     if fields.get("pad_token_id") is not None:
         ours["pad_token_id"] = field(fields, "pad_token_id", int, path)

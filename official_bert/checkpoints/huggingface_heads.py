@@ -14,19 +14,21 @@ from official_bert.checkpoints import transfer
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
-from official_bert.objectives import of_bert
+from official_bert.family.member import Member
+from official_bert.family.members import MEMBERS
+from official_bert.objectives import of_bert, parts
 
-# The class in config.json's "architectures" -> our head.
-HEADS = {
-    "BertModel": "none",
-    "BertForPreTraining": "pretraining",
-    "BertForMaskedLM": "pretraining",
-    "BertLMHeadModel": "pretraining",
-    "BertForSequenceClassification": "classification",
-    "BertForTokenClassification": "tagging",
-    "BertForQuestionAnswering": "span",
-    "BertForMultipleChoice": "multiple_choice",
+# Our head -> how the classes end that have it. Those of pre-training depend on the objectives.
+_CLASSES = {
+    "none": "Model",
+    "classification": "ForSequenceClassification",
+    "tagging": "ForTokenClassification",
+    "span": "ForQuestionAnswering",
+    "multiple_choice": "ForMultipleChoice",
 }
+# How a class ends in config.json's "architectures" -> our head.
+_HEADS = {ending: head for head, ending in _CLASSES.items()}
+_HEADS |= dict.fromkeys(("ForPreTraining", "ForMaskedLM", "LMHeadModel"), "pretraining")
 PROBLEMS = {
     "single_label": "single_label_classification",
     "multi_label": "multi_label_classification",
@@ -87,8 +89,9 @@ def settings_of(
     notes = [f"the masked-LM head is left out: {difference}"] if difference else []
     said = (fields.get("architectures") or [""])[0]
     # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
-    families = "^(Bert|Roberta|Albert|DistilBert|Electra|OpenAIGPT)(?=[A-Z])"
-    found = HEADS.get(re.sub(families, "Bert", said))
+    families = "|".join(member.classes for member in MEMBERS.values())
+    named = re.fullmatch(f"(?:{families})([A-Z].*)", said)
+    found = _HEADS.get(named[1]) if named else None
     if found in ("classification", "tagging", "span", "multiple_choice"):
         settings, missing = _fine_tuned(found, fields, path, config, shapes, source)
         return settings, [missing] if missing else []
@@ -142,3 +145,76 @@ def _labels(fields: dict, path: Path) -> list[str]:
         raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
     kinds = (str, int, float, bool)  # a label may be a number
     return [str(field(named, key, kinds, f"{path}: id2label")) for key in sorted(named, key=int)]
+
+
+def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> str:
+    """The class of `transformers` that computes what the model does.
+
+    Args:
+      member: what the encoder goes out as.
+      head, settings: of `model_folder.describe`.
+
+    Raises:
+      UserError: there is none.
+    """
+    for name, what in (
+        ("bilstm", "BERT with a BiLSTM"),
+        ("windows", "classifier of windows"),
+        ("concat_pooling", "concat pooling"),
+    ):
+        if settings.get(name):
+            raise UserError(f"transformers has no {what}; export the encoder alone")
+    objectives = [parts(one)[0] for one in settings["objectives"]] if head == "pretraining" else []
+    if member.name == "bert":
+        ending = _ending_of_bert(head, objectives, config)
+    else:
+        _check_shape(member, head, objectives, config)
+        ending = _CLASSES.get(head) or member.pretraining_class(objectives)
+    if ending is None:
+        raise UserError(
+            f"transformers has no {member.classes} with the heads of {', '.join(objectives)}; "
+            "export the encoder alone"
+        )
+    return member.classes + ending
+
+
+def absent_parts(member: Member, class_name: str) -> tuple[str, ...]:
+    """How tensors begin, by BERT's names, that a class of `class_of` has no place for."""
+    absent = [] if class_name.endswith("ForPreTraining") else ["sop_classifier."]
+    words_alone = class_name.endswith(("MaskedLM", "LMHeadModel"))
+    if words_alone or class_name.endswith(("TokenClassification", "QuestionAnswering")):
+        absent.append("bert.pooler.")
+    if words_alone or member.name != "bert":
+        absent.append("cls.seq_relationship.")
+    return tuple(absent)
+
+
+def _ending_of_bert(head: str, objectives: list[str], config: BertConfig) -> str:
+    if config.attention_direction != "left_to_right":
+        pretrained = "ForPreTraining" if "next_sentence" in objectives else "ForMaskedLM"
+        return _CLASSES.get(head, pretrained)
+    if head not in ("none", "pretraining"):
+        raise UserError(
+            f"transformers reads a {head} from the first token, which in a left-to-right model "
+            "has seen only itself; export the encoder alone"
+        )
+    return "Model" if head == "none" else "LMHeadModel"
+
+
+def _check_shape(member: Member, head: str, objectives: list[str], config: BertConfig) -> None:
+    if member.name == "openai-gpt" and head not in ("none", "pretraining"):
+        raise UserError(
+            f"transformers has no OpenAI GPT with a {head} like this: its own has no bias; export "
+            "the encoder alone"
+        )
+    has_dense = member.dense == "tanh" or head in ("classification", "multiple_choice")
+    needed = member.needed(config, objectives)
+    needed |= {"pooler_activation": member.dense if has_dense else "none"}
+    wrong = [name for name, value in needed.items() if getattr(config, name) != value]
+    if wrong:
+        values = ", ".join(f"{name} {getattr(config, name)!r}" for name in wrong)
+        export = "export the encoder alone, or keep" if head != "none" else "keep"
+        raise UserError(
+            f"transformers has no {member.classes} that computes this {head} model: its {values} "
+            f"is not what that has; {export} the model folder"
+        )

@@ -15,7 +15,6 @@ import numpy as np
 
 from official_bert.checkpoints import (
     integrity,
-    keras_hub_family,
     keras_hub_tokenizer,
     model_folder,
     transfer,
@@ -26,6 +25,8 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, is_json_object, read_json, shorten
 from official_bert.config import BertConfig
+from official_bert.family import members
+from official_bert.family.members import BACKBONES
 from official_bert.tokenization import Tokenizer
 from official_bert.tokenization.own_json import as_own
 
@@ -64,11 +65,9 @@ def import_keras_hub(
     except Exception as error:  # Kaggle, Hugging Face and file errors, each of their own kind
         raise UserError(f"{preset}: KerasHub cannot load this preset ({error})") from error
     name = type(backbone).__name__
-    if name not in keras_hub_family.KINDS:
-        known = ", ".join(keras_hub_family.KINDS)
-        raise UserError(f"{preset}: a {name}, none of {known}")
-    kind = keras_hub_family.KINDS[name]
-    tokenizer = keras_hub_tokenizer.read(preset, kind.tokenizer, vocab, do_lower_case)
+    if name not in BACKBONES:
+        raise UserError(f"{preset}: a {name}, none of {', '.join(BACKBONES)}")
+    tokenizer = keras_hub_tokenizer.read(preset, BACKBONES[name].tokenizer, vocab, do_lower_case)
     return from_backbone(backbone, tokenizer, head, gelu_form, where=preset, **encoder_options)
 
 
@@ -85,7 +84,7 @@ def from_backbone(
 
     if head not in (None, "none", "pretraining"):
         raise UserError(f"head must be none or pretraining, not {head!r}")
-    kind = keras_hub_family.KINDS[type(backbone).__name__]
+    kind = BACKBONES[type(backbone).__name__]
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), backbone.dropout)
     fields = kind.config(lambda name: getattr(backbone, name), gelu_form)
     config = BertConfig(**fields, **rates)
@@ -120,12 +119,11 @@ def to_backbone(model):
 
     encoder = getattr(model, "encoder", model)
     config = encoder.config
-    name = keras_hub_family.class_of(config)
-    arguments = keras_hub_family.KINDS[name].arguments(config)
-    make = getattr(keras_hub.models, name)
-    backbone = make(**arguments, dropout=config.hidden_dropout_prob)
+    kind = members.backbone_of(config)
+    make = getattr(keras_hub.models, kind.name)
+    backbone = make(**kind.arguments(config), dropout=config.hidden_dropout_prob)
     tensors = transfer.extract(encoder, "none", "keras_hub")
-    if name == "RobertaBackbone" and config.type_vocab_size:
+    if kind.name == "RobertaBackbone" and config.type_vocab_size:
         position = "position_embedding/embeddings"
         tensors[position] = tensors[position] + tensors["segment_embedding/embeddings"]
     for name, variable in _backbone_variables(backbone).items():
@@ -148,8 +146,8 @@ def export_keras_hub(
     model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
-    tokenizer_class = keras_hub_family.KINDS[name].tokenizer
-    notes = keras_hub_family.remarks(name, getattr(model, "encoder", model).config)
+    tokenizer_class = BACKBONES[name].tokenizer
+    notes = members.remarks(BACKBONES[name], getattr(model, "encoder", model).config)
     try:
         kind = keras_hub_tokenizer.kind_of(tokenizer_class)
         tokenizer = as_own(tokenizer, kind, f"KerasHub's {name}")
@@ -187,7 +185,7 @@ def preset_names() -> list[str]:
     spec = importlib.util.find_spec("keras_hub")
     names: set[str] = set()
     for place in (spec and spec.submodule_search_locations) or ():
-        for name in keras_hub_family.KINDS:
+        for name in BACKBONES:
             kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Backbone")).lower()
             path = Path(place, "src", "models", kind, f"{kind}_presets.py")
             for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
@@ -199,8 +197,8 @@ def preset_names() -> list[str]:
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
     """A folder's weights, after a look at what KerasHub would believe: the class and its size."""
     path, weights = folder / "config.json", folder / "model.weights.h5"
-    fields = _object_of(path, *keras_hub_family.KINDS)
-    kind, shape = keras_hub_family.KINDS[fields["class_name"]], field(fields, "config", dict, path)
+    fields = _object_of(path, *BACKBONES)
+    kind, shape = BACKBONES[fields["class_name"]], field(fields, "config", dict, path)
     tokenizer = folder / keras_hub_tokenizer.FILE
     if tokenizer.exists():
         _object_of(tokenizer, kind.tokenizer)

@@ -1,1 +1,1 @@
-"""Successors of BERT: their objectives, teachers and students, vectors of sentences."""
+"""Successors of BERT: shapes and names, objectives, teachers and students, vectors of sentences."""

@@ -217,7 +217,7 @@ def test_folders_and_own_models_come_before_the_hub(served, tmp_path, monkeypatc
 
 def test_names_of_presets_are_those_of_keras_hub():
     library = pytest.importorskip("keras_hub")
-    kinds = [getattr(library.models, name) for name in keras_hub.keras_hub_family.KINDS]
+    kinds = [getattr(library.models, name) for name in keras_hub.BACKBONES]
     others = {name for kind in kinds for sub in kind.__subclasses__() for name in sub.presets}
     names = {name for kind in kinds for name in kind.presets} - others
     assert keras_hub.preset_names() == sorted(names)

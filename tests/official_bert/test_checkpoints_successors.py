@@ -12,14 +12,10 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import (
-    huggingface,
-    huggingface_family,
-    keras_hub,
-    keras_hub_family,
-)
+from official_bert.checkpoints import huggingface, keras_hub
 from official_bert.checkpoints.resolve import EXPORTERS
-from official_bert.config import OPENAI_GPT
+from official_bert.family.members import BACKBONES, MEMBERS, backbone_of, remarks
+from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.tokenization import SentencePieceTokenizer
 from official_bert.tokenization.sentence_piece import normalized
 
@@ -81,20 +77,16 @@ def test_keras_hub_s_presets_carry_the_tokenisers_of_successors(member, tmp_path
 
 def test_what_keras_hub_cannot_hold_of_a_successor():
     electra = dataclasses.replace(CONFIG, embedding_size=4, pooler_activation="none")
-    [form, pooler] = keras_hub_family.remarks("ElectraBackbone", electra)
+    [form, pooler] = remarks(BACKBONES["ElectraBackbone"], electra)
     assert form.startswith("KerasHub computes GELU in the tanh form, this model erf")
     assert pooler.startswith("the pooler of ElectraBackbone keeps random values")
     roberta = dataclasses.replace(CONFIG, type_vocab_size=1, layer_norm_eps=1e-5)
-    assert [
-        note.split(":")[0] for note in keras_hub_family.remarks("RobertaBackbone", roberta)
-    ] == [
+    assert [note.split(":")[0] for note in remarks(BACKBONES["RobertaBackbone"], roberta)] == [
         "left out, a RobertaBackbone has no pooler",
         "the row of the one segment was added to those of the positions",
     ]
     with pytest.raises(UserError, match="DistilBertBackbone has layer_norm_eps 1e-12 only"):
-        keras_hub_family.class_of(
-            dataclasses.replace(CONFIG, type_vocab_size=0, layer_norm_eps=1e-6)
-        )
+        backbone_of(dataclasses.replace(CONFIG, type_vocab_size=0, layer_norm_eps=1e-6))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +104,7 @@ def test_successors_with_fields_that_are_not_read(tmp_path, fields, message):
 
 
 def test_names_of_albert_in_bert_s():
-    albert = huggingface_family.MEMBERS["albert"]
+    albert = MEMBERS["albert"]
     block = "encoder.albert_layer_groups.1.albert_layers.0"
     names = [f"{block}.attention.query.weight", f"{block}.ffn_output.bias", "pooler.weight"]
     assert list(albert.table_names(names)) == [

@@ -13,9 +13,9 @@ import official_bert as ob
 from official_bert.checkpoints import google, huggingface, model_folder
 from official_bert.common.errors import UserError
 from official_bert.compared.language_model_too import LanguageModelToo
-from official_bert.config import OPENAI_GPT
 from official_bert.export.packed_encoder import PackedEncoder
 from official_bert.export.packing import from_padded
+from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses
 

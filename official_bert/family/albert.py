@@ -1,0 +1,70 @@
+"""ALBERT (Lan et al. 2020): one block for all layers, narrow tables, the order of sentences.
+
+Its objective, which BERT's records serve, is `objectives.sentence_pair.SentenceOrder`.
+"""
+
+from official_bert.family.member import TANH, WITH_SEGMENTS, Backbone, Member
+
+
+class Albert(Member):
+    name = "albert"
+    classes = "Albert"
+    prefix = "albert"
+    renames = (
+        (".encoder.albert_layer_groups.{}.albert_layers.0.", ".encoder.layer.{}."),
+        (".attention.query.", ".attention.self.query."),
+        (".attention.key.", ".attention.self.key."),
+        (".attention.value.", ".attention.self.value."),
+        (".attention.dense.", ".attention.output.dense."),
+        (".attention.LayerNorm.", ".attention.output.LayerNorm."),
+        (".ffn.", ".intermediate.dense."),
+        (".ffn_output.", ".output.dense."),
+        (".full_layer_layer_norm.", ".output.LayerNorm."),
+        (".encoder.embedding_hidden_mapping_in.", ".embeddings_project."),
+        ("bert.pooler.", "bert.pooler.dense."),
+        ("predictions.dense.", "cls.predictions.transform.dense."),
+        ("predictions.LayerNorm.", "cls.predictions.transform.LayerNorm."),
+        ("predictions.", "cls.predictions."),
+    )
+    tokenizer = "sentence_piece"
+    sign = r"albert\.|albert_layer_groups\."
+    backbone = Backbone(
+        "AlbertBackbone",
+        {
+            **WITH_SEGMENTS,
+            "embedding_size": "embedding_dim",
+            "num_hidden_groups": "num_groups",
+        },
+        TANH,
+        "AlbertTokenizer",
+        fits=lambda c: bool(c.num_hidden_groups),
+    )
+
+    def read(self, fields):
+        if fields.get("inner_group_num", 1) != 1:
+            raise ValueError(f"inner_group_num {fields['inner_group_num']}, only 1 is read")
+        return {
+            "num_hidden_groups": fields.get("num_hidden_groups", 1),
+            "hidden_act": fields.get("hidden_act", "gelu_new"),
+            "embedding_size": fields.get("embedding_size", 128),
+        }
+
+    def their_config(self, fields, config):
+        return {
+            **fields,
+            "embedding_size": config.embedding_size,
+            "num_hidden_groups": config.num_hidden_groups,
+            "inner_group_num": 1,
+            "classifier_dropout_prob": config.hidden_dropout_prob,
+        }
+
+    def fits(self, config, has_word_pieces):
+        return bool(config.num_hidden_groups)
+
+    def needed(self, config, objectives):
+        own = {"embedding_size": config.embedding_size or "other than 0"}
+        return super().needed(config, objectives) | own
+
+    def pretraining_class(self, objectives):
+        both = {"masked_lm", "sentence_order"} <= set(objectives)
+        return "ForPreTraining" if both else super().pretraining_class(objectives)

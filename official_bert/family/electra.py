@@ -1,0 +1,55 @@
+"""ELECTRA (Clark et al. 2020): BERT with narrow tables and no pooler.
+
+What it is trained to do, and the generator beside it, is `family.replaced_token`.
+"""
+
+from official_bert.family.member import CLASSIFIER, TANH, WITH_SEGMENTS, Backbone, Member, pooler
+from official_bert.family.roberta import own_activation
+
+
+class Electra(Member):
+    name = "electra"
+    classes = "Electra"
+    prefix = "electra"
+    renames = (
+        ("generator_predictions.", "cls.predictions.transform."),
+        ("generator_lm_head.bias", "cls.predictions.bias"),
+        ("generator_lm_head.", "cls.predictions.decoder."),
+    )
+    head_renames = {
+        "classification": CLASSIFIER,
+        "multiple_choice": (("sequence_summary.summary.", "bert.pooler.dense."),),
+    }
+    dense = "gelu"
+    sign = r"electra\.|(generator|discriminator)_predictions\."
+    backbone = Backbone(
+        "ElectraBackbone",
+        {**WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},
+        TANH,
+        "ElectraTokenizer",
+        fits=lambda c: bool(c.embedding_size) and not c.num_hidden_groups,
+    )
+
+    def read(self, fields):
+        width = fields["embedding_size"]
+        return {
+            "embedding_size": width if width != fields["hidden_size"] else 0,
+            "pooler_activation": pooler(fields, "gelu"),
+        }
+
+    def their_config(self, fields, config):
+        own = {"summary_activation": "gelu", "summary_use_proj": True}
+        return {**fields, "embedding_size": config.embedding_width, **own}
+
+    def fits(self, config, has_word_pieces):
+        return bool(config.embedding_size) or config.pooler_activation != "tanh"
+
+    def needed(self, config, objectives):
+        own = own_activation(objectives)
+        if config.embedding_size == config.hidden_size:
+            own["embedding_size"] = 0  # there is no dense layer between tables and blocks then
+        return super().needed(config, objectives) | own
+
+    def pretraining_class(self, objectives):
+        replaced = "replaced_token" in objectives
+        return "ForPreTraining" if replaced else super().pretraining_class(objectives)

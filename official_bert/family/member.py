@@ -1,0 +1,192 @@
+"""The description of BERT and of each successor as other libraries have it, told in BERT's names.
+
+A member differs from BERT in a few fields and in what its tensors are called. Its file says both;
+`checkpoints` asks whichever member it has (`members`). Needs neither Keras nor TensorFlow.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from official_bert.common.errors import UserError
+from official_bert.config import BertConfig
+
+POSITIONS = "bert.embeddings.position_embeddings.weight"
+SIZES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "max_position_embeddings": "max_sequence_length",
+}
+WITH_SEGMENTS = {**SIZES, "type_vocab_size": "num_segments"}
+TANH = {"gelu_form": "tanh", "layer_norm_eps": 1e-12}
+
+
+@dataclasses.dataclass(frozen=True)
+class Backbone:
+    """KerasHub's backbone.
+
+    Attributes:
+      name: of its class.
+      fields: name in `BertConfig` -> argument of the backbone.
+      computes: what it computes and has no argument for: values of `BertConfig`.
+      tokenizer: the class of its tokeniser.
+      fits: whether it computes an encoder of a shape, but for what `computes` says.
+    """
+
+    name: str
+    fields: Mapping[str, str]
+    computes: Mapping[str, Any]
+    tokenizer: str
+    fits: Callable[[BertConfig], bool]
+
+    def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
+        """Fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
+        found = {ours: get(theirs) for ours, theirs in self.fields.items()} | self.computes
+        if found.get("embedding_size") == found["hidden_size"] and "num_hidden_groups" not in found:
+            found["embedding_size"] = 0  # ELECTRA's has no projection then
+        return found | ({"gelu_form": gelu_form} if gelu_form else {})
+
+    def arguments(self, config: BertConfig) -> dict[str, Any]:
+        """The arguments of the backbone that computes a model of this shape."""
+        values = dataclasses.asdict(config) | {"embedding_size": config.embedding_width}
+        return {theirs: values[ours] for ours, theirs in self.fields.items()}
+
+
+class Member:
+    """BERT as `transformers` has it; a successor says what is different.
+
+    Attributes:
+      name: its model_type.
+      classes: how its classes begin.
+      prefix: of its encoder's tensors, where BERT has "bert".
+      renames: (its fragment of a tensor's name, BERT's) pairs, in this order in both directions;
+        "{}" stands for a number, and what does not begin with "." begins the name.
+      head_renames: head -> further pairs, which only classes with it have.
+      dense: activation of the dense layer between encoder and classifier; where it is not "tanh"
+        the encoder alone has no such layer.
+      unused_positions: rows before the first position that is used.
+      tokenizer: the kind of its tokeniser, by its name in `tokenization.KINDS`.
+      sign: regular expression of what begins the name, or a part of it, of its tensors only.
+      anchor: ends the name of the one tensor that each has: its token table.
+      backbone: KerasHub's; None where it has none.
+    """
+
+    name = "bert"
+    classes = "Bert"
+    prefix = "bert"
+    renames: tuple[tuple[str, str], ...] = ()
+    head_renames: Mapping[str, tuple[tuple[str, str], ...]] = {}
+    dense = "tanh"
+    unused_positions = 0
+    tokenizer = "word_piece"
+    sign = r"bert\."
+    anchor = "embeddings.word_embeddings.weight"
+    backbone: Backbone | None = Backbone(
+        "BertBackbone",
+        WITH_SEGMENTS,
+        TANH,
+        "BertTokenizer",
+        fits=lambda c: (
+            c.type_vocab_size > (1 if c.layer_norm_eps == 1e-5 else 0)
+            and not (c.embedding_size or c.num_hidden_groups)
+        ),
+    )
+
+    def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
+        """What BERT's config.json would say.
+
+        Raises:
+          UserError: a field is missing or of the wrong type.
+        """
+        try:
+            return {**fields, **self.read(fields)}
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path}: a field is missing or wrong: {error}") from None
+
+    def read(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields of BERT's config.json that differ from its own."""
+        return {}
+
+    def their_config(self, fields: dict[str, Any], config: BertConfig) -> dict[str, Any]:
+        """The reverse: its config.json from what it would be for BERT."""
+        return fields
+
+    def fits(self, config: BertConfig, has_word_pieces: bool) -> bool:
+        """Whether an encoder of this shape goes out as this member, unless one before it does."""
+        return True
+
+    def needed(self, config: BertConfig, objectives: list[str]) -> dict[str, Any]:
+        """Fields that it has with one value only; `objectives` are those of the model to export."""
+        return {"attention_direction": "bidirectional"}
+
+    def pretraining_class(self, objectives: list[str]) -> str | None:
+        """How the class ends that has the heads of these objectives."""
+        return "ForMaskedLM" if "masked_lm" in objectives else None
+
+    def table_names(self, stored: Iterable[str]) -> dict[str, str]:
+        """{BERT's name: name in the file, or that without what `transfer.rooted` takes off}."""
+        bare = not any(name.startswith(f"{self.prefix}.") for name in stored)
+        return {self._berts(name, bare): name for name in stored}
+
+    def reader(self, read: Callable, stored: Mapping[str, str], fields: dict) -> Callable:
+        """`read` without the rows of positions that are never used.
+
+        Args:
+          read: gives the array of a stored name.
+          stored: of `table_names`.
+          fields: of config.json.
+        """
+        positions = stored.get(POSITIONS)
+        return lambda name: read(name)[self.unused_positions :] if name == positions else read(name)
+
+    def own_tensors(self, found: Mapping[str, np.ndarray], head: str) -> dict[str, np.ndarray]:
+        """Its tensors, from a model's with a head of ours by BERT's names."""
+        written = {}
+        for name, array in found.items():
+            if name == POSITIONS and self.unused_positions:
+                unused = np.zeros((self.unused_positions, array.shape[1]), array.dtype)
+                array = np.concatenate([unused, array])
+            own = name
+            for theirs, berts in (*self.head_renames.get(head, ()), *self.renames):
+                own = _renamed(own, berts, theirs)
+            own = re.sub(r"^bert\.", f"{self.prefix}.", own)
+            written[own.removeprefix(f"{self.prefix}.") if head == "none" else own] = array
+        return written
+
+    def _berts(self, name: str, bare: bool) -> str:
+        # An encoder alone is stored without the prefix.
+        bare = bare and name.startswith(("embeddings", "encoder.", "transformer.", "pooler."))
+        name = f"bert.{name}" if bare else re.sub(rf"^{self.prefix}\.", "bert.", name)
+        # The oldest files call the parameters of LayerNorm so.
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        of_heads = (pair for pairs in self.head_renames.values() for pair in pairs)
+        for theirs, berts in (*of_heads, *self.renames):
+            name = _renamed(name, theirs, berts)
+        return name
+
+
+def pooler(fields: dict[str, Any], classifier: str) -> str:
+    """The activation of the layer before a classifier, "none" where the class has no such layer."""
+    architecture = (fields.get("architectures") or [""])[0]
+    has_one = architecture.endswith(("SequenceClassification", "MultipleChoice"))
+    return classifier if has_one else "none"
+
+
+CLASSIFIER = (
+    ("classifier.out_proj.", "classifier."),
+    ("classifier.dense.", "bert.pooler.dense."),
+)
+
+
+def _renamed(name: str, old: str, new: str) -> str:
+    pattern = re.escape(old).replace(r"\{\}", r"(\d+)")
+    pattern = pattern if old.startswith(".") else f"^{pattern}"
+    return re.sub(pattern, new.replace("{}", r"\1"), name)

@@ -1,0 +1,63 @@
+"""RoBERTa (Liu et al. 2019): BERT with one segment, byte pairs, and two positions never used."""
+
+from typing import Any
+
+from official_bert.family.member import CLASSIFIER, SIZES, Backbone, Member
+
+
+class Roberta(Member):
+    """An encoder with one segment goes out as RoBERTa unless its tokeniser is BERT's."""
+
+    name = "roberta"
+    classes = "Roberta"
+    prefix = "roberta"
+    renames = (
+        ("lm_head.dense.", "cls.predictions.transform.dense."),
+        ("lm_head.layer_norm.", "cls.predictions.transform.LayerNorm."),
+        ("lm_head.", "cls.predictions."),
+    )
+    head_renames = {"classification": CLASSIFIER}
+    unused_positions = 2
+    tokenizer = "byte_pair"
+    sign = r"roberta\."
+    backbone = Backbone(
+        "RobertaBackbone",
+        SIZES,
+        {
+            "gelu_form": "erf",
+            "type_vocab_size": 0,
+            "pooler_activation": "none",
+            "layer_norm_eps": 1e-5,
+            "pad_token_id": 1,
+        },
+        "RobertaTokenizer",
+        fits=lambda c: (
+            c.type_vocab_size < 2
+            and c.layer_norm_eps == 1e-5
+            and not (c.embedding_size or c.num_hidden_groups)
+        ),
+    )
+
+    def read(self, fields):
+        # The padding's id, 1, and that before it have rows of their own: text begins at 2.
+        if fields.get("pad_token_id") not in (None, 1):
+            raise ValueError(f"pad_token_id {fields['pad_token_id']}, only 1 is read")
+        positions = fields["max_position_embeddings"] - self.unused_positions
+        return {"max_position_embeddings": positions, "pad_token_id": 1}
+
+    def their_config(self, fields, config):
+        positions = fields["max_position_embeddings"] + self.unused_positions
+        ends = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+        return {**fields, "max_position_embeddings": positions, **ends}
+
+    def fits(self, config, has_word_pieces):
+        one_segment = config.type_vocab_size == 1 and not has_word_pieces
+        return one_segment and config.attention_direction == "bidirectional"
+
+    def needed(self, config, objectives):
+        return super().needed(config, objectives) | own_activation(objectives)
+
+
+def own_activation(objectives: list[str]) -> dict[str, Any]:
+    """The masked-LM head has its own activation, whatever hidden_act says."""
+    return {"hidden_act": "gelu", "gelu_form": "erf"} if "masked_lm" in objectives else {}
