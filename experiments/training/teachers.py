@@ -7,7 +7,7 @@ from experiments.training import starting_point, teacher_checks
 from experiments.training.inputs import checkpoint_digest
 from official_bert.checkpoints import model_folder
 from official_bert.family import teacher_fit, teachers
-from official_bert.family.distilled import Distilled
+from official_bert.family.distillation import Distilled
 from official_bert.heads import build_head
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from official_bert.checkpoints import (
     integrity,
-    keras_hub_tokenizer,
     model_folder,
     transfer,
 )
+from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError
@@ -27,8 +27,22 @@ from official_bert.common.json_files import field, is_json_object, read_json, sh
 from official_bert.config import BertConfig
 from official_bert.family import members
 from official_bert.family.members import BACKBONES
-from official_bert.tokenization import Tokenizer
+from official_bert.tokenization import (
+    SPECIAL_TOKENS,
+    BertTokenizer,
+    BytePairTokenizer,
+    SentencePieceTokenizer,
+    Tokenizer,
+    load_tokenizer,
+    sentence_piece,
+)
+from official_bert.tokenization.byte_pair_files import pair_of, pieces_of
 from official_bert.tokenization.own_json import as_own
+from official_bert.tokenization.vocabulary import lower_case_of
+
+_TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary.spm")
+# KerasHub's classes whose pieces are no WordPieces.
+_KINDS = {"RobertaTokenizer": "byte_pair", "AlbertTokenizer": "sentence_piece"}
 
 
 def import_keras_hub(
@@ -67,7 +81,7 @@ def import_keras_hub(
     name = type(backbone).__name__
     if name not in BACKBONES:
         raise UserError(f"{preset}: a {name}, none of {', '.join(BACKBONES)}")
-    tokenizer = keras_hub_tokenizer.read(preset, BACKBONES[name].tokenizer, vocab, do_lower_case)
+    tokenizer = _our_tokenizer(preset, BACKBONES[name].tokenizer, vocab, do_lower_case)
     return from_backbone(backbone, tokenizer, head, gelu_form, where=preset, **encoder_options)
 
 
@@ -149,7 +163,7 @@ def export_keras_hub(
     tokenizer_class = BACKBONES[name].tokenizer
     notes = members.remarks(BACKBONES[name], getattr(model, "encoder", model).config)
     try:
-        kind = keras_hub_tokenizer.kind_of(tokenizer_class)
+        kind = _kind_of(tokenizer_class)
         tokenizer = as_own(tokenizer, kind, f"KerasHub's {name}")
     except UserError as error:
         notes.append(f"no tokeniser was written: {error}")
@@ -159,7 +173,7 @@ def export_keras_hub(
     with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
         if tokenizer is not None:
-            theirs = keras_hub_tokenizer.to_keras_hub(tokenizer, tokenizer_class)
+            theirs = _their_tokenizer(tokenizer, tokenizer_class)
             theirs.save_to_preset(str(temporary))
     if tokenizer is not None and tokenizer.kind == "sentence_piece":
         notes.append(
@@ -199,7 +213,7 @@ def _arrays(folder: Path) -> dict[str, np.ndarray]:
     path, weights = folder / "config.json", folder / "model.weights.h5"
     fields = _object_of(path, *BACKBONES)
     kind, shape = BACKBONES[fields["class_name"]], field(fields, "config", dict, path)
-    tokenizer = folder / keras_hub_tokenizer.FILE
+    tokenizer = folder / _TOKENIZER
     if tokenizer.exists():
         _object_of(tokenizer, kind.tokenizer)
     numbers = kind.config(lambda name: field(shape, name, int, f"{path}: config"))
@@ -241,3 +255,85 @@ def _backbone_variables(backbone) -> dict:
         start = max((path.rindex(start) for start in starts if start in path), default=0)
         named[path[start:]] = variable
     return named
+
+
+def _kind_of(class_name: str) -> str:
+    """What we call the kind of one of KerasHub's tokenisers."""
+    return _KINDS.get(class_name, "word_piece")
+
+
+def _their_tokenizer(
+    tokenizer: BertTokenizer | BytePairTokenizer | SentencePieceTokenizer, class_name: str
+):
+    """KerasHub's tokeniser of that class, with the vocabulary of ours, which is of its kind."""
+    import keras_hub
+
+    make = getattr(keras_hub.models, class_name)
+    if isinstance(tokenizer, BytePairTokenizer):
+        return make(
+            vocabulary={piece: index for index, piece in enumerate(tokenizer.vocab)},
+            merges=[" ".join(pair) for pair in tokenizer.merges],
+            add_prefix_space=tokenizer.add_prefix_space,
+        )
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return make(proto=tokenizer.model)
+    return make(
+        vocabulary=tokenizer.vocab,
+        lowercase=tokenizer.do_lower_case,
+        strip_accents=tokenizer.rules.accents_go,
+        split_on_cjk=tokenizer.rules.tokenize_chinese_chars,
+    )
+
+
+def _our_tokenizer(
+    preset: str,
+    class_name: str,
+    vocab: str | os.PathLike | None = None,
+    do_lower_case: bool | None = None,
+) -> Tokenizer | None:
+    """The tokeniser of a preset's folder or name; None where it has none.
+
+    Args:
+      class_name: KerasHub's tokeniser of this backbone.
+      vocab: another vocabulary file.
+      do_lower_case: None as the preset says; ALBERT's says nothing, and a vocabulary without a
+        capital letter is of texts in lower case.
+
+    Raises:
+      UserError: the tokeniser is damaged, of another kind, or lacks a special token.
+    """
+    import keras_hub
+
+    kind = _kind_of(class_name)
+    if vocab and (do_lower_case is not None or kind != "word_piece"):
+        found = load_tokenizer(vocab, do_lower_case is not False)
+        if found.kind != kind:
+            raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
+        return found
+    pieces_file = Path(preset, *_PIECES_FILE)
+    if pieces_file.is_file():  # before TensorFlow Text reads it
+        sentence_piece.check(sentence_piece.read_file(pieces_file), str(pieces_file))
+    try:
+        theirs = getattr(keras_hub.models, class_name).from_preset(preset)
+    except Exception as error:  # a preset of a backbone alone has no tokenizer
+        if (Path(preset) / _TOKENIZER).exists():
+            raise UserError(f"{preset}: its tokenizer cannot be read ({error})") from error
+        return None if vocab is None else find_tokenizer(vocab, Path(preset), do_lower_case)
+    if kind == "byte_pair":
+        where = f"{preset}: the tokenizer's vocabulary"
+        merges = [pair_of(merge, where) for merge in theirs.merges if "#version" not in merge]
+        pieces = pieces_of(theirs.vocabulary, where)
+        return BytePairTokenizer(pieces, merges, bool(theirs.add_prefix_space))
+    if kind == "sentence_piece":
+        lower = do_lower_case
+        if lower is None:
+            lower = lower_case_of(theirs.get_vocabulary(), preset)
+        return SentencePieceTokenizer(theirs.proto, lower)
+    pieces = theirs.get_vocabulary()
+    if not all(token in pieces for token in SPECIAL_TOKENS):
+        raise UserError(f"{preset}: its vocabulary lacks one of {', '.join(SPECIAL_TOKENS)}")
+    lower = theirs.lowercase if do_lower_case is None else do_lower_case
+    lower, strips = bool(lower), bool(theirs.strip_accents)
+    return BertTokenizer(
+        vocab or pieces, lower, None if strips == lower else strips, bool(theirs.split_on_cjk)
+    )

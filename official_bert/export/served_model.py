@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from official_bert.export import packing, windows
+from official_bert.export import packing
 from official_bert.export.packed_encoder import PackedAnswers
 from official_bert.export.settings import ServingSettings
 
@@ -141,7 +141,7 @@ class ServedClassifier(ServedModel):
             packed, cut = self.pack_texts(ids)
             return {**self.answer_ids(packed), "truncated": cut}
         settings, between = self.settings, self.between if len(ids) == 2 else ()
-        rows, text, cut = windows.of_texts(
+        rows, text, cut = packing.in_windows(
             ids,
             settings.max_seq_length - 2 - len(between),
             settings.windows,
@@ -165,7 +165,7 @@ class ServedClassifier(ServedModel):
         """`text`, int32 [rows]: of windows, the text that each belongs to."""
         pool = {}
         if text is not None:
-            pool["pool"] = lambda vectors: windows.pooled(vectors, text, self.pooling)
+            pool["pool"] = lambda vectors: packing.pooled(vectors, text, self.pooling)
         answer, _ = self.answers.answer_packed(packed, **pool)
         if self.problem == "regression":
             return answer

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from official_bert.export import packing
 from official_bert.export.served_model import ServedModel
-from official_bert.export.windows import windows
 
 _NOTHING = -1e9  # the score of what is no span
 
@@ -37,7 +36,7 @@ class ServedSpan(ServedModel):
 
         room = settings.max_seq_length - 2 - len(self.between) - kept
         stride = tf.fill(tf.shape(room), settings.doc_stride)
-        plan = windows(packing.token_counts(contexts), room, stride)
+        plan = packing.windows(packing.token_counts(contexts), room, stride)
         passages = plan.tokens.with_values(tf.gather(contexts.values, plan.tokens.values))
         texts = [tf.gather(questions, plan.text), passages]
         packed = packing.assemble(texts, self.cls_id, self.sep_id, self.between)

@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from official_bert.export import packing
 from official_bert.export.served_model import ServedModel, valid_utf8
-from official_bert.export.windows import windows
 from official_bert.tokenization import reference
 from official_bert.tokenization.in_graph import BasicWords
 
@@ -121,7 +120,7 @@ class ServedTagger(ServedModel):
         """Ragged ids [B, (pieces)] -> float32 [P, labels]: a row a piece, windows joined again."""
         lengths = packing.token_counts(ids)
         room = tf.fill(tf.shape(lengths), self.settings.max_seq_length - 2)
-        plan = windows(lengths, room, tf.maximum(room // 2, 1))
+        plan = packing.windows(lengths, room, tf.maximum(room // 2, 1))
         texts = plan.tokens.with_values(tf.gather(ids.values, plan.tokens.values))
         packed = packing.assemble([texts], self.cls_id, self.sep_id)
         answer, _ = self.answers.answer_packed(packed)

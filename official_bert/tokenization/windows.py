@@ -1,5 +1,5 @@
 """Sliding windows of a text too long for the encoder (section 4.2); their twins inside the graph
-are in `official_bert.export.windows`."""
+are in `official_bert.export.packing`."""
 
 import numpy as np
 

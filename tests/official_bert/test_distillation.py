@@ -17,8 +17,7 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints import model_folder
-from official_bert.family.distillation import cosines, soft_target_losses
-from official_bert.family.distilled import Distilled
+from official_bert.family.distillation import Distilled, cosines, soft_target_losses
 from official_bert.family.teacher_fit import chosen_layers
 from official_bert.family.teachers import Teacher, begin_with
 

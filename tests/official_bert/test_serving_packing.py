@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.export import packing
-from official_bert.export.windows import of_texts, windows
+from official_bert.export.packing import in_windows, windows
 from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import (
     max_context_window,
@@ -114,7 +114,7 @@ def test_texts_in_windows_equal_training(sizes, pairs, length, most, overlap, tr
     second = [list(range(300, 300 + b)) for _, b in sizes]
     texts = [ragged(first), ragged(second)][: 1 + pairs]
     room = length - 2 - pairs
-    rows, text, cut = of_texts(texts, room, most, overlap, truncation)
+    rows, text, cut = in_windows(texts, room, most, overlap, truncation)
     packed = packing.assemble(rows, CLS, SEP, [SEP] * pairs)
     ids, segments, _ = rows_of(packed)
     expected = [
