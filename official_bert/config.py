@@ -14,7 +14,7 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.common.json_files import read_json
+from official_bert.common.json_files import fields_of, read_json
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 SHALLOW = "shallow_concatenation"
@@ -233,12 +233,7 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        known = [field.name for field in dataclasses.fields(cls)]
-        unknown = sorted(set(fields) - set(known))
-        if unknown:
-            raise UserError(
-                f"{source}: unknown field {', '.join(unknown)}; the fields are {', '.join(known)}"
-            )
+        fields = fields_of(cls, fields, source)
         try:
             return cls(**fields)
         except UserError as error:

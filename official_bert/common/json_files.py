@@ -5,6 +5,7 @@ request, a remote file) through `parse_json`: size, depth and kind are checked, 
 says which file and, with `field`, which field is wrong.
 """
 
+import dataclasses
 import json
 import math
 import os
@@ -21,6 +22,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 _KINDS = {
     dict: "a JSON object",
     list: "a list",
+    tuple: "a tuple",
     str: "a text",
     bool: "true or false",
     int: "a whole number",
@@ -127,6 +129,29 @@ def list_of(
     for index, value in enumerate(values):
         field({f"{name}[{index}]": value}, f"{name}[{index}]", kind, where)
     return values
+
+
+def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> dict[str, Any]:
+    """`values` as arguments of a dataclass: each of the kind of its field's default, which may be
+    a truth, a number, a text, a tuple (a list in JSON) or a dictionary.
+
+    Raises:
+      UserError: there is no such field, or a value is of another kind.
+    """
+    own = dataclasses.fields(kind)
+    if unknown := sorted(values.keys() - {one.name for one in own}):
+        known = ", ".join(one.name for one in own)
+        raise UserError(f"{where}: unknown field {', '.join(unknown)}; the fields are {known}")
+    found = {}
+    for one in own:
+        if one.name not in values:
+            continue
+        made = one.default_factory is not dataclasses.MISSING
+        default = one.default_factory() if made else one.default
+        kinds = {float: (float, int), tuple: (list, tuple)}
+        value = field(values, one.name, kinds.get(type(default), type(default)), where)
+        found[one.name] = tuple(value) if isinstance(default, tuple) else value
+    return found
 
 
 def shorten(value: Any, most: int = 80) -> str:

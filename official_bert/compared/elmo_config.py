@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import field, list_of, read_json
+from official_bert.common.json_files import field, fields_of, list_of, read_json
 from official_bert.config import SHALLOW
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
@@ -87,6 +87,7 @@ class ElmoConfig:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ElmoConfig":
         """What `to_dict` gives, after JSON has made lists of its tuples."""
+        fields = fields_of(cls, fields, "ElmoConfig")
         return cls(**{**fields, "filters": tuple(map(tuple, fields["filters"]))})
 
     def to_options(self) -> dict[str, Any]:

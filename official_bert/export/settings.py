@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import shorten
+from official_bert.common.json_files import fields_of
 from official_bert.config import SHALLOW
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
@@ -106,11 +106,6 @@ class ServingSettings:
           UserError: an override names no setting, or a value is impossible.
         """
         names = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(overrides) - names)
-        if unknown:
-            raise UserError(
-                f"unknown setting {', '.join(unknown)}; there are {', '.join(sorted(names))}"
-            )
         task = loaded.settings.get("task")
         task = task if isinstance(task, dict) else {}
         version_2 = {"allow_no_answer": "2" in str(task.get("name", "")).partition("_v")[2]}
@@ -119,14 +114,13 @@ class ServingSettings:
         own = _vectors(loaded)
         # There "windows" is how their vectors are pooled; how many there are is the task's option.
         folder = {name: value for name, value in loaded.settings.items() if name != "windows"}
-        sources = [version_2, options, own, folder, overrides]
         found = {
             name: value
-            for source in sources
+            for source in (version_2, options, own, folder, overrides)
             for name, value in source.items()
-            if name in names and value is not None
+            if value is not None and (name in names or source is overrides)
         }
-        cls._check_kinds(found)
+        found = fields_of(cls, found, "settings (of model.json, or given)")
         longest = loaded.config.max_position_embeddings
         found.setdefault("max_seq_length", min(128, longest))
         if found["max_seq_length"] > longest:
@@ -192,19 +186,6 @@ class ServingSettings:
             )
         between = tokenizer.between if pairs else []
         check_overlap(self.window_overlap, self.max_seq_length, between)
-
-    @classmethod
-    def _check_kinds(cls, found: dict[str, Any]) -> None:
-        """Whether each value is of its field's kind: `model.json` may come from a stranger."""
-        for setting in dataclasses.fields(cls):
-            kinds: tuple[type, ...] = (type(setting.default),)
-            if kinds == (tuple,):
-                kinds = (list, tuple)
-            elif kinds == (float,):
-                kinds = (float, int)
-            value = found.get(setting.name, setting.default)
-            if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
-                raise UserError(f"{setting.name} cannot be {shorten(value)}, as model.json has it")
 
 
 def _vectors(loaded) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import field, list_of
+from official_bert.common.json_files import fields_of, list_of
 
 POOLINGS = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 # Of the dense layer behind the pooling: their class in torch.nn -> the function's name in Keras.
@@ -136,14 +136,9 @@ class SentenceVectors:
         Raises:
           UserError: a field is wrong.
         """
-        found: dict[str, Any] = {}
-        for one in dataclasses.fields(cls):
-            if one.name in ("poolings", "steps"):
-                found[one.name] = tuple(list_of(fields, one.name, str, where))
-            else:
-                kind = dict if one.name == "prompts" else type(one.default)
-                found[one.name] = field(fields, one.name, kind, where)
-        vectors = cls(**found)
+        for name in ("poolings", "steps"):
+            list_of(fields, name, str, where)
+        vectors = cls(**fields_of(cls, fields, where))
         if not set(vectors.poolings) <= {*POOLINGS} or not vectors.poolings:
             raise UserError(f"{where}: poolings: each is one of {', '.join(POOLINGS)}")
         if vectors.prompt and not isinstance(vectors.prompts.get(vectors.prompt), str):

@@ -179,7 +179,7 @@ def test_multiple_choice_scores_each_pair(choices):
     ("model", "options", "message"),
     [
         (lambda: loaded(make_encoder()), {"head": "span"}, "embedding, features"),
-        (lambda: loaded(make_encoder()), {"colour": 1}, "unknown setting colour"),
+        (lambda: loaded(make_encoder()), {"colour": 1}, "unknown field colour"),
         (lambda: loaded(make_encoder()), {"precision": "int8"}, "float32, bfloat16"),
         (lambda: loaded(make_encoder()), {"max_seq_length": 65}, "64 positions"),
         (lambda: loaded(make_encoder()), {"layers": "concat_last_four"}, "four layers"),
