@@ -28,7 +28,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     places = [place for _, place, _ in filled]
     begins = first_pieces([char for *_, char in filled], [(i, i + 1) for i, *_ in filled])
     ends = [*begins[1:], len(filled)]
-    return [(places[begin], places[end - 1] + 1) for begin, end in zip(begins, ends, strict=True)]
+    return [(places[first], places[end - 1] + 1) for first, end in zip(begins, ends, strict=False)]
 
 
 def first_pieces(pieces: Sequence[str], spans: Sequence[tuple[int, int]]) -> list[int]:
