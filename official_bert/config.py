@@ -71,6 +71,8 @@ class BertConfig:
       embedding_norm: whether the sum of the embeddings is normalised; not in OpenAI GPT.
       prediction_transform: whether the language-model head has a dense layer, a normalisation and a
         bias beside the token table; OpenAI GPT's is the table alone.
+      norm_first: sub-layers read what is normalised, and one more normalisation follows the last
+        block (GPT-2); the layers that end a sub-layer begin smaller by the root of their number.
       pad_token_id: the id that fills rows, which a batch of ids without a mask is understood by;
         -1: none does that alone, so such a batch is refused. The vocabulary of a model decides it.
       recurrent: blocks are LSTMs, `intermediate_size` wide but for the last, which is
@@ -100,6 +102,7 @@ class BertConfig:
     embedding_norm: bool = dataclasses.field(default=True, metadata=_LATER)
     prediction_transform: bool = dataclasses.field(default=True, metadata=_LATER)
     recurrent: bool = dataclasses.field(default=False, metadata=_LATER)
+    norm_first: bool = dataclasses.field(default=False, metadata=_LATER)
     pad_token_id: int = dataclasses.field(default=0, metadata=_LATER)
 
     def __post_init__(self):
@@ -146,6 +149,11 @@ class BertConfig:
             raise UserError(
                 "BertConfig.prediction_transform=False is for OpenAI GPT: attention_direction "
                 '"left_to_right", and tables as wide as the blocks (embedding_size 0)'
+            )
+        if self.norm_first and (self.recurrent or self.attention_direction == SHALLOW):
+            raise UserError(
+                "BertConfig.norm_first is for Transformers of one direction or both, not for "
+                f"{'LSTMs' if self.recurrent else SHALLOW}"
             )
         if self.recurrent and (
             self.attention_direction != "left_to_right" or self.num_blocks != self.num_hidden_layers

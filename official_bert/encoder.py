@@ -9,7 +9,7 @@ from official_bert.backend import fit_arguments
 from official_bert.common import registry
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, parts_named
-from official_bert.layers import Transformer, TransformerBlock
+from official_bert.layers import LayerNorm, Transformer, TransformerBlock
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -50,6 +50,9 @@ class BertEncoder(keras.Model):
                 self.kind.block(i, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
+            self.last_norm = None
+            if config.norm_first:
+                self.last_norm = LayerNorm(config, dtype=policy, name="last_norm")
             self.pooler = None
             if config.pooler_activation != "none":
                 self.pooler = keras.layers.Dense(
@@ -108,6 +111,7 @@ class BertEncoder(keras.Model):
             else:
                 x = keras.remat(run)(x) if self.remat and training else run(x)
             hidden_states.append(x)
+        x = hidden_states[-1] = self.last_norm(x) if self.last_norm else x
         pooled = self.summary_token(x, input_mask)
         pooled = self.pooler(pooled) if self.pooler else pooled
         outputs = {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}

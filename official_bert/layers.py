@@ -61,12 +61,15 @@ class Embeddings(keras.layers.Layer):
                 )
         self.built = True
 
-    def call(self, input_ids, segment_ids, seed=None):
-        """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference."""
-        x = self.of_tables(input_ids, segment_ids, seed)
+    def call(self, input_ids, segment_ids, seed=None, places=None):
+        """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference.
+
+        `places`, int32 [L], are the tokens' positions; None: from 0.
+        """
+        x = self.of_tables(input_ids, segment_ids, seed, places)
         return self.projection(x) if self.projection else x
 
-    def of_tables(self, input_ids, segment_ids, seed=None):
+    def of_tables(self, input_ids, segment_ids, seed=None, places=None):
         """As `call`, but [B, L, E]: before the dense layer to the width of the blocks."""
         x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
         if self.type_vocab_size == 1:
@@ -76,7 +79,9 @@ class Embeddings(keras.layers.Layer):
             # A matrix product, since the gradient of a lookup in a table of two rows is slow.
             segments = ops.one_hot(segment_ids, self.type_vocab_size, dtype=x.dtype)
             x = x + ops.matmul(segments, self.token_type_embeddings)
-        if self.position_embeddings is not None:
+        if self.position_embeddings is not None and places is not None:
+            x = x + ops.take(self.position_embeddings, places, axis=0)
+        elif self.position_embeddings is not None:
             x = x + self.position_embeddings[: ops.shape(input_ids)[1]]
         x = ops.cast(x, self.compute_dtype)
         return self.dropout(self.norm(x) if self.norm else x, self.dropout_rate, seed)
@@ -95,17 +100,22 @@ class SelfAttention(keras.layers.Layer):
             self.query = _dense(width, width, initializer, self.dtype_policy, "query")
             self.key = _dense(width, width, initializer, self.dtype_policy, "key")
             self.value = _dense(width, width, initializer, self.dtype_policy, "value")
-            self.output_dense = _dense(width, width, initializer, self.dtype_policy, "output")
+            self.output_dense = _dense(
+                width, width, _last_of_sub_layer(config, initializer), self.dtype_policy, "output"
+            )
         self.built = True
 
-    def call(self, x, attention_bias, seed=None, return_attention=False):
+    def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
         """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
+        `kept` holds the keys and values of the tokens before (`family.generation.Kept`).
         """
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
         key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
         value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
+        if kept is not None:
+            key, value = kept.with_those_before(key, value)
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
         kept = dropout(_softmax(scores), self.dropout_rate, seed)
@@ -122,34 +132,40 @@ class SelfAttention(keras.layers.Layer):
 class TransformerBlock(keras.layers.Layer):
     """Self-attention and feed-forward, each followed by dropout, residual and normalisation.
 
-    Normalising after the addition ("post-LN") is the original Transformer's order, and BERT's.
+    Normalising after the addition ("post-LN") is the original Transformer's order, and BERT's; with
+    `norm_first` what a sub-layer reads is normalised, and the sum is not (GPT-2).
     """
 
     def __init__(self, config: BertConfig, initializer, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
         self.activation = activation(config)
+        self.norm_first = config.norm_first
         width, inner = config.hidden_size, config.intermediate_size
-        policy = self.dtype_policy
+        policy, last = self.dtype_policy, _last_of_sub_layer(config, initializer)
         with keras.name_scope(self.name):
             self.attention = SelfAttention(config, initializer, dtype=policy, name="attention")
             self.attention_norm = LayerNorm(config, dtype=policy, name="attention_norm")
             self.intermediate = _dense(width, inner, initializer, policy, "intermediate")
-            self.output_dense = _dense(inner, width, initializer, policy, "output")
+            self.output_dense = _dense(inner, width, last, policy, "output")
             self.output_norm = LayerNorm(config, dtype=policy, name="output_norm")
         self.built = True
 
-    def call(self, x, attention_bias, seed=None, return_attention=False):
-        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
+    def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
+        """[B, L, H] -> [B, L, H]; without `kept` a pure function of its arguments, so it may be recomputed.
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
+        read = self.attention_norm(x) if self.norm_first else x
         attended, scores = self.attention(
-            x, attention_bias, seed=fold_in(seed, 0), return_attention=True
+            read, attention_bias, seed=fold_in(seed, 0), return_attention=True, kept=kept
         )
-        x = self.attention_norm(x + dropout(attended, self.dropout_rate, fold_in(seed, 1)))
-        fed_forward = self.output_dense(self.activation(self.intermediate(x)))
-        x = self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
+        x = x + dropout(attended, self.dropout_rate, fold_in(seed, 1))
+        x = x if self.norm_first else self.attention_norm(x)
+        read = self.output_norm(x) if self.norm_first else x
+        fed_forward = self.output_dense(self.activation(self.intermediate(read)))
+        x = x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2))
+        x = x if self.norm_first else self.output_norm(x)
         return (x, scores) if return_attention else x
 
 
@@ -258,6 +274,14 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 def bias_of(allowed, dtype: str):
     """A bias of attention scores, from whether a token may look."""
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
+
+
+def _last_of_sub_layer(config: BertConfig, initializer):
+    """The initial weights of what is added to the residual: `norm_first` adds 2 L of them up."""
+    if not config.norm_first:
+        return initializer
+    deviation = config.initializer_range * (2 * config.num_hidden_layers) ** -0.5
+    return keras.initializers.TruncatedNormal(stddev=deviation, seed=initializer.seed)
 
 
 def gather_positions(sequence, positions):

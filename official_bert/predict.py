@@ -239,6 +239,41 @@ class Model(LoadedModel):
         found = text_answers.masked_words(self.tokenizer, ask, texts, self._longest)
         return found[0] if one else found
 
+    def generate(self, texts="", length=64, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+        """What a left-to-right language model writes behind a text.
+
+        Args:
+          texts: a text or a list of them; "" for a text from its beginning.
+          length: tokens of a row at most, those of the text among them.
+          temperature: 0 takes the likeliest token each time; otherwise tokens are drawn.
+          top_k, top_p, seed: of the draws (`family.generation.sampling`).
+
+        Returns: the text that follows, or a list of them.
+
+        Raises:
+          UserError: the model has no language-model head or does not read left to right, or a text
+            is too long.
+        """
+        from official_bert.family import generation
+
+        texts, one = _texts(texts)
+        head = getattr(self.model, "masked_lm", None)
+        if self.head != "pretraining" or head is None:
+            raise UserError(f"the model has no language-model head (its head is {self.head})")
+        choose = generation.greedy
+        if temperature:
+            choose = generation.sampling(temperature, top_k, top_p, seed)
+        step = generation.NextToken(self.encoder, head, self.tokenizer.vocab_size)
+        prompts = [generation.prompt(self.tokenizer, text) for text in texts]
+        length = min(length, self.config.max_position_embeddings)
+        if (longest := max(map(len, prompts), default=0)) >= length:
+            raise UserError(f"a text has {longest} tokens: nothing fits behind it in {length}")
+        end = self.tokenizer.sep_id
+        state = step.begin(len(prompts), length)
+        found = generation.decode(step.compiled(), state, prompts, length, choose, end)
+        written = [self.tokenizer.decode(ids) for ids in found]
+        return written[0] if one else written
+
     def _classify(self, texts, pairs, settings, batch_size):
         answers = self._answers(self.head, settings)
         if getattr(self.model, "windows", ""):

@@ -3,7 +3,7 @@
     python -m experiments.pretrain --config=albert:tiny --workdir=runs/albert \\
         --config.phases.0.records=records_64
 
-Configurations: albert, electra, roberta, spanbert, distil, tinybert. Scales: tiny, smoke (those of
+Configurations: albert, electra, roberta, spanbert, distil, tinybert, gpt2. Scales: tiny, smoke (those of
 `pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
 --packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, ELECTRA's
 with --mask_rate=0.85 --same_rate=0.15 --random_rate=0, RoBERTa's with --packing=single
@@ -24,8 +24,9 @@ experiments/configs/family.py.
 
 import dataclasses
 
-from experiments.configs import pretrain
+from experiments.configs import gpt, pretrain
 from experiments.training.config import PretrainConfig, choose_scale
+from official_bert.family.gpt2 import GPT2
 
 
 def albert(scale: str = "tiny") -> PretrainConfig:
@@ -97,6 +98,12 @@ def tinybert(scale: str = "tiny") -> PretrainConfig:
     return dataclasses.replace(
         base, bert=bert, objectives=("transformer_layers",), output_bias="zeros"
     )
+
+
+def gpt2(scale: str = "tiny") -> PretrainConfig:
+    """GPT-2: OpenAI GPT that normalises what a sub-layer reads."""
+    base = gpt.gpt(_base(scale))
+    return dataclasses.replace(base, bert=dataclasses.replace(base.bert, **GPT2))
 
 
 def _base(scale: str) -> PretrainConfig:

@@ -29,7 +29,7 @@ CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
 SHARED_FILES |= dict.fromkeys(("tfidf", "cbow", "bilstm_attention"), "word_baselines.py")
 SHARED_FILES |= dict.fromkeys(
-    ("albert", "electra", "roberta", "spanbert", "distil", "tinybert"), "successors.py"
+    ("albert", "electra", "roberta", "spanbert", "distil", "tinybert", "gpt2"), "successors.py"
 )
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}

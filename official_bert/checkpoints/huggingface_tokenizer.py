@@ -150,7 +150,7 @@ def _named(folder: Path, config: dict) -> dict[str, str]:
     if not (folder / _FILE).is_file():
         named = SpecialTokens(*SPECIAL_TOKENS)._asdict()
     for fields in (_json(folder / _MAP), config):
-        for role in SpecialTokens._fields:
+        for role in (*SpecialTokens._fields, "bos", "eos"):
             token = fields.get(f"{role}_token")
             token = token.get("content") if isinstance(token, dict) else token
             if isinstance(token, str) and token:
@@ -246,7 +246,10 @@ def write_of_successor(
     folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True
 ) -> None:
     """Writes a successor's vocabulary, or one of others, and its `tokenizer_config.json`."""
-    tokenizer.write(folder)
+    if tokenizer.special.cls == tokenizer.special.sep:  # GPT-2's adds no tokens to a text
+        _write_json(folder / _FILE, tokenizer.contents)
+    else:
+        tokenizer.write(folder)
     classes = {
         "byte_pair": "RobertaTokenizer",
         "sentence_piece": "AlbertTokenizer",

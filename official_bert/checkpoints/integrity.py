@@ -114,7 +114,7 @@ def encoder_parameters(config: BertConfig) -> int:
         blocks = sum(4 * written * (read + written + 1) for read, written in pairs)
     width = config.hidden_size
     pooler = 0 if config.pooler_activation == "none" else width * width + width
-    return embeddings + blocks + pooler
+    return embeddings + blocks + pooler + (2 * width if config.norm_first else 0)
 
 
 def check_type(name: str, what: str, source: str | os.PathLike) -> None:

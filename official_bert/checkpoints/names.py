@@ -103,6 +103,8 @@ _SUCCESSORS = _rows(
      "bert.embeddings_project.weight", "embeddings_projection/kernel"),
     ("embeddings/projection/bias", "bert/encoder/embedding_hidden_mapping_in/bias",
      "bert.embeddings_project.bias", "embeddings_projection/bias"),
+    ("last_norm/gamma", None, "bert.encoder.LayerNorm.weight", None),
+    ("last_norm/beta", None, "bert.encoder.LayerNorm.bias", None),
 ) + _rows(
     "sentence_order",
     ("sentence_order/kernel", None, "sop_classifier.classifier.weight", None),

@@ -140,8 +140,9 @@ class ServingSettings:
           loaded: `LoadedModel`; its weights are not looked at.
         """
         config, count = loaded.config, loaded.settings.get("num_labels")
-        if config.attention_direction == SHALLOW or config.recurrent:
+        if config.attention_direction == SHALLOW or config.recurrent or config.norm_first:
             name = "an AWD-LSTM" if config.recurrent else "a shallow concatenation"
+            name = "an encoder of GPT-2's (norm_first)" if config.norm_first else name
             raise UserError(
                 f"{name} is there to be compared with BERT and is not served; "
                 "experiments.predict reads its model folder"

@@ -207,11 +207,14 @@ def roles(
         said["unk"] = vocab[model["unk_id"]]
     found = {}
     for role, usual in _USUAL.items():
-        candidates = ((named or {}).get(role), said.get(role), *usual)
+        named = named or {}
+        # GPT-2's files say what begins and what ends a text, and mean no row of a classifier's.
+        other = named.get({"cls": "bos", "sep": "eos"}.get(role))
+        candidates = (named.get(role), said.get(role), other, *usual)
         found[role] = next((token for token in candidates if token in known and token), None)
     for role, does in (("cls", "begins"), ("sep", "ends")):
         if found[role] is None:
-            token = (named or {}).get(role)
+            token = named.get(role)
             told = f"{role}_token {token!r} is no piece of it" if token else "none is named"
             raise UserError(
                 f"{where}: no token {does} a sequence ({told}); name one of its pieces as "

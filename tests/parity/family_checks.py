@@ -10,6 +10,7 @@ import numpy as np
 
 import official_bert as ob
 from official_bert.checkpoints import huggingface, keras_hub
+from official_bert.family import generation
 from tests.parity import peers
 from tests.parity.results import Result, check
 from tests.parity.transformers_checks import relative_difference
@@ -56,22 +57,31 @@ def electra() -> list[Result]:
 @check("torch", "transformers")
 def openai_gpt() -> list[Result]:
     """OpenAI GPT: left to right, no segments, no normalisation of embeddings, the tied table."""
+    return _gpt("OpenAIGPT")
+
+
+@check("torch", "transformers")
+def gpt2() -> list[Result]:
+    """GPT-2: normalisation before the sub-layers and after the last; greedy text."""
+    return _gpt("GPT2", n_inner=48, bos_token_id=59, eos_token_id=59)
+
+
+def _gpt(family, **fields) -> list[Result]:
     import torch
     import transformers
 
     torch.manual_seed(0)
-    config = transformers.OpenAIGPTConfig(
-        vocab_size=60, n_positions=40, n_embd=32, n_layer=3, n_head=4
-    )
-    theirs = transformers.OpenAIGPTLMHeadModel(config).eval()
+    lm, bare_class = (getattr(transformers, family + end) for end in ("LMHeadModel", "Model"))
+    sizes = {"vocab_size": 60, "n_positions": 40, "n_embd": 32, "n_layer": 3, "n_head": 4}
+    theirs = lm(getattr(transformers, f"{family}Config")(**sizes, **fields)).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():  # zero biases and unit gains would hide mistakes
             parameter.add_(0.05 * torch.randn_like(parameter))
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         ours = huggingface.import_huggingface(Path(folder))
-        again = _written_gpt(transformers.OpenAIGPTLMHeadModel, Path(folder, "lm"), ours.model)
-        bare = _written_gpt(transformers.OpenAIGPTModel, Path(folder, "bare"), ours.encoder)
+        again = _written_gpt(lm, Path(folder, "lm"), ours.model)
+        bare = _written_gpt(bare_class, Path(folder, "bare"), ours.encoder)
     batch = peers.random_batch(ours.config, rows=6, length=24)
     ids, real = batch["input_ids"] % 60, batch["input_mask"][..., None]
     given = torch.from_numpy(_numpy(ids)).long()
@@ -85,9 +95,16 @@ def openai_gpt() -> list[Result]:
     scores = peers.farthest(logits[..., :60] * real, outputs.logits.numpy() * real)
     logits_back = peers.farthest(logits * real, read_back[0] * real)
     states_back = peers.farthest(_numpy(mine[-1]) * real, read_back[1] * real)
-    name = "OpenAIGPTLMHeadModel, tiny shape, random weights"
-    bare_name = "OpenAIGPTModel, tiny shape, random weights, written here"
+    name = f"{family}LMHeadModel, tiny shape, random weights"
+    bare_name = f"{family}Model, tiny shape, random weights, written here"
+    written = theirs.generate(given[:4, :6], do_sample=False, max_length=40, pad_token_id=59)
+    step = generation.NextToken(ours.encoder, ours.model.masked_lm, 60)
+    state, prompts = step.begin(4, 40), given[:4, :6].tolist()
+    found = generation.decode(step.compiled(), state, prompts, 40, generation.greedy, 59)
+    theirs_written = [[i for i in row if i != 59] for row in written[:, 6:].tolist()]
+    differ = sum(a != b for a, b in zip(found, theirs_written, strict=True))
     return [
+        Result(f"greedy texts of 34 tokens that differ, of 4; {name}", AGAINST, differ, 0),
         Result(f"hidden states; {name}", AGAINST, worst, 2e-5),
         Result(f"hidden states; {bare_name}", AGAINST, states_back, 2e-5),
         Result(f"next-token logits; {name}", AGAINST, scores, 2e-5),

@@ -1,0 +1,183 @@
+"""Text from a model that reads left to right, token by token: greedy, or drawn (GPT-2's way).
+
+A step reads one token a row and gives the scores of the next; keys and values of the tokens before
+are kept, so that each is computed once. What `decode` asks of a step is that alone, whatever model
+is behind it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.family.replaced_token import draw
+from official_bert.layers import bias_of
+from official_bert.randomness import make_seed
+
+
+class Kept:
+    """Keys and values of a layer's tokens, in arrays that are as long as the text may become.
+
+    Args:
+      keys: [B, A, D, T].
+      values: [B, A, T, D].
+      place: int32 scalar, where the tokens that are read stand.
+    """
+
+    def __init__(self, keys, values, place):
+        self.keys, self.values, self.place = keys, values, place
+
+    def with_those_before(self, key, value):
+        """Keeps [B, A, D, 1] and [B, A, 1, D]; returns all keys and values, zeros behind them."""
+        self.keys = ops.slice_update(self.keys, (0, 0, 0, self.place), key)
+        self.values = ops.slice_update(self.values, (0, 0, self.place, 0), value)
+        return self.keys, self.values
+
+
+class NextToken:
+    """The step of a left-to-right encoder with a language-model head.
+
+    Args:
+      encoder: BertEncoder.
+      head: `MaskedLMHead`.
+      entries: of the vocabulary, where the table has more rows; None: all.
+
+    Raises:
+      UserError: the encoder sees what comes next, or has no attention.
+    """
+
+    def __init__(self, encoder, head, entries: int | None = None):
+        config = encoder.config
+        if config.attention_direction != "left_to_right" or config.recurrent:
+            raise UserError(
+                "text is written by Transformers that read left to right; this encoder is "
+                f"{config.kind}"
+            )
+        self.encoder, self.head, self.entries = encoder, head, entries
+
+    def begin(self, rows: int, length: int) -> list:
+        """What is kept before the first token: zeros for each layer."""
+        config = self.encoder.config
+        heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
+        dtype = self.encoder.compute_dtype
+        shapes = (rows, heads, width, length), (rows, heads, length, width)
+        return [
+            [ops.zeros(shape, dtype) for shape in shapes] for _ in range(config.num_hidden_layers)
+        ]
+
+    def __call__(self, tokens, place, state):
+        """Reads the tokens that stand at a place of the rows.
+
+        Args:
+          tokens: int32 [B].
+          place: int32 scalar, from 0.
+          state: of `begin`, or of the call before.
+
+        Returns: (float32 [B, V] scores of what comes next, state).
+        """
+        encoder, after = self.encoder, []
+        ids, length = tokens[:, None], state[0][0].shape[-1]
+        place = ops.cast(place, "int32")
+        x = encoder.embeddings(ids, ops.zeros_like(ids), places=place[None])
+        x = encoder.kind.widened(x)
+        bias = bias_of(ops.arange(length)[None, None, None, :] <= place, x.dtype)
+        for layer, (keys, values) in enumerate(state):
+            kept = Kept(keys, values, place)
+            x = encoder.block_of(layer)(x, bias, kept=kept)
+            after.append([kept.keys, kept.values])
+        x = encoder.last_norm(x) if encoder.last_norm else x
+        scores = self.head(x, encoder.embeddings.word_embeddings)[:, 0, : self.entries]
+        return scores, after
+
+    def compiled(self) -> Callable:
+        """The step as a graph where TensorFlow is the backend."""
+        if keras.backend.backend() != "tensorflow":
+            return self
+        import tensorflow as tf
+
+        return tf.function(self.__call__, autograph=False)
+
+
+def prompt(tokenizer, text: str) -> list[int]:
+    """The ids that a text begins with: what begins a text, unless that ends one too (GPT-2)."""
+    shared = tokenizer.cls_id == tokenizer.sep_id
+    return [*([] if shared else [tokenizer.cls_id]), *tokenizer.encode(text)] or [tokenizer.cls_id]
+
+
+def decode(
+    step: Callable,
+    state: Any,
+    prompts: Sequence[Sequence[int]],
+    length: int,
+    choose: Callable,
+    end: int,
+) -> list[list[int]]:
+    """Goes on from each prompt until the token that ends a text, or to a length.
+
+    A prompt is read as it would be written, a token a step, so rows need no padding.
+
+    Args:
+      step: function of (int32 [B], place, state) -> (scores [B, V], state), as `NextToken`.
+      state: of before the first token.
+      prompts: ids, at least one a row.
+      length: of a row, prompt and all, at most.
+      choose: function of (scores [B, V], number of the step) -> int32 [B].
+      end: the token that ends a text; it is no part of what is returned.
+
+    Returns: what follows each prompt.
+    """
+    written: list[list[int]] = [[] for _ in prompts]
+    ended = np.array([len(prompt) >= length for prompt in prompts])
+    tokens = np.array([prompt[0] for prompt in prompts], "int32")
+    for place in range(length - 1):
+        if ended.all():
+            break
+        scores, state = step(tokens, np.array(place, "int32"), state)
+        tokens = np.array(ops.convert_to_numpy(choose(scores, place)), "int32")
+        for row, prompt in enumerate(prompts):
+            if place + 1 < len(prompt):
+                tokens[row] = prompt[place + 1]
+            elif not ended[row]:
+                ended[row] = tokens[row] == end
+                written[row] += [] if ended[row] else [int(tokens[row])]
+    return written
+
+
+def greedy(scores, place):
+    """The likeliest token."""
+    return ops.cast(ops.argmax(scores, axis=-1), "int32")
+
+
+def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed: int = 0):
+    """A `choose` of `decode` that draws by probability.
+
+    Args:
+      temperature: below 1 the likely becomes likelier.
+      top_k: of so many likeliest tokens only; 0: of all (Fan et al. 2018).
+      top_p: of the fewest likeliest tokens whose probabilities sum to this (Holtzman et al. 2020).
+      seed: of all draws.
+
+    Raises:
+      UserError: one of them is impossible.
+    """
+    if temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+        raise UserError(
+            f"temperature {temperature} must be above 0, top_k {top_k} not below, top_p {top_p} "
+            "above 0 and at most 1"
+        )
+
+    def choose(scores, place):
+        scores = ops.cast(scores, "float32") / temperature
+        ranked = ops.flip(ops.sort(scores, axis=-1), axis=-1)
+        shares = ops.softmax(ranked, axis=-1)
+        # A token stays where those before it sum to less than top_p; the first always does.
+        stays = ops.cumsum(shares, axis=-1) - shares < top_p
+        if top_k:
+            stays = ops.logical_and(stays, ops.arange(ranked.shape[-1]) < top_k)
+        least = ops.min(ops.where(stays, ranked, np.inf), axis=-1, keepdims=True)
+        return draw(ops.where(scores >= least, scores, -1e9), make_seed(seed, place))
+
+    return choose

@@ -1,0 +1,116 @@
+"""Text token by token: what is kept changes nothing; decoding and drawing by hand; GPT-2's block."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import official_bert as ob
+from official_bert.common.errors import UserError
+from official_bert.family import generation
+from official_bert.family.gpt2 import GPT2
+from official_bert.family.openai_gpt import OPENAI_GPT
+from official_bert.layers import TransformerBlock
+from official_bert.objectives.masked_lm import MaskedLMHead
+
+SIZES = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "intermediate_size": 24, "max_position_embeddings": 12, "initializer_range": 0.3}  # fmt: skip
+KINDS = {
+    "BERT's": {"attention_direction": "left_to_right"},
+    "shared": {"attention_direction": "left_to_right", "num_hidden_groups": 1, "embedding_size": 8},
+    "GPT": OPENAI_GPT,
+    "GPT-2": GPT2,
+}
+
+
+def step_of(**fields):
+    config = ob.BertConfig(**{**SIZES, **fields})
+    encoder = ob.BertEncoder(config, seed=0)
+    head = MaskedLMHead(config, keras.initializers.RandomNormal(stddev=0.3, seed=1))
+    return generation.NextToken(encoder, head)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_kept_changes_no_score(kind):
+    step = step_of(**KINDS[kind])
+    ids = np.random.default_rng(0).integers(5, 30, (3, 9)).astype("int32")
+    batch = {"input_ids": ids, "input_mask": np.ones_like(ids)}
+    states = step.encoder(batch)["sequence_output"]
+    expected = ops.convert_to_numpy(step.head(states, step.encoder.embeddings.word_embeddings))
+    state = step.begin(3, 11)  # longer than the text
+    for place in range(9):
+        scores, state = step(ids[:, place], place, state)
+        np.testing.assert_allclose(scores, expected[:, place], atol=1e-5)
+
+
+def test_encoders_that_see_what_comes_are_refused():
+    with pytest.raises(UserError, match="read left to right; this encoder is bidirectional"):
+        step_of()
+
+
+def markov(tokens, place, state):
+    """After token t comes t + 1, then, less likely, 0; the state counts the steps."""
+    scores = np.full((len(tokens), 8), -9.0)
+    scores[np.arange(len(tokens)), (tokens + 1) % 8] = 2
+    scores[:, 0] = np.maximum(scores[:, 0], 1)
+    return scores, state + 1
+
+
+def test_greedy_by_hand():
+    prompts = [[1], [2, 5, 3], [6, 6], [1, 2, 3, 4, 5]]
+    found = generation.decode(markov, 0, prompts, 5, generation.greedy, end=7)
+    # Up to five tokens in all; 7 ends a text and is left out; a prompt may fill its row.
+    assert found == [[2, 3, 4, 5], [4, 5], [], []]
+    steps = []
+    generation.decode(lambda *x: steps.append(x) or markov(*x), 0, [[6]], 50, generation.greedy, 7)
+    assert len(steps) == 1, "it stops when all have ended"
+
+
+def test_draws_by_hand():
+    shares = np.array([0.5, 0.3, 0.15, 0.05])
+    scores = np.tile(np.log(shares).astype("float32"), (4000, 1))
+
+    def frequencies(**options):
+        drawn = generation.sampling(**options)(scores, 3)
+        return np.bincount(ops.convert_to_numpy(drawn), minlength=4) / 4000
+
+    np.testing.assert_allclose(frequencies(), shares, atol=0.03)
+    np.testing.assert_allclose(frequencies(top_k=2), [5 / 8, 3 / 8, 0, 0], atol=0.03)
+    # 0.5 and 0.3 are less than 0.9 together, so the third stays, and no other.
+    np.testing.assert_allclose(frequencies(top_p=0.9), shares * [1, 1, 1, 0] / 0.95, atol=0.03)
+    assert frequencies(top_p=0.01)[0] == frequencies(temperature=1e-3)[0] == 1
+    squared = shares**2 / (shares**2).sum()
+    np.testing.assert_allclose(frequencies(temperature=0.5), squared, atol=0.03)
+    choose = generation.sampling(seed=5)
+    drawn = [ops.convert_to_numpy(choose(scores, place)) for place in (3, 3, 4)]
+    assert (drawn[0] == drawn[1]).all() and (drawn[0] != drawn[2]).any()
+    for wrong in ({"temperature": 0}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.5}):
+        with pytest.raises(UserError, match="must be above 0"):
+            generation.sampling(**wrong)
+
+
+def test_sub_layers_read_what_is_normalised():
+    config = ob.BertConfig(**{**SIZES, **GPT2})
+    initializer = keras.initializers.TruncatedNormal(0.3, seed=keras.random.SeedGenerator(0))
+    block = TransformerBlock(config, initializer)
+    block.attention_norm.gamma.assign(np.linspace(0.5, 2, 16))
+    x = np.random.default_rng(0).normal(size=(2, 5, 16)).astype("float32")
+    y = x + block.attention(block.attention_norm(x), attention_bias=0.0)
+    inner = block.activation(block.intermediate(block.output_norm(y)))
+    expected = ops.convert_to_numpy(y + block.output_dense(inner))
+    np.testing.assert_allclose(block(x, attention_bias=0.0), expected, atol=1e-5)
+    # Four additions to the residual: half of the usual deviation.
+    found = np.std(ops.convert_to_numpy(block.output_dense.kernel))
+    assert found == pytest.approx(np.std(ops.convert_to_numpy(block.intermediate.kernel)) / 2, 0.2)
+
+
+def test_the_last_state_is_normalised():
+    encoder = ob.BertEncoder(ob.BertConfig(**{**SIZES, **GPT2}), seed=0)
+    last = ops.convert_to_numpy(encoder(np.full((1, 4), 7))["hidden_states"][-1])
+    np.testing.assert_allclose(last.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(last.var(-1), 1, atol=1e-2)
+    from official_bert.checkpoints.integrity import encoder_parameters
+
+    assert encoder.count_params() == encoder_parameters(encoder.config)
+    with pytest.raises(UserError, match="norm_first is for Transformers"):
+        ob.BertConfig(**{**SIZES, "norm_first": True, "attention_direction": "shallow_concatenation"})
