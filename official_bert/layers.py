@@ -152,7 +152,7 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
-        """[B, L, H] -> [B, L, H]; without `kept` a pure function of its arguments, so it may be recomputed.
+        """[B, L, H] -> [B, L, H]; a pure function of its arguments, so it may be recomputed.
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """

@@ -3,8 +3,8 @@
     python -m experiments.pretrain --config=albert:tiny --workdir=runs/albert \\
         --config.phases.0.records=records_64
 
-Configurations: albert, electra, roberta, spanbert, distil, tinybert, gpt2. Scales: tiny, smoke (those of
-`pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
+Configurations: albert, electra, roberta, spanbert, distil, tinybert, gpt2. Scales: tiny, smoke
+(those of `pretrain`: 24,000 and 200 steps). Records are those of BERT; ALBERT's own are made with
 --packing=consecutive --spans=ngrams, SpanBERT's with --packing=single --spans=geometric, ELECTRA's
 with --mask_rate=0.85 --same_rate=0.15 --random_rate=0, RoBERTa's with --packing=single
 --dynamic_masking --short_seq_prob=0 and a vocabulary of `data_prep.vocab --kind=byte_pair

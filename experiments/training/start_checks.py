@@ -35,6 +35,7 @@ _SIZES = (
     "pooler_activation",
     "embedding_norm",
     "prediction_transform",
+    "norm_first",
 )
 
 

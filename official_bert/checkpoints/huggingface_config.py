@@ -35,6 +35,7 @@ _OF_SUCCESSORS = (
     "pooler_activation",
     "embedding_norm",
     "prediction_transform",
+    "norm_first",
 )
 # Fields with the same name and meaning in config.json and in bert_config.json.
 SAME_FIELDS = (

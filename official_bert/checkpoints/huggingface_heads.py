@@ -16,6 +16,7 @@ from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
 from official_bert.family.member import Member
 from official_bert.family.members import MEMBERS
+from official_bert.family.openai_gpt import OpenAIGPT
 from official_bert.objectives import of_bert, parts
 
 # Our head -> how the classes end that have it. Those of pre-training depend on the objectives.
@@ -202,10 +203,10 @@ def _ending_of_bert(head: str, objectives: list[str], config: BertConfig) -> str
 
 
 def _check_shape(member: Member, head: str, objectives: list[str], config: BertConfig) -> None:
-    if member.name == "openai-gpt" and head not in ("none", "pretraining"):
+    if isinstance(member, OpenAIGPT) and head not in ("none", "pretraining"):
         raise UserError(
-            f"transformers has no OpenAI GPT with a {head} like this: its own has no bias; export "
-            "the encoder alone"
+            f"transformers has no {member.classes} with a {head} like this: its own has no bias; "
+            "export the encoder alone"
         )
     has_dense = member.dense == "tanh" or head in ("classification", "multiple_choice")
     needed = member.needed(config, objectives)

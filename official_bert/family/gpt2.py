@@ -32,7 +32,7 @@ class Gpt2(OpenAIGPT):
         for name, computed in _ATTENTION.items():
             if fields.get(name, computed) is not computed:
                 raise ValueError(f"{name} {fields[name]}, only {computed} is read")
-        ours = super().read({**fields, "afn": "gelu", "n_special": 1})
+        ours = super().read(fields)
         inner = fields.get("n_inner") or ours["intermediate_size"]
         act = fields.get("activation_function", "gelu_new")
         return {**ours, "hidden_act": act, "intermediate_size": inner}
@@ -48,6 +48,9 @@ class Gpt2(OpenAIGPT):
             "bos_token_id": config.vocab_size - 1,
             "eos_token_id": config.vocab_size - 1,
         }
+
+    def _added(self, fields):
+        return 0
 
     def fits(self, config, has_word_pieces):
         return config.norm_first

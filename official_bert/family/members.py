@@ -5,13 +5,14 @@ from official_bert.config import BertConfig
 from official_bert.family.albert import Albert
 from official_bert.family.distilbert import DistilBert
 from official_bert.family.electra import Electra
+from official_bert.family.gpt2 import Gpt2
 from official_bert.family.member import Backbone, Member
 from official_bert.family.openai_gpt import OpenAIGPT
 from official_bert.family.roberta import Roberta
 
 MEMBERS: dict[str, Member] = {
     member.name: member
-    for member in (Member(), Roberta(), Albert(), DistilBert(), Electra(), OpenAIGPT())
+    for member in (Member(), Roberta(), Albert(), DistilBert(), Electra(), OpenAIGPT(), Gpt2())
 }
 BACKBONES: dict[str, Backbone] = {
     m.backbone.name: m.backbone for m in MEMBERS.values() if m.backbone
@@ -20,7 +21,7 @@ BACKBONES: dict[str, Backbone] = {
 
 def member_of(config: BertConfig, has_word_pieces: bool) -> Member:
     """What an encoder of this shape goes out as to `transformers`."""
-    order = ("openai-gpt", "albert", "distilbert", "electra", "roberta", "bert")
+    order = ("gpt2", "openai-gpt", "albert", "distilbert", "electra", "roberta", "bert")
     return next(MEMBERS[n] for n in order if MEMBERS[n].fits(config, has_word_pieces))
 
 

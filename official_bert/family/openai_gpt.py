@@ -63,14 +63,16 @@ class OpenAIGPT(Member):
     sign = r"tokens_embed\."
     anchor = "tokens_embed.weight"
     backbone = None
+    shape = OPENAI_GPT  # what makes a `BertConfig` one
+    names = _NAMES  # of tensors outside the blocks
 
     def read(self, fields):
         act = fields.get("afn", "gelu")
         if act not in _ACTIVATIONS:
             raise ValueError(f"afn {act!r}, only {', '.join(_ACTIVATIONS)} are read")
         return {
-            **OPENAI_GPT,
-            "vocab_size": fields["vocab_size"] + _added(fields),
+            **self.shape,
+            "vocab_size": fields["vocab_size"] + self._added(fields),
             "hidden_size": fields["n_embd"],
             "num_hidden_layers": fields["n_layer"],
             "num_attention_heads": fields["n_head"],
@@ -100,9 +102,9 @@ class OpenAIGPT(Member):
     def needed(self, config, objectives):
         free = ("layer_norm_eps", "pooler_activation", "gelu_form")
         # `gelu_form` says nothing where the activation is another one.
-        form = config.gelu_form if config.hidden_act == "relu" else OPENAI_GPT["gelu_form"]
+        form = config.gelu_form if config.hidden_act == "relu" else self.shape["gelu_form"]
         return {
-            **{name: value for name, value in OPENAI_GPT.items() if name not in free},
+            **{name: value for name, value in self.shape.items() if name not in free},
             "hidden_act": "relu" if config.hidden_act == "relu" else "gelu",
             "gelu_form": form,
             "embedding_size": 0,
@@ -125,11 +127,11 @@ class OpenAIGPT(Member):
             for number, part in enumerate(parts):
                 names[f"bert.encoder.layer.{found[1]}.{part}.{found[3]}"] = f"{name}#{number}"
             if not parts:
-                names[_NAMES.get(inner, name)] = name
+                names[self.names.get(inner, name)] = name
         return names
 
     def reader(self, read: Callable, stored: Mapping[str, str], fields: dict) -> Callable:
-        tables = {stored.get(name) for name in _TABLES.values()} if _added(fields) else ()
+        tables = {stored.get(name) for name in _TABLES.values()} if self._added(fields) else ()
 
         def read_part(name):
             if name in tables:
@@ -144,7 +146,7 @@ class OpenAIGPT(Member):
 
     def own_tensors(self, found, head):
         prefix = "" if head == "none" else f"{self.prefix}."
-        own = {berts: theirs for theirs, berts in _NAMES.items()}
+        own = {berts: theirs for theirs, berts in self.names.items()}
         parts: dict[str, list[np.ndarray]] = {}
         for name, array in found.items():
             block = re.fullmatch(r"bert\.encoder\.layer\.(\d+)\.(.+)\.(weight|bias)", name)
@@ -156,10 +158,9 @@ class OpenAIGPT(Member):
             for name, arrays in parts.items()
         }
 
-
-def _added(fields: Mapping[str, Any]) -> int:
-    """The rows that the stored table lacks."""
-    return 0 if fields.get("n_special") else len(ADDED)
+    def _added(self, fields: Mapping[str, Any]) -> int:
+        """The rows that the stored table lacks."""
+        return 0 if fields.get("n_special") else len(ADDED)
 
 
 def _with_added_rows(table: np.ndarray) -> np.ndarray:

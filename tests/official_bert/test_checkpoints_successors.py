@@ -94,7 +94,12 @@ def test_what_keras_hub_cannot_hold_of_a_successor():
     [
         ({"model_type": "albert", "inner_group_num": 2}, "inner_group_num 2, only 1 is read"),
         ({"model_type": "distilbert"}, "config.json: a field is missing or wrong: 'dim'"),
-        ({"model_type": "gpt2"}, "read are bert, roberta, albert, distilbert, electra"),
+        ({"model_type": "gpt2"}, "a field is missing or wrong: 'vocab_size'"),
+        (
+            {"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": True},
+            "scale_attn_by_inverse_layer_idx True, only False is read",
+        ),
+        ({"model_type": "gpt_neo"}, "read are bert, roberta, albert, distilbert, electra"),
     ],
 )
 def test_successors_with_fields_that_are_not_read(tmp_path, fields, message):
@@ -147,6 +152,8 @@ GPT = {**OPENAI_GPT, "intermediate_size": 32, "pad_token_id": -1}
         ),
         (GPT, ["next_token"], "OpenAIGPTLMHeadModel"),
         (GPT, None, "OpenAIGPTModel"),
+        (GPT | {"norm_first": True}, ["next_token"], "GPT2LMHeadModel"),
+        (GPT | {"norm_first": True, "hidden_act": "relu", "gelu_form": "erf"}, None, "GPT2Model"),
     ],
 )
 def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
@@ -182,7 +189,8 @@ def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
         (ROBERTA | {"gelu_form": "tanh"}, ["masked_lm"], "no Roberta .* gelu_form 'tanh' is not"),
         (ALBERT, ["sentence_order"], "no Albert with the heads of sentence_order"),
         (OPENAI_GPT, None, "no OpenAIGPT .* its intermediate_size 12 is not"),
-        (GPT, ob.BertClassifier, "no OpenAI GPT with a classification like this"),
+        (GPT, ob.BertClassifier, "no OpenAIGPT with a classification like this"),
+        (GPT | {"norm_first": True}, ob.BertTagger, "no GPT2 with a tagging like this"),
     ],
 )
 def test_successors_that_transformers_does_not_compute(fields, make, message, tmp_path):

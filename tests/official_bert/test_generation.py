@@ -1,4 +1,4 @@
-"""Text token by token: what is kept changes nothing; decoding and drawing by hand; GPT-2's block."""
+"""Text token by token: keys and values that are kept, decoding and draws by hand; GPT-2's block."""
 
 import keras
 import numpy as np
@@ -13,8 +13,11 @@ from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.layers import TransformerBlock
 from official_bert.objectives.masked_lm import MaskedLMHead
 
-SIZES = {"vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
-         "intermediate_size": 24, "max_position_embeddings": 12, "initializer_range": 0.3}  # fmt: skip
+SIZES = {
+    "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "intermediate_size": 24, "max_position_embeddings": 12, "initializer_range": 0.3,
+}  # fmt: skip
+SHALLOW = {"attention_direction": "shallow_concatenation"}
 KINDS = {
     "BERT's": {"attention_direction": "left_to_right"},
     "shared": {"attention_direction": "left_to_right", "num_hidden_groups": 1, "embedding_size": 8},
@@ -95,10 +98,11 @@ def test_sub_layers_read_what_is_normalised():
     block = TransformerBlock(config, initializer)
     block.attention_norm.gamma.assign(np.linspace(0.5, 2, 16))
     x = np.random.default_rng(0).normal(size=(2, 5, 16)).astype("float32")
-    y = x + block.attention(block.attention_norm(x), attention_bias=0.0)
+    free = np.zeros((1, 1, 1, 5), "float32")
+    y = x + block.attention(block.attention_norm(x), free)
     inner = block.activation(block.intermediate(block.output_norm(y)))
     expected = ops.convert_to_numpy(y + block.output_dense(inner))
-    np.testing.assert_allclose(block(x, attention_bias=0.0), expected, atol=1e-5)
+    np.testing.assert_allclose(block(x, free), expected, atol=1e-5)
     # Four additions to the residual: half of the usual deviation.
     found = np.std(ops.convert_to_numpy(block.output_dense.kernel))
     assert found == pytest.approx(np.std(ops.convert_to_numpy(block.intermediate.kernel)) / 2, 0.2)
@@ -113,4 +117,4 @@ def test_the_last_state_is_normalised():
 
     assert encoder.count_params() == encoder_parameters(encoder.config)
     with pytest.raises(UserError, match="norm_first is for Transformers"):
-        ob.BertConfig(**{**SIZES, "norm_first": True, "attention_direction": "shallow_concatenation"})
+        ob.BertConfig(**SIZES, **SHALLOW, norm_first=True)

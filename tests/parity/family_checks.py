@@ -97,9 +97,11 @@ def _gpt(family, **fields) -> list[Result]:
     states_back = peers.farthest(_numpy(mine[-1]) * real, read_back[1] * real)
     name = f"{family}LMHeadModel, tiny shape, random weights"
     bare_name = f"{family}Model, tiny shape, random weights, written here"
-    written = theirs.generate(given[:4, :6], do_sample=False, max_length=40, pad_token_id=59)
+    begun = given[:4, :6]
+    options = {"do_sample": False, "max_length": 40, "eos_token_id": 59, "pad_token_id": 59}
+    written = theirs.generate(begun, attention_mask=torch.ones_like(begun), **options)
     step = generation.NextToken(ours.encoder, ours.model.masked_lm, 60)
-    state, prompts = step.begin(4, 40), given[:4, :6].tolist()
+    state, prompts = step.begin(4, 40), begun.tolist()
     found = generation.decode(step.compiled(), state, prompts, 40, generation.greedy, 59)
     theirs_written = [[i for i in row if i != 59] for row in written[:, 6:].tolist()]
     differ = sum(a != b for a, b in zip(found, theirs_written, strict=True))
