@@ -1,17 +1,23 @@
 """Text token by token: keys and values that are kept, decoding and draws by hand; GPT-2's block."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
 import official_bert as ob
+from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.family import generation
 from official_bert.family.gpt2 import GPT2
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.layers import TransformerBlock
 from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.predict import Model
+from official_bert.tokenization import BertTokenizer
+from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
 
 SIZES = {
     "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -118,3 +124,71 @@ def test_the_last_state_is_normalised():
     assert encoder.count_params() == encoder_parameters(encoder.config)
     with pytest.raises(UserError, match="norm_first is for Transformers"):
         ob.BertConfig(**SIZES, **SHALLOW, norm_first=True)
+
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxy"]
+
+
+def loaded(head="pretraining", **fields):
+    encoder = ob.BertEncoder(ob.BertConfig(**{**SIZES, "vocab_size": 32, **fields}), seed=2)
+    model = ob.BertPretrainer(encoder, ["next_token"], seed=3)
+    return Model(encoder.config, encoder, model, head, BertTokenizer(WORDS), {})
+
+
+def test_a_loaded_model_writes_on():
+    model = loaded(**GPT2)
+    found = model.generate(["a b", "c d e f"], length=9)
+
+    def slowly(text):
+        ids = [2, *model.tokenizer.encode(text)]
+        while len(ids) < 9:
+            states = model.encoder(np.array([ids]))["sequence_output"]
+            table = model.encoder.embeddings.word_embeddings
+            scores = ops.convert_to_numpy(model.model.masked_lm(states, table))
+            ids.append(int(scores[0, -1, :30].argmax()))  # the table has two rows of no word
+            if ids[-1] == 3:
+                ids.pop()
+                break
+        return model.tokenizer.decode(ids[1 + len(text.split()) :])
+
+    assert found == [slowly("a b"), slowly("c d e f")]
+    assert model.generate("a b", length=9) == found[0]
+    drawn = [model.generate("", length=9, temperature=2.0, seed=seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    with pytest.raises(UserError, match="a text has 10 tokens: nothing fits behind it in 9"):
+        model.generate("a b c d e f g h i", length=9)
+    with pytest.raises(UserError, match="no language-model head"):
+        loaded("classification", **GPT2).generate("a")
+
+
+def test_the_tokeniser_of_gpt2s_folders(tmp_path):
+    pieces = [*sorted(BYTE_CHARACTERS), "he", "<|endoftext|>"]
+    vocab = {piece: index for index, piece in enumerate(pieces)}
+    level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
+    end = {"content": "<|endoftext|>", "id": vocab["<|endoftext|>"], "special": True}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    contents = {
+        "version": "1.0", "added_tokens": [end | flags], "normalizer": None,
+        "pre_tokenizer": level, "post_processor": level, "decoder": level,
+        "model": {"type": "BPE", "vocab": vocab, "merges": [["h", "e"]]},
+    }  # fmt: skip
+    named = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")
+    for place, written in (("tokenizer.json", contents), ("tokenizer_config.json", named)):
+        (tmp_path / place).write_text(json.dumps(written))
+    tokenizer = huggingface_tokenizer.read(tmp_path, None, None, "tokenizer_json")
+    assert tokenizer.cls_id == tokenizer.sep_id == tokenizer.pad_id == len(vocab) - 1
+    ids = tokenizer.encode("he is")
+    assert generation.prompt(tokenizer, "he is") == ids and tokenizer.decode(ids) == "he is"
+    assert generation.prompt(tokenizer, "") == [tokenizer.cls_id]
+    again = tmp_path / "again"
+    again.mkdir()
+    huggingface_tokenizer.write_of_successor(again, tokenizer, 12, has_segments=False)
+    post = json.loads((again / "tokenizer.json").read_text())["post_processor"]
+    assert post["type"] == "ByteLevel", "in transformers it adds no tokens, as GPT-2's"
+    back = huggingface_tokenizer.read(again, None, None, "tokenizer_json")
+    assert back.special == tokenizer.special and back.encode("he is") == ids
