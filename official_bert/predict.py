@@ -256,7 +256,8 @@ class Model(LoadedModel):
         """
         from official_bert.family import generation
 
-        texts, one = _texts(texts)
+        one = isinstance(texts, str)  # one may be empty
+        texts = [texts] if one else list(texts)
         head = getattr(self.model, "masked_lm", None)
         if self.head != "pretraining" or head is None:
             raise UserError(f"the model has no language-model head (its head is {self.head})")

@@ -100,7 +100,7 @@ def test_draws_by_hand():
 
 def test_sub_layers_read_what_is_normalised():
     config = ob.BertConfig(**{**SIZES, **GPT2})
-    initializer = keras.initializers.TruncatedNormal(0.3, seed=keras.random.SeedGenerator(0))
+    initializer = keras.initializers.TruncatedNormal(stddev=0.3, seed=keras.random.SeedGenerator(0))
     block = TransformerBlock(config, initializer)
     block.attention_norm.gamma.assign(np.linspace(0.5, 2, 16))
     x = np.random.default_rng(0).normal(size=(2, 5, 16)).astype("float32")
