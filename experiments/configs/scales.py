@@ -41,6 +41,7 @@ class Scale:
       pretrain_seeds: one pre-training of each variant a seed.
       columns: the paper's column name -> Column.
       nli_mixture: see `experiments.tables.ablation.Ablation`.
+      checkpoints: variant -> what its pre-trainings have made already, one a seed.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Scale:
     notes: tuple[str, ...] = ()
     nli_mixture: tuple[str, ...] = ()
     left_to_right_fraction: float = 1.0
+    checkpoints: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     data_dir: str = DATA_DIR
     workers: int = 0
 

@@ -8,9 +8,11 @@ pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see bel
 6.7 hours and 52 minutes on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
 pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; of its five seeds one
 took 36 minutes with AVX-512, about two hours without), smoke (under 5 minutes, from the embedded
-sample), quickstart (`make reproduce`: three pre-trainings of a 2/128 model on the embedded sample,
-without the BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with
-AVX-512, 25 without, under 3 GB of memory).
+sample), checkpoints (`make reproduce`: three models a row, of 33 million tokens each, that come
+with the project, fine-tuned on the embedded sample in some seven minutes), quickstart (`make
+reproduce-from-scratch`: three pre-trainings of a 2/128 model on the embedded sample, without the
+BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with AVX-512, 25
+without, under 3 GB of memory).
 
 gpu took an H200 18 minutes for 65 of its 80 cells (docs/distribution.md); gpu-day was not yet run.
 `--dry_run --share=0.2` prints what each cell takes at a fifth of an H100's peak. They are meant for
@@ -24,14 +26,19 @@ Expected at paper scale: the paper's Table 5. What is expected at cpu and night 
 an effect each can show, is in experiments/results/PLAN.md. Expected at quickstart scale (as in
 experiments/results/table5/quickstart): past the plateau, masked-LM loss 4.7; pre-training helps on
 names and SNLI, spam needs none; after so few steps the left-to-right model is ahead.
+
+Expected at checkpoints scale (experiments/results/PLAN.md, "Table 5 in minutes"): pre-training
+helps on QNLI and names; No NSP is about 2 points below BERT on QNLI, which is as little as three
+pre-trainings can show; left to right is as good there, and worse at names and filling in words.
 """
 
 import dataclasses
 
-from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs import series
+from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze
 from experiments.configs.path import MESSAGES
 from experiments.configs.scales import SHORT, SHORT_RECORDS, Scale, get_scale
-from experiments.tables.ablation import Ablation, Export, Row, Variant
+from experiments.tables.ablation import Ablation, Column, Export, Row, Text, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase
 
@@ -41,35 +48,45 @@ GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")
 TAGS = ("entities", "chunks", "part of speech", "names")
 OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
+# The models of `series` after 33 million tokens, by pre-training seed.
+CHECKPOINTS = {
+    "BERT": ("tiny-wikipedia",) * 3,
+    "No NSP": ("tiny-wikipedia",) * 3,
+    "LTR & No NSP": ("tiny-wikipedia",) * 3,
+}
 
 
 def get_config(scale: str = "smoke") -> Ablation:
-    chosen = get_scale(scale, quickstart=_quickstart, squad=_squad)
+    more = {"quickstart": _quickstart, "checkpoints": _checkpoints, "squad": _squad}
+    chosen = get_scale(scale, **more)
     quick = scale == "quickstart"
+    bilstm = scale not in ("quickstart", "checkpoints")
     bert = chosen.bert
     # The three pre-trainings: each differs from the one before in one field.
     no_nsp = dataclasses.replace(bert, use_nsp=False)
+    trained = {"BERT": bert, "No NSP": no_nsp, "LTR & No NSP": chosen.left_to_right}
     columns = chosen.tasks(*COLUMNS, *OTHERS)
     seeds = chosen.pretrain_seeds
     return Ablation(
         name="table5",
         title="Effect of the pre-training tasks",
         variants=(
-            Variant("BERT", bert, seeds),
-            Variant("No NSP", no_nsp, seeds),
-            Variant("LTR & No NSP", chosen.left_to_right, seeds),
+            *(
+                Variant(name, config, seeds, checkpoints=chosen.checkpoints.get(name, ()))
+                for name, config in trained.items()
+            ),
             Variant("random", bert, seeds, random_init=True),
         ),
-        columns=(HELDOUT_LOSS, *columns),
+        columns=columns if chosen.checkpoints else (HELDOUT_LOSS, *columns),
         rows=(
             Row("BERT", "BERT", paper_row="BERT"),
             Row("No NSP", "No NSP", paper_row="No NSP"),
             Row("LTR & No NSP", "LTR & No NSP", paper_row="LTR & No NSP"),
             # The same pre-trained model: the BiLSTM comes with fine-tuning.
-            *([] if quick else [Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)]),
+            *([Row(BILSTM, "LTR & No NSP", {"bilstm": True}, paper_row=BILSTM)] if bilstm else []),
             Row("random initialisation", "random", reference=True),
         ),
-        claims=_claims(chosen, not quick),
+        claims=_claims(chosen, bilstm),
         exports=(Export("BERT", "SMS spam", MESSAGES),) if quick else (),
         **chosen.fields(),
     )
@@ -154,7 +171,8 @@ def _claims(scale: Scale, with_bilstm: bool) -> tuple[Claim, ...]:
     )  # fmt: skip
     bilstm = {c.name for c in claims if any(BILSTM in part.rows for part in c.comparisons)}
     left_out = set() if with_bilstm else bilstm
-    return tuple(c for c in claims if c.comparisons and c.name not in left_out)
+    kept = {c.comparisons: c for c in claims if c.comparisons and c.name not in left_out}
+    return tuple(kept.values())  # of two that ask the same here, the narrower
 
 
 def _squad() -> Scale:
@@ -168,6 +186,55 @@ def _squad() -> Scale:
     return dataclasses.replace(
         night, name="squad", pretrain_seeds=(6, 7, 8, 9, 10), columns={"SQuAD": column}
     )
+
+
+def _checkpoints() -> Scale:
+    """The models of 33 million tokens (`series`) on the tasks of the embedded sample."""
+    smoke, made = get_scale("smoke"), series.get_config("33m")
+    bert = dataclasses.replace(made.variant(f"{series.BERT}, 33M").pretrain, trunk="")
+    night = get_scale("night")
+    names = smoke.columns["names"].with_finetune(max_train_examples=0, num_train_epochs=2.0)
+    # A batch of 16 and one epoch, which a pilot's BERT learnt more from than of 32, and in half of
+    # the time that two epochs take.
+    qnli = dataclasses.replace(
+        CPU_FINETUNE,
+        task="qnli",
+        data_dir="sample:qnli",
+        task_options={"train_file": "train.tsv.gz", "dev_file": "dev.tsv.gz"},
+        train_batch_size=16,
+        num_train_epochs=1.0,
+    )
+    passages = Text(("sample:squad_train_passages",), heldout=True)
+    return Scale(
+        name="checkpoints",
+        corpus=dataclasses.replace(
+            made.corpus,
+            texts=(Text(("sample:wikipedia",)), passages),
+            vocab="tiny-wikipedia",
+            description="54 MB of English Wikipedia and 53 MB of novels; the cloze text: passages "
+            "of 44 other articles",
+        ),
+        records=(dataclasses.replace(night.records[1], dupe_factor=1),),
+        bert=bert,
+        pretrain_seeds=(1, 2, 3),
+        columns={
+            "QNLI": Column(
+                "QNLI", qnli, "accuracy", paper_column="QNLI",
+                note="10,000 training pairs, rebuilt of SQuAD's questions; the official dev set",
+            ),
+            "names": names,
+            "cloze": cloze("length 64", 2048),
+        },
+        notes=(
+            "models of this size reach a small part of the paper's scores: what is compared is "
+            "their order",
+            "half of the sentences with names, and 2.6 % of those of the cloze, stand in the text "
+            "of the pre-training, which all rows but the last have read alike",
+        ),
+        left_to_right_fraction=night.left_to_right_fraction,
+        checkpoints=CHECKPOINTS,
+        data_dir="",
+    )  # fmt: skip
 
 
 def _quickstart() -> Scale:
