@@ -48,12 +48,6 @@ GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")
 TAGS = ("entities", "chunks", "part of speech", "names")
 OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
-# The models of `series` after 33 million tokens, by pre-training seed.
-CHECKPOINTS = {
-    "BERT": ("tiny-wikipedia",) * 3,
-    "No NSP": ("tiny-wikipedia",) * 3,
-    "LTR & No NSP": ("tiny-wikipedia",) * 3,
-}
 
 
 def get_config(scale: str = "smoke") -> Ablation:
@@ -190,9 +184,9 @@ def _squad() -> Scale:
 
 def _checkpoints() -> Scale:
     """The models of 33 million tokens (`series`) on the tasks of the embedded sample."""
-    smoke, made = get_scale("smoke"), series.get_config("33m")
-    bert = dataclasses.replace(made.variant(f"{series.BERT}, 33M").pretrain, trunk="")
-    night = get_scale("night")
+    smoke, night, source = get_scale("smoke"), get_scale("night"), series.get_config("33m")
+    bert = dataclasses.replace(source.variant(f"{series.BERT}, 33M").pretrain, trunk="")
+    made = {name: series.checkpoints(name) for name in (series.BERT, series.NO_NSP, series.LTR)}
     names = smoke.columns["names"].with_finetune(max_train_examples=0, num_train_epochs=2.0)
     # A batch of 16 and one epoch, which a pilot's BERT learnt more from than of 32, and in half of
     # the time that two epochs take.
@@ -208,9 +202,9 @@ def _checkpoints() -> Scale:
     return Scale(
         name="checkpoints",
         corpus=dataclasses.replace(
-            made.corpus,
+            source.corpus,
             texts=(Text(("sample:wikipedia",)), passages),
-            vocab="tiny-wikipedia",
+            vocab=made["BERT"][0],
             description="54 MB of English Wikipedia and 53 MB of novels; the cloze text: passages "
             "of 44 other articles",
         ),
@@ -232,7 +226,7 @@ def _checkpoints() -> Scale:
             "of the pre-training, which all rows but the last have read alike",
         ),
         left_to_right_fraction=night.left_to_right_fraction,
-        checkpoints=CHECKPOINTS,
+        checkpoints=made,
         data_dir="",
     )  # fmt: skip
 

@@ -122,7 +122,7 @@ class _Planner:
     def _pretrain_cells(self, variant: Variant):
         if variant.checkpoints:
             made = zip(variant.seeds, variant.checkpoints, strict=True)
-            self.models |= {(variant.name, seed): str(embedded.find(p)) for seed, p in made}
+            self.models |= {(variant.name, seed): _checkpoint(place) for seed, place in made}
         if variant.random_init or variant.checkpoints or not variant.pretrain:
             return
         phases = tuple(
@@ -316,6 +316,16 @@ class _Planner:
             cost=15,
             round=run.pretrain_seed,
         )
+
+
+def _checkpoint(place: str) -> str:
+    folder = embedded.find(place)
+    if not folder.is_dir():
+        raise UserError(
+            f"{place} is missing; the package has one model a row, the repository all that its "
+            "tables were made of: run the command there"
+        )
+    return str(folder)
 
 
 def _model(pretrained: str, row: Row) -> str:

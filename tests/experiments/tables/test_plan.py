@@ -79,7 +79,7 @@ def test_a_column_of_another_metric_shares_the_runs():
 
 def test_unknown_scale_lists_the_valid_ones():
     with pytest.raises(
-        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, squad"
+        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, checkpoints, squad"
     ):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
