@@ -188,8 +188,8 @@ def _checkpoints() -> Scale:
     bert = dataclasses.replace(source.variant(f"{series.BERT}, 33M").pretrain, trunk="")
     made = {name: series.checkpoints(name) for name in (series.BERT, series.NO_NSP, series.LTR)}
     names = smoke.columns["names"].with_finetune(max_train_examples=0, num_train_epochs=2.0)
-    # A batch of 16 and one epoch, which a pilot's BERT learnt more from than of 32, and in half of
-    # the time that two epochs take.
+    # Batch, epochs, rate and Adam's correction are those that single runs of BERT learnt most with
+    # in this time (experiments/results/PLAN.md).
     qnli = dataclasses.replace(
         CPU_FINETUNE,
         task="qnli",
@@ -197,6 +197,8 @@ def _checkpoints() -> Scale:
         task_options={"train_file": "train.tsv.gz", "dev_file": "dev.tsv.gz"},
         train_batch_size=16,
         num_train_epochs=1.0,
+        learning_rate=3e-4,
+        bias_correction=True,
     )
     passages = Text(("sample:squad_train_passages",), heldout=True)
     return Scale(

@@ -78,9 +78,8 @@ def test_a_column_of_another_metric_shares_the_runs():
 
 
 def test_unknown_scale_lists_the_valid_ones():
-    with pytest.raises(
-        UserError, match="valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, checkpoints, squad"
-    ):
+    known = "valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, checkpoints, squad"
+    with pytest.raises(UserError, match=known):
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
         load_config("table1:huge")
