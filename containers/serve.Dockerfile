@@ -1,4 +1,5 @@
-# TensorFlow Serving with an exported model inside. The folder that experiments.export wrote, with its version 1/, is the context:
+# TensorFlow Serving with an exported model inside. The folder that experiments.export wrote, in which
+# the version 1/ lies, is the context:
 #
 #     docker build -f containers/serve.Dockerfile -t mine serving/mine
 #     docker run --rm -p 8500:8500 -p 8501:8501 mine

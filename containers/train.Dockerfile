@@ -1,9 +1,10 @@
-# Every command of the project, on CPUs with TensorFlow or on NVIDIA GPUs with JAX. From the repository:
+# Every command of the project, on CPUs with TensorFlow or NVIDIA GPUs with JAX. In the repository:
 #
 #     docker build -f containers/train.Dockerfile -t official-bert .
 #     docker build -f containers/train.Dockerfile -t official-bert:gpu --build-arg DEVICE=gpu .
-#     docker run --rm --user "$(id -u)" -v "$PWD:/work" official-bert \
-#         finetune --config=text_classification --config.model=tiny-wikipedia --config.data_dir=FOLDER --workdir=runs/mine
+#     docker run --rm --user "$(id -u)" -v "$PWD:/work" official-bert finetune \
+#         --config=text_classification --config.model=tiny-wikipedia --config.data_dir=FOLDER \
+#         --workdir=runs/mine
 #
 # With the second image: docker run --gpus=all. What is downloaded stays in the mounted folder too.
 ARG DEVICE=cpu

@@ -1,6 +1,7 @@
 """A wheel holds what the packages read: configurations, templates, the sample."""
 
 import fnmatch
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -46,3 +47,16 @@ def test_accelerators_get_no_plain_tensorflow():
     assert [re.split("[=<]", line)[0] for line in extras["tpu"]] == ["tensorflow-tpu", "libtpu"]
     for name in ("jax", "jax-cuda"):
         assert [line.partition(">")[0].partition("[")[0] for line in extras[name]] == ["jax"]
+
+
+def test_images_are_made_of_what_is_here():
+    text = (ROOT / "containers" / "train.Dockerfile").read_text()
+    copied = [name for line in re.findall(r"^COPY (.*) \S+$", text, re.M) for name in line.split()]
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {"pyproject.toml", "requirements-base.txt", "experiments"} <= set(copied)
+    assert all((ROOT / name).exists() and f"!{name}" in ignored for name in copied)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"README.md", project["license-files"][0]} <= set(copied)
+    extras = re.findall(r"EXTRA=(\S+)", text)
+    assert len(extras) == 2 and set(extras) <= set(project["optional-dependencies"])
+    assert json.loads(re.findall(r"^ENTRYPOINT (.*)$", text, re.M)[0])[0] in project["scripts"]
