@@ -16,9 +16,11 @@ Each row between
     <!-- verdicts -->
 
 and the end that links to a report begins with how many of the paper's claims were reproduced there,
-were not, and are open; what it says beside that is left as it is.
+were not, and are open; what it says beside that is left as it is. "speed" is README's, from
+benchmarks/results.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -32,7 +34,9 @@ from official_bert.common.errors import UserError
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_BLOCK = re.compile(r"(<!-- (verdicts|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S)
+_BLOCK = re.compile(
+    r"(<!-- (verdicts|speed|[\w/]+/[\w.]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.S
+)
 _TABLE = re.compile(r"(?:^\|.*\n)*^\|.*", re.M)
 _REPORT = re.compile(r"\| (\[[^|]*\]\([^|]*?(\w+/\w+)/report\.md\)[^|]*) \| [^|]* \|")
 
@@ -56,6 +60,8 @@ def fill(text: str, name: str = "") -> str:
         begin, kind, columns, end = match.groups()
         if kind == "verdicts":
             table = _REPORT.sub(_counted, match[0][len(begin) : -len(end)].strip())
+        elif kind == "speed":
+            table = "\n".join(markdown_table(speed()))
         elif kind.endswith(".md"):
             table = _TABLE.findall((RESULTS / kind).read_text("utf-8"))[int(columns) - 1]
         else:
@@ -81,6 +87,40 @@ def means(results: dict, columns: list[str], name: str = "") -> list[list[str]]:
     alone = results["baselines"]
     cells = [_shown(alone[label], known[label]) if label in alone else "" for label in columns]
     return [*lines, ["trivial baseline", *cells]]
+
+
+def speed() -> list[list[str]]:
+    """What this project and others take for the same, on two CPU cores."""
+
+    def read(name):
+        return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
+
+    steps = read("pretraining")["runs"]
+    runs = steps["base float32 TensorFlow"]["rows"] + steps["base float32 PyTorch"]["rows"]
+    took: dict[str, float] = {}
+    for run in runs:
+        name = re.split(r"[,(]", run["contestant"])[0].strip()
+        took[name] = min(took.get(name, run["median_ms"]), run["median_ms"])  # of its ways the best
+    ours = took.pop("official_bert")
+    theirs = ", ".join(f"{name} {took[name] / 1000:.2f}" for name in sorted(took, key=took.get))
+    tuned: dict[str, list[float]] = {}
+    for name, one in read("finetune_scores").items():
+        task, _, contestant = name.split()
+        if task == "mrpc":
+            tuned.setdefault(contestant, []).append(one["seconds"])
+    tuning = {name: sum(seconds) / len(seconds) for name, seconds in tuned.items()}
+    made = [read("data_prep")["create"][f"{who}, dupe 5"] for who in ("official_bert", "original")]
+    rates = [f"{m['sequences/s']:,.0f} sequences/s, {m['peak MB'] / 1000:.1f} GB" for m in made]
+    return [
+        ["", "this project", "others"],
+        ["a pre-training step, BERT base, float32, 8 x 128 tokens", f"{ours / 1000:.2f} s", theirs],
+        [
+            "fine-tuning MiniLM on MRPC, float32",
+            f"{tuning['official_bert']:.0f} s",
+            f"transformers {tuning['transformers']:.0f}",
+        ],
+        ["text to records, one core, duplication 5", rates[0], f"the original {rates[1]}"],
+    ]
 
 
 def _mean(cell: dict, column: dict) -> str:

@@ -1,6 +1,8 @@
 """`make reproduce` in miniature: both of its tables, cell by cell in this process."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +100,14 @@ def test_the_rows_of_table_5_begin_with_their_checkpoints(path, tmp_path):
     *_, first, second, where = [line for line in told.splitlines() if line]
     assert first.startswith("Reproduced, ") and second.startswith("The others: ")
     assert where == f"Report:     {tmp_path / 'report.html'}"
+
+
+def test_the_makefile_names_configurations_that_there_are():
+    text = (Path(__file__).parents[2] / "Makefile").read_text()
+    recipe = text[text.index("\nreproduce:") : text.index("\ntest:")]
+    named = re.findall(r"--config=(\S+)", recipe)
+    assert named == ["path", "table5:checkpoints", "table5:quickstart"]
+    for name in named:
+        assert load_config(name).scale in (name.partition(":")[2], "smoke")
+    [night] = re.findall(r"report --workdir=(\S+)", recipe)
+    assert (Path(__file__).parents[2] / night / "results.json").exists()

@@ -142,6 +142,8 @@ def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
     assert first["records/length 64"].config["vocab"] == str(own / "vocab.txt")
     with pytest.raises(UserError, match="variant BERT: 1 checkpoints for 2 seeds"):
         made(places[:1])
+    with pytest.raises(UserError, match="nowhere is missing; the package has one model a row"):
+        made(["nowhere", places[0]])
 
 
 def test_a_cloze_column_asks_every_pretrained_model_once():
