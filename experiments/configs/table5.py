@@ -28,9 +28,9 @@ experiments/results/table5/quickstart): past the plateau, masked-LM loss 4.7; pr
 names and SNLI, spam needs none; after so few steps the left-to-right model is ahead.
 
 Expected at checkpoints scale (experiments/results/PLAN.md, "Table 5 in minutes"): pre-training
-helps on QNLI and names; No NSP is about 2 points below BERT on QNLI; left to right is as good there,
-and worse at names and filling in words. Three pre-trainings a row can show 2 points, one decides
-nothing.
+helps on QNLI and names; No NSP is about 2 points below BERT on QNLI; left to right is as good
+there, and worse at names and filling in words. Three pre-trainings a row can show 2 points, one
+decides nothing.
 """
 
 import dataclasses
