@@ -23,7 +23,7 @@ from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
-from experiments.tables.status import FINISHED
+from experiments.tables.pool import FINISHED
 from experiments.training import provenance
 from experiments.training.config_files import config_from_flags, define_flags, show_in_help
 from experiments.training.config_values import differences, to_dict

@@ -15,7 +15,7 @@ from data_prep import sentences, wikipedia
 from data_prep.create_pretraining_data import create
 from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
-from experiments.tables import nli_mixture
+from experiments.tables import cells
 from experiments.training import runs
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
@@ -187,7 +187,7 @@ def run_evaluation(given, output, overwrite, encoder):
 
 
 def run_mixture(given, output, overwrite, encoder):
-    nli_mixture.mix(str(given / "pairs.tsv"), [], output)
+    cells.mix(str(given / "pairs.tsv"), [], output)
 
 
 def run_zip(given, output, overwrite, encoder):

@@ -23,7 +23,7 @@ DIRECT = {
     "data_prep/tasks/look.py": 1,
     "experiments/ablate.py": 2,
     "experiments/tables/cells.py": 1,
-    "experiments/tables/worker.py": 1,
+    "experiments/tables/pool.py": 1,
     "experiments/training/checkpointing.py": 1,
     "experiments/training/inputs.py": 1,
     "experiments/training/distribution.py": 1,

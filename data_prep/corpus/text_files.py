@@ -2,6 +2,11 @@
 
 Corpora, vocabularies and tasks all read text here, so that a file is understood, and refused, in
 one way. The first bytes tell gzip, bzip2, xz, Zstandard and UTF-16 (or UTF-32), whatever the name.
+
+A file may be read as blocks of whole lines, and cut into stretches that workers share. A stretch
+(start, stop) stands for the documents that follow the blank lines that begin in it; the first one
+has the start of the file too. So the stretches of a file hold every document once, whole, and each
+is found without reading the others. Packed files cannot be cut.
 """
 
 import bz2
@@ -19,6 +24,7 @@ from official_bert.common.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # of a packed file: a few bytes of it could ask for all memory
+_BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 _PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
 # Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
@@ -311,3 +317,54 @@ _REFUSED = (
 )
 # What follows "BZh" and a digit: a block, or the end of an empty file.
 _BZIP2_BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")
+
+
+def stretches(path: str, size: int, wanted: int) -> list[tuple[int, int | None]]:
+    """Stretches of about `wanted` bytes of a file of `size` bytes; None stands for its end."""
+    number = size // wanted
+    if number < 2 or not is_plain(path):
+        return [(0, None)]
+    edges = [size * index // number for index in range(number)]
+    return list(zip(edges, [*edges[1:], None], strict=True))
+
+
+def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """The lines of the documents of a stretch, some thousand at once, each with its newline.
+
+    The last line of a file gets one; a byte order mark goes.
+
+    Raises:
+      UserError: the file is missing, is a folder or is damaged.
+    """
+    with open_bytes(path) as file:
+        at, end = 0, None
+        if start:
+            at = _next_document(file, start, stop)
+            if at is None:
+                return
+        if stop is not None:
+            end = _next_document(file, stop)
+            file.seek(at)
+        while end is None or at < end:
+            data = file.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, end - at))
+            if not data:
+                return
+            if data[-1:] != b"\n":
+                data += file.readline()
+            at += len(data)
+            if at == len(data):
+                data = data.removeprefix(BYTE_ORDER_MARK)
+            yield data if data[-1:] == b"\n" else data + b"\n"
+
+
+def _next_document(file, place, limit=None):
+    """The end of the first blank line that begins at `place` or later, or the end of the file.
+
+    None where no blank line begins before `limit`: the documents there belong to later stretches.
+    """
+    file.seek(place - 1)
+    file.readline()  # the rest of the line before
+    while limit is None or file.tell() < limit:
+        if not file.readline().strip():  # blank, or the end of the file
+            return file.tell()
+    return None

@@ -13,8 +13,7 @@ from collections import Counter
 import google_crc32c
 import numpy as np
 
-from data_prep.corpus.line_blocks import line_blocks
-from data_prep.corpus.text_files import decode_lines, text_lines
+from data_prep.corpus.text_files import decode_lines, line_blocks, text_lines
 from data_prep.jobs import storage
 from data_prep.pretraining import key_ranges
 from official_bert.tokenization.reference import Rules, is_ideograph

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.corpus import languages
-from data_prep.corpus.line_blocks import stretches
+from data_prep.corpus.text_files import stretches
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges

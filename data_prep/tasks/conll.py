@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import conll_files, metrics, tfds_rows
+from data_prep.tasks import conll_files, metrics, split_files
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
@@ -350,7 +350,7 @@ class Conll(Task):
     def _documents(self, split: str, kinds=None) -> list[TaggedDocument]:
         if not self.reads_tfds:
             return conll_files.read(self._path(split), kinds, self._layout)
-        rows, features = tfds_rows.read(
+        rows, features = split_files.read_tfds(
             "conll2003/conll2003", split, self.tfds_dir, "the folder of the CoNLL-2003 files"
         )
         return conll_files.from_tfds(rows, features[self.column.feature].names, kinds, self.column)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.tasks import look, reading, tfds_rows
+from data_prep.tasks import look, reading, split_files
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from data_prep.tasks.windows import Windows
@@ -246,7 +246,7 @@ class Glue(SequenceClassification):
         config = "ax" if split == "ax" else self.task
         names = _MNLI_TFDS_SPLITS if self.task == "mnli" else {}
         tfds_split = "test" if split == "ax" else names.get(split, split)
-        rows, _ = tfds_rows.read(
+        rows, _ = split_files.read_tfds(
             f"glue/{config}", tfds_split, self.tfds_dir, "the folder of the official GLUE files"
         )
         found = []

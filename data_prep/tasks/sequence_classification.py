@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import dev_from_train, metrics
+from data_prep.tasks import metrics, split_files
 from data_prep.tasks.task import Task
 from data_prep.tasks.windows import Windows
 from official_bert.common.errors import UserError
@@ -40,7 +40,7 @@ class SequenceClassification(Task):
     """Features, predictions and scores; a subclass gives `labels`, `settings` and `_read_split`.
 
     `dev_from_train`: so many examples of the training file are the dev split in place of the dev
-    file, and are not trained on (`data_prep.tasks.dev_from_train`); 0: the dev file.
+    file, and are not trained on (`data_prep.tasks.split_files`); 0: the dev file.
     `windows`: how a text that is longer than the model is read; None: it is cut.
     """
 
@@ -75,7 +75,7 @@ class SequenceClassification(Task):
         self._check_split(split)
         if not self.dev_from_train or split not in ("train", "dev"):
             return self._read_split(split)
-        train, dev = dev_from_train.split(self._read_split("train"), self.dev_from_train)
+        train, dev = split_files.dev_from_train(self._read_split("train"), self.dev_from_train)
         if split == "dev":
             self.notes["dev"] = {"from_training_file": len(dev)}
             return dev
@@ -109,7 +109,7 @@ class SequenceClassification(Task):
 
     def clusters(self, examples: list) -> list:
         """Examples that share a text; of single texts also those that share five words in a row."""
-        return dev_from_train.clusters(examples)
+        return split_files.clusters_of_texts(examples)
 
     def predictions(self, examples, features, outputs) -> list[dict]:
         """`label` and `probabilities` (of each label), or `labels` (multi-label), or `value`."""

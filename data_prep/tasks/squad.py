@@ -18,7 +18,7 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import squad_examples, squad_metrics, tfds_rows
+from data_prep.tasks import split_files, squad_examples, squad_metrics
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.squad_examples import (
     LastContext,
@@ -384,7 +384,7 @@ class Squad(Task):
             examples = [e for path in paths for e in read(path, need_answers=split != "test")]
             return examples, ", ".join(paths)
         name = f"squad/v{self.version}"
-        rows, _ = tfds_rows.read(
+        rows, _ = split_files.read_tfds(
             name, split, self.tfds_dir, "the folder of the official SQuAD files"
         )
         return sorted(map(from_tfds, rows), key=lambda e: (e.context, e.id)), f"TFDS {name}"

@@ -18,7 +18,7 @@ from data_prep.jobs import storage
 from experiments.tables import intervals
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run
-from experiments.tables.status import FINISHED
+from experiments.tables.pool import FINISHED
 from experiments.training import example_scores
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write

@@ -14,7 +14,7 @@ from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.judgement import judge_results
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
-from experiments.tables.status import FAILED, FINISHED, Status
+from experiments.tables.pool import FAILED, FINISHED, Status
 from experiments.training.config import resolve_bert
 from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss

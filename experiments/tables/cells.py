@@ -10,9 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from data_prep.tasks.look import look
+from data_prep.tasks.reading import is_held_out
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from experiments.training.config_values import from_dict
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
+
+_NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
 def run_cell(kind: str, config: dict, folder: Path) -> dict:
@@ -71,8 +77,6 @@ def make_records(config: dict, folder: Path) -> dict:
 
 
 def mix_nli(config: dict, folder: Path) -> dict:
-    from experiments.tables.nli_mixture import mix
-
     return mix(config["mnli_dev"], config["others"], folder / "data")
 
 
@@ -108,11 +112,12 @@ def finetune(config: dict, folder: Path) -> dict:
 
 
 def cloze(config: dict, folder: Path) -> dict:
-    """Scores a pre-trained model on held-out masked pieces (`experiments.training.cloze`)."""
-    from experiments.training import cloze, example_scores
+    """Scores a pre-trained model on held-out masked pieces (`experiments.training.questions`)."""
+    from experiments.training import example_scores, questions
 
-    found = cloze.score(config["model"], f"{config['records']}/heldout", config["max_examples"])
-    example_scores.write(folder / "run" / "example_scores.npz", cloze.statistics(found))
+    records = f"{config['records']}/heldout"
+    found = questions.cloze(config["model"], records, config["max_examples"])
+    example_scores.write(folder / "run" / "example_scores.npz", questions.cloze_statistics(found))
     size = config["vocab_size"]
     known = np.ones(size) + _piece_counts(config["records"], size, every_token=False)
     loss, accuracy = _frequency_scores(known, np.bincount(found["piece"], minlength=size))
@@ -128,12 +133,12 @@ def cloze(config: dict, folder: Path) -> dict:
 
 
 def pairs(config: dict, folder: Path) -> dict:
-    """Asks a pre-trained model about pairs (`experiments.training.pair_questions`)."""
-    from experiments.training import example_scores, pair_questions
+    """Asks a pre-trained model about pairs (`experiments.training.questions`)."""
+    from experiments.training import example_scores, questions
 
     question, heldout = config["question"], f"{config['records']}/heldout"
-    found = pair_questions.score(config["model"], heldout, question, config["max_examples"])
-    sums = pair_questions.statistics(found, question)
+    found = questions.pairs(config["model"], heldout, question, config["max_examples"])
+    sums = questions.pair_statistics(found, question)
     example_scores.write(folder / "run" / "example_scores.npz", sums)
     correct, label = (
         float(np.average(found[name], weights=found["weight"])) for name in ("correct", "label")
@@ -249,3 +254,39 @@ def _pieces_of(batch: dict, vocab_size: int, every_token: bool) -> np.ndarray:
         ids[rows, batch["masked_lm_positions"][real]] = predicted
         predicted = ids[:, 1:][batch["input_mask"][:, 1:] > 0]
     return np.bincount(predicted, minlength=vocab_size)
+
+
+def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
+    """Training and dev data for NLI where MNLI's training set is not at hand.
+
+    MNLI's matched dev set is cut in two by premise: one half is the dev set, the other goes into
+    training together with any number of other NLI files. Scores on half of MNLI dev after training
+    on other text are not scores on MNLI: every table that uses this says so. Writes train.tsv and
+    dev.tsv (premise, hypothesis, label) into the folder `output`.
+
+    Args:
+      mnli_dev: MNLI's dev_matched.tsv.
+      others: TSV files with the columns premise, hypothesis and label, for training.
+
+    Returns: {"train", "dev"} counts of pairs.
+    Raises:
+      UserError: a file is missing or has other columns or labels.
+    """
+    train, dev = [], []
+    for line, row in look(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
+        pair = (row["sentence1"], row["sentence2"], _nli_label(row["gold_label"], mnli_dev, line))
+        # All pairs of one premise stay on one side.
+        (dev if is_held_out(row["sentence1"], 0.5) else train).append(pair)
+    for path in others:
+        for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
+            train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
+    for name, pairs in (("train", train), ("dev", dev)):
+        rows = "".join("\t".join(pair) + "\n" for pair in pairs)
+        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
+    return {"train": len(train), "dev": len(dev)}
+
+
+def _nli_label(text: str, path: str, line: int) -> str:
+    if text not in _NLI_LABELS:
+        raise UserError(f"{path} line {line}: label {text!r}, expected {', '.join(_NLI_LABELS)}")
+    return text

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.tables.pool import Pool
-from experiments.tables.status import FAILED, PENDING, RUNNING, Status, read_status
+from experiments.tables.pool import FAILED, PENDING, RUNNING, Pool, Status, read_status
 from official_bert.common.errors import UserError
 from official_bert.common.files import remove
 from official_bert.common.locks import exclusive, is_locked

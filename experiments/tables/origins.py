@@ -6,7 +6,7 @@ Numbers of different code or machines stand beside each other in a table only if
 import collections
 from collections.abc import Iterable
 
-from experiments.tables.status import FINISHED, Status
+from experiments.tables.pool import FINISHED, Status
 from experiments.training import provenance
 from official_bert.common.errors import UserError
 

@@ -1,28 +1,71 @@
-"""The processes that run the cells of a grid side by side.
+"""The processes that run the cells of a grid side by side, and the states of the cells.
 
-Cells run in worker processes (`experiments.tables.worker`), each of which runs many cells in turn,
-so that TensorFlow starts once a worker and compiled steps are used again. A worker that dies marks
-its cell as failed and is replaced.
+Cells run in worker processes (`main`), each of which runs many cells in turn, so that TensorFlow
+starts once a worker and compiled steps are used again. A worker reads one JSON object a line from
+its input: name, kind, folder, config. It leaves the cell's output in `folder/log.txt` and its end
+in `folder/cell.json`. One that dies marks its cell as failed and is replaced. When its input is
+closed (its parent ended or was killed) it exits at once, in the middle of a cell if need be: the
+cell's checkpoints remain.
 """
 
 import contextlib
+import dataclasses
+import importlib
 import json
+import os
+import queue
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from pathlib import Path
+from typing import Any
 
+from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
-from experiments.tables.status import (
-    FAILED,
-    FINISHED,
-    PENDING,
-    RUNNING,
-    Status,
-    read_status,
-    write_status,
-)
-from official_bert.common.files import make_folder
+from experiments.training import provenance
+from official_bert.common.errors import UserError
+from official_bert.common.files import appending, make_folder
+from official_bert.common.json_files import field
+from official_bert.common.locks import exclusive
+
+PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """How far a cell is, with the reason of a failure.
+
+    Attributes:
+      seconds: by the clock.
+      started: in seconds since 1970.
+      cpu_seconds: of all threads: what the cell costs on a machine that others use too.
+      provenance: of each session that worked on it (`training.provenance`).
+    """
+
+    state: str
+    reason: str = ""
+    seconds: float = 0.0
+    result: dict[str, Any] | None = None
+    started: float = 0.0
+    cpu_seconds: float = 0.0
+    provenance: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+
+def write_status(folder: Path, status: Status) -> None:
+    storage.write_json(folder / "cell.json", dataclasses.asdict(status))
+
+
+def read_status(folder: Path) -> Status | None:
+    """The end of a cell, or None where it has not ended."""
+    path = folder / "cell.json"
+    if not path.exists():
+        return None
+    record = storage.read_json(path, finite=False)
+    field(record, "state", str, path)
+    names = {field.name for field in dataclasses.fields(Status)}
+    return Status(**{name: value for name, value in record.items() if name in names})
 
 
 class Pool:
@@ -113,7 +156,7 @@ class _Worker:
     def __init__(self, runner, slot, environment):
         self.slot = slot
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "experiments.tables.worker", runner],
+            [sys.executable, "-m", "experiments.tables.pool", runner],
             stdin=subprocess.PIPE,
             env=environment,
             cwd=Path(__file__).parents[2],
@@ -163,3 +206,87 @@ def _death(code: int) -> str:
     if code < 0:
         return f"killed (signal {-code})"
     return f"its process ended with exit code {code}"
+
+
+def main(runner: str) -> None:
+    """Runs cells with the function that `runner` ("module:function") names."""
+    commands: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(commands,), daemon=True).start()
+    function = None
+    while True:
+        command = json.loads(commands.get())
+        folder = Path(command["folder"])
+        # A worker whose parent was killed may still be on its way out of this very folder.
+        with exclusive(folder, wait=True):
+            with _output_to(folder / "log.txt"):
+                if function is None:
+                    module, _, name = runner.partition(":")
+                    function = getattr(importlib.import_module(module), name)
+                status = run_cell(function, command["kind"], command["config"], folder)
+            write_status(folder, status)
+
+
+def run_cell(function, kind: str, config: dict, folder: Path) -> Status:
+    """Calls the function and turns its result or its exception into the cell's status."""
+    started, cpu_started = time.time(), time.process_time()
+    result, state, reason = None, FAILED, ""
+    if changed := provenance.note(folder):
+        print(f"goes on with other code or versions: {changed}")
+    try:
+        result = function(kind, config, folder)
+        json.dumps(result)
+        state = FINISHED
+    except UserError as error:
+        reason = str(error)
+    except MemoryError:
+        reason = "out of memory"
+    except Exception as error:
+        traceback.print_exc()
+        reason = describe(error)
+    return Status(
+        state,
+        reason,
+        seconds=round(time.time() - started, 2),
+        result=result if state == FINISHED else None,
+        started=round(started, 2),
+        cpu_seconds=round(time.process_time() - cpu_started, 2),
+        provenance=provenance.sessions(folder),
+    )
+
+
+def describe(error: Exception) -> str:
+    """One line: the kind of error and the first line of its message."""
+    kind = type(error).__name__
+    text = (str(error).strip().splitlines() or [""])[0][:200]
+    if kind == "ResourceExhaustedError":
+        return f"out of memory ({text})"
+    return f"{kind}: {text}" if text else kind
+
+
+def _listen(commands: queue.Queue) -> None:
+    for line in sys.stdin:
+        commands.put(line)
+    os._exit(3)
+
+
+@contextlib.contextmanager
+def _output_to(path: Path):
+    """Sends both output streams of the process to the end of a file, C++ messages included."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with appending(path, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for saved, stream in zip(kept, (1, 2), strict=True):
+            os.dup2(saved, stream)
+            os.close(saved)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -11,7 +11,6 @@ import time
 from data_prep.tasks.batches import sizes_of
 from experiments.training import (
     advice,
-    class_weights,
     finetune_data,
     finetune_report,
     kept_head,
@@ -25,6 +24,7 @@ from experiments.training import (
 from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
+from experiments.training.examples import class_weights_of
 from experiments.training.flops import encoder_flops
 from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
@@ -61,7 +61,7 @@ def run(config, folder, progress, task, examples):
         else:
             split.complete = start.complete
 
-    weights = class_weights.of(config, task, train.features)
+    weights = class_weights_of(config, task, train.features)
     feed = finetune_data.Feed(config, start, train, weights)
     steps_per_epoch = feed.batches.steps_per_epoch
     num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))

@@ -12,8 +12,8 @@ import re
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from data_prep.tasks.task import MissingFile
-from experiments.training import class_weights, inputs, starts, teacher_checks, trunks
-from experiments.training.examples import read_examples, splits_to_predict
+from experiments.training import inputs, starts, teacher_checks, trunks
+from experiments.training.examples import check_class_weights, read_examples, splits_to_predict
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
 from official_bert.config import SHALLOW, BertConfig, parts_named
@@ -89,7 +89,7 @@ def check_model(config, task, bert):
             f"--config.concat_pooling is for classification; {config.task} is {task.head['head']}"
         )
     if config.class_weights:
-        class_weights.check(config, task)
+        check_class_weights(config, task)
     if config.lm_loss_weight:
         _check_language_model(config, bert)
     if config.freeze and bert:

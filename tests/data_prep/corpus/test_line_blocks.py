@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus import line_blocks
+from data_prep.corpus import text_files
 from data_prep.corpus.documents import documents
 
 # Lines of a file: sentences, blank lines of several kinds, a long document without any.
@@ -29,12 +29,12 @@ def of(blocks):
 def test_every_document_is_in_one_stretch(tmp_path_factory, lines, wanted, block, ends):
     path = tmp_path_factory.mktemp("stretch") / "a.txt"
     path.write_bytes(("\n".join(lines) + "\n" * ends).encode())
-    parts = line_blocks.stretches(str(path), path.stat().st_size, wanted)
+    parts = text_files.stretches(str(path), path.stat().st_size, wanted)
     found = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(line_blocks, "_BLOCK_BYTES", block)
+        patched.setattr(text_files, "_BLOCK_BYTES", block)
         for start, stop in parts:
-            blocks = list(line_blocks.line_blocks(str(path), start, stop))
+            blocks = list(text_files.line_blocks(str(path), start, stop))
             assert all(data.endswith(b"\n") for data in blocks)
             found += of(blocks)
     expected = list(documents(str(path))) if any(line.strip() for line in lines) else []
@@ -45,12 +45,12 @@ def test_a_large_file_is_cut_and_a_gzip_file_is_not(tmp_path):
     text = b"one\ntwo\n\n" * 500
     (tmp_path / "a.txt").write_bytes(text)
     (tmp_path / "a.gz").write_bytes(gzip.compress(text, compresslevel=0))
-    assert len(line_blocks.stretches(str(tmp_path / "a.txt"), len(text), 1000)) == len(text) // 1000
-    assert line_blocks.stretches(str(tmp_path / "a.txt"), len(text), len(text)) == [(0, None)]
-    assert line_blocks.stretches(str(tmp_path / "a.gz"), 5000, 1000) == [(0, None)]
-    assert b"".join(line_blocks.line_blocks(str(tmp_path / "a.gz"))) == text
+    assert len(text_files.stretches(str(tmp_path / "a.txt"), len(text), 1000)) == len(text) // 1000
+    assert text_files.stretches(str(tmp_path / "a.txt"), len(text), len(text)) == [(0, None)]
+    assert text_files.stretches(str(tmp_path / "a.gz"), 5000, 1000) == [(0, None)]
+    assert b"".join(text_files.line_blocks(str(tmp_path / "a.gz"))) == text
 
 
 def test_a_byte_order_mark_goes_and_a_line_end_comes(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo")
-    assert list(line_blocks.line_blocks(str(tmp_path / "a.txt"))) == [b"one\ntwo\n"]
+    assert list(text_files.line_blocks(str(tmp_path / "a.txt"))) == [b"one\ntwo\n"]

@@ -10,8 +10,7 @@ import pytest
 from corpora import write_vocabulary
 
 from data_prep.corpus import text_files
-from data_prep.corpus.line_blocks import line_blocks, stretches
-from data_prep.corpus.text_files import decode_lines, text_lines
+from data_prep.corpus.text_files import decode_lines, line_blocks, stretches, text_lines
 from data_prep.create_pretraining_data import create
 from data_prep.sentences import report, split_files
 from data_prep.vocab import count_words

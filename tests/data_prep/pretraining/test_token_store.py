@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from corpora import VOCAB, write_corpus, write_vocabulary
 
-from data_prep.corpus import line_blocks
+from data_prep.corpus import text_files
 from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import create
 from data_prep.jobs.workers import LocalWorkers
@@ -60,7 +60,7 @@ def test_blocks_do_not_depend_on_files_their_order_or_the_chunks(tmp_path, vocab
     first = contents(build(tmp_path / "one", paths, vocab, held_out=0.1))
     monkeypatch.setattr(store_tasks, "_CHUNK_TOKENS", 5000)
     monkeypatch.setattr(token_store, "_TASK_BYTES", 20_000)
-    monkeypatch.setattr(line_blocks, "_BLOCK_BYTES", 3000)
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", 3000)
     assert contents(build(tmp_path / "two", paths[::-1], vocab, held_out=0.1)) == first
     (tmp_path / "all.txt").write_text("\n\n".join(Path(p).read_text() for p in paths))
     monkeypatch.setattr(token_store, "_TASK_BYTES", 10_000)  # the file is cut into stretches

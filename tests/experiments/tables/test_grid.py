@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.tables.grid import Cell, Grid
-from experiments.tables.status import FAILED, FINISHED, PENDING
+from experiments.tables.pool import FAILED, FINISHED, PENDING
 from official_bert.common.errors import UserError
 
 RUNNER = "tests.experiments.tables.fake_cells:run_cell"

@@ -7,7 +7,7 @@ import pytest
 from experiments.tables import wording
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.origins import check, origins, warnings
-from experiments.tables.status import FAILED, FINISHED, Status, read_status
+from experiments.tables.pool import FAILED, FINISHED, Status, read_status
 from experiments.training import provenance
 from official_bert.common.errors import UserError
 

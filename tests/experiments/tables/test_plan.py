@@ -11,9 +11,9 @@ from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, paper, plan
+from experiments.tables.cells import mix
 from experiments.tables.grid import Cell, Grid
-from experiments.tables.nli_mixture import mix
-from experiments.tables.status import FINISHED, Status
+from experiments.tables.pool import FINISHED, Status
 from experiments.training import example_scores, flops
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config

@@ -11,7 +11,7 @@ import pytest
 from experiments import report as command
 from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
-from experiments.tables.status import Status
+from experiments.tables.pool import Status
 from official_bert.common.errors import UserError
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"

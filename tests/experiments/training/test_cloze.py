@@ -10,7 +10,7 @@ import tiny_runs
 from data_prep.records import pretraining_dataset
 from experiments.tables import cells
 from experiments.tables.intervals import MEASURES
-from experiments.training import cloze, example_scores
+from experiments.training import example_scores, questions
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
@@ -35,7 +35,7 @@ def first_batch(data, rows):
 def test_the_same_pieces_as_the_models_own_loss_has_them(data, tmp_path, direction):
     bert = tiny_runs.bert(attention_direction=direction)
     model = BertPretrainer(bert, of_bert(direction), seed=3)
-    found = cloze.score(saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10)
+    found = questions.cloze(saved(model, data, tmp_path / "m"), str(data / "records"), 20, 10)
     batch = first_batch(data, 20)
     outputs = model(batch, training=False)
     loss, right = (
@@ -67,7 +67,7 @@ def test_a_left_to_right_model_is_asked_with_the_text_to_the_left():
 
     def losses(word=7, shown=mask_id, hidden=8, later=10):
         return keras.ops.convert_to_numpy(
-            cloze.answers(
+            questions.answers(
                 model,
                 {
                     "input_ids": np.array([[2, word, mask_id, 9, shown, later, 3]], np.int32),
@@ -94,7 +94,7 @@ def test_sums_of_a_record_give_the_means():
         "loss": np.array([1.0, 3.0, 5.0]),
         "correct": np.array([True, False, True]),
     }
-    sums = cloze.statistics(found)
+    sums = questions.cloze_statistics(found)
     assert {name: table.tolist() for name, (_, table) in sums.items()} == {
         "cloze_loss": [[4.0, 2.0], [0.0, 0.0], [5.0, 1.0]],
         "cloze_accuracy": [[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]],
@@ -126,7 +126,7 @@ def test_a_cell_keeps_means_baseline_and_sums(data, tmp_path):
 def test_models_that_cannot_be_asked(data, tmp_path):
     encoder = saved(BertEncoder(tiny_runs.bert()), data, tmp_path / "encoder")
     with pytest.raises(UserError, match='head "none"; this test needs "pretraining"'):
-        cloze.score(encoder, str(data / "records"))
+        questions.cloze(encoder, str(data / "records"))
     short = BertPretrainer(tiny_runs.bert(max_position_embeddings=16))
     with pytest.raises(UserError, match="24 tokens a record, but .* positions for 16"):
-        cloze.score(saved(short, data, tmp_path / "short"), str(data / "records"))
+        questions.cloze(saved(short, data, tmp_path / "short"), str(data / "records"))

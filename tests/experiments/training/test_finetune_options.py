@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from experiments.training import class_weights, kept_head, loop
+from experiments.training import examples, kept_head, loop
 from official_bert.common.errors import UserError
 
 OURS = {"head": "classification", "num_labels": 2, "labels": ["ham", "spam"]}
@@ -45,7 +45,7 @@ def test_weights_of_classes():
         task = types.SimpleNamespace(name="t", head={**OURS, "problem": problem})
         labels = types.SimpleNamespace(values=np.array([0, 0, 0, 1], np.int8))
         features = types.SimpleNamespace(columns={"label_ids": labels})
-        return class_weights.of(types.SimpleNamespace(class_weights=text), task, features)
+        return examples.class_weights_of(types.SimpleNamespace(class_weights=text), task, features)
 
     assert of("") is None
     np.testing.assert_allclose(of("balanced"), [4 / 6, 2.0])

@@ -10,13 +10,13 @@ import tiny_runs
 from data_prep.records import numpy_batches, open_records
 from experiments.tables import cells
 from experiments.tables.intervals import MEASURES
-from experiments.training import example_scores, pair_questions
+from experiments.training import example_scores, questions
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.pretraining import BertPretrainer
 from official_bert.tokenization import BertTokenizer
 
-QUESTIONS = pair_questions.QUESTIONS
+QUESTIONS = questions.QUESTIONS
 ROWS = 32
 
 
@@ -32,12 +32,12 @@ def test_both_questions_of_both_heads(data, tmp_path):
     random = batch["next_sentence_labels"][:, 0]
     for learnt, other in (QUESTIONS, QUESTIONS[::-1]):
         model = saved(data, tmp_path / learnt, learnt)
-        own = pair_questions.score(tmp_path / learnt, records, learnt, ROWS, batch_size=8)
+        own = questions.pairs(tmp_path / learnt, records, learnt, ROWS, batch_size=8)
         # What pre-training says of these records.
         terms = model.metric_terms(batch, model(batch, training=False))
         right, asked = map(keras.ops.convert_to_numpy, terms[f"{learnt}_accuracy"])
         assert (own["correct"] * own["weight"]).sum() == right and own["weight"].sum() == asked
-        crossed = pair_questions.score(tmp_path / learnt, records, other, ROWS, ROWS)
+        crossed = questions.pairs(tmp_path / learnt, records, other, ROWS, ROWS)
         found = {learnt: own, other: crossed}
         np.testing.assert_array_equal(found["next_sentence"]["label"], random)
         np.testing.assert_array_equal(found["sentence_order"]["label"], np.arange(ROWS) % 2)
@@ -67,4 +67,4 @@ def test_a_cell_keeps_mean_baseline_and_sums(data, tmp_path):
 def test_a_model_without_a_head_for_pairs(data, tmp_path):
     saved(data, tmp_path / "m")
     with pytest.raises(UserError, match="without an objective of next_sentence, sentence_order"):
-        pair_questions.score(tmp_path / "m", str(data / "records"), "next_sentence")
+        questions.pairs(tmp_path / "m", str(data / "records"), "next_sentence")
