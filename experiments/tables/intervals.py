@@ -271,12 +271,8 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
 
 
 def degrees_between(replicates: float, independent: int, others: int) -> float:
-    """The degrees of freedom of the variance between replicates.
-
-    Args:
-      independent: rows of the column, one less where the sum is a difference.
-      others: rows that only lend their variance.
-    """
+    """Of the variance between replicates; `independent`: rows of the column, one less where the sum
+    is a difference; `others`: rows that only lend their variance."""
     seeds = replicates - 1
     return min(_LENT + seeds, independent * seeds) if others else seeds
 
