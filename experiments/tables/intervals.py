@@ -259,12 +259,11 @@ def between_replicates(weight: np.ndarray, table: np.ndarray):
     degrees = degrees_between(replicates, rows - is_difference, others)
     if not others:
         return own * squares / replicates, np.full_like(own, degrees)
-    alike = table
     if is_difference:  # what a replicate does to all rows cancels
         one, other = np.triu_indices(rows, 1)
-        alike = (table[..., one, :] - table[..., other, :]) / math.sqrt(2)
+        table = (table[..., one, :] - table[..., other, :]) / math.sqrt(2)
     # The lower median: of 4 rows, half of the differences are without the odd one.
-    usual = np.quantile(alike.var(axis=-1, ddof=1), 0.5, axis=-1, method="lower")
+    usual = np.quantile(table.var(axis=-1, ddof=1), 0.5, axis=-1, method="lower")
     usual = usual * seeds / stats.chi2.ppf(0.5, seeds)
     variance = (_LENT * usual + seeds * own) / (_LENT + seeds)
     return variance * squares / replicates, np.full_like(variance, degrees)

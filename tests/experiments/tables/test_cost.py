@@ -1,12 +1,18 @@
 """What a table will cost: dry runs, and the rate that they go by."""
 
+import dataclasses
+
 import pytest
 
 from experiments import ablate
 from experiments.configs import elmo
 from experiments.tables import cost, plan
+from experiments.training import flops
+from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
+from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
+from official_bert.config import named_config
 
 
 def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
@@ -66,3 +72,27 @@ def test_a_rate_is_measured_in_a_training_step():
         assert 0 < cost.measured_rate(elmo.TINY, 8, 2) < 1e12
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+def test_flops_by_hand():
+    ablation = load_config("table5:quickstart")
+    bert = ablation.variant("BERT").pretrain.bert
+    # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
+    per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
+    assert flops.encoder_flops(bert, 1, 64) == 2 * 64 * per_token
+    assert flops.head_flops(bert, 10) == 10 * 2 * 128 * (128 + 4096)
+
+
+def test_parameter_counts_are_the_papers():
+    assert encoder_parameters(named_config("base")) == 109_482_240
+    assert encoder_parameters(named_config("large")) == 335_141_888
+
+
+def test_windows_of_a_paragraph_count_in_the_estimate():
+    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
+    assert cost.windows(squad) == 1
+    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
+    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
+    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
+    cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
+    assert cost.windows(cut) == 1

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 
-import numpy as np
 import pytest
 
 import official_bert
@@ -14,10 +13,8 @@ from experiments.tables import assemble, cost, paper, plan
 from experiments.tables.cells import mix
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.pool import FINISHED, Status
-from experiments.training import example_scores, flops
-from experiments.training.config import FinetuneConfig
+from experiments.training import flops
 from experiments.training.config_files import load_config
-from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
 
 TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
@@ -244,22 +241,6 @@ def test_the_scales_of_one_gpu_keep_their_records_on_it(name):
         assert all(v.pretrain.records_on_device for v in ablation.variants)
 
 
-def test_flops_by_hand():
-    ablation = load_config("table5:quickstart")
-    bert = ablation.variant("BERT").pretrain.bert
-    # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
-    per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
-    assert flops.encoder_flops(bert, 1, 64) == 2 * 64 * per_token
-    assert flops.head_flops(bert, 10) == 10 * 2 * 128 * (128 + 4096)
-
-
-def test_parameter_counts_are_the_papers():
-    from official_bert.config import named_config
-
-    assert encoder_parameters(named_config("base")) == 109_482_240
-    assert encoder_parameters(named_config("large")) == 335_141_888
-
-
 def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
     ablate._check_config(tmp_path, load_config("table5:smoke"))
     ablate._check_config(tmp_path, load_config("table5:smoke"))
@@ -290,68 +271,6 @@ def test_progress_names_the_score_of_cells_that_have_one():
     assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
     assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
     assert ablate._headline(None) == ""
-
-
-def test_windows_of_a_paragraph_count_in_the_estimate():
-    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
-    assert cost.windows(squad) == 1
-    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
-    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
-    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
-    cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
-    assert cost.windows(cut) == 1
-
-
-class BinaryTask:
-    head = {"head": "classification", "problem": "single_label", "labels": ["no", "yes"]}
-    metrics = ("f1", "accuracy", "matthews")
-
-    def clusters(self, examples):
-        return [index // 2 for index in range(len(examples))]
-
-    def score(self, examples, predictions):
-        from data_prep.tasks.metrics import classification_scores
-
-        gold = [example.label for example in examples]
-        return classification_scores(gold, [p["label"] for p in predictions], ["no", "yes"])
-
-
-@dataclasses.dataclass
-class Labelled:
-    label: str
-
-
-def test_example_statistics_sum_to_the_metrics(tmp_path):
-    from experiments.tables.intervals import MEASURES
-
-    rng = np.random.default_rng(0)
-    examples = [Labelled(str(x)) for x in rng.choice(["no", "yes"], 200)]
-    predictions = [{"label": str(x)} for x in rng.choice(["no", "yes"], 200)]
-    task = BinaryTask()
-    example_scores.save(tmp_path / "scores.npz", task, examples, predictions)
-    expected = task.score(examples, predictions)
-    for metric in task.metrics:
-        measure, table = example_scores.load(tmp_path / "scores.npz", metric)
-        assert table.shape[0] == 100  # clusters of two
-        assert MEASURES[measure](table.sum(axis=0)) == pytest.approx(100 * expected[metric])
-    assert example_scores.load(tmp_path / "scores.npz", "other") is None
-    assert example_scores.load(tmp_path / "none.npz", "f1") is None
-
-
-@pytest.mark.parametrize(("column", "metric"), [("chunks", "f1"), ("part_of_speech", "accuracy")])
-def test_statistics_of_tags(column, metric):
-    from data_prep.tasks import get_task
-    from data_prep.tasks.conll_files import TaggedDocument
-    from experiments.tables.intervals import MEASURES
-
-    task = get_task("conll2003", column=column, labels="O,B-A,I-A")
-    gold = [[("B-A", "I-A", "O"), ("O",)], [("B-A", "B-A")]]
-    predicted = [[["B-A", "O", "O"], ["B-A"]], [["B-A", "B-A"]]]
-    examples = [TaggedDocument("", (), tuple(tags)) for tags in gold]
-    predictions = [{"tags": tags} for tags in predicted]
-    measure, table = example_scores.statistics(task, examples, predictions)[metric]
-    expected = 100 * task.score(examples, predictions)[metric]
-    assert len(table) == 2 and MEASURES[measure](table.sum(axis=0)) == pytest.approx(expected)
 
 
 def test_help_answers_without_tensorflow():
