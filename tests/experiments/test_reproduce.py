@@ -10,8 +10,7 @@ from experiments.configs.series import RANDOM
 from experiments.tables import assemble, cells, plan, report
 from experiments.tables.ablation import Text
 from experiments.tables.grid import Grid
-from experiments.tables.status import write_status
-from experiments.tables.worker import run_cell
+from experiments.tables.pool import run_cell, write_status
 from experiments.training.config_files import load_config
 from official_bert.config import BertConfig
 
