@@ -35,6 +35,7 @@ TASKS = {
     "swag": ("swag", "Swag", {}),
     "codah": ("swag", "Codah", {}),
     "conll2003": ("conll", "Conll", {}),
+    "visits": ("visits", "Visits", {}),
 }
 _OTHER_NAMES = {
     "squad": "squad_v1.1",

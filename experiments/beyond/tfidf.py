@@ -9,13 +9,10 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 """
 
 import importlib.util
-import time
 
 import numpy as np
 
-from data_prep.tasks.task import MissingFile
-from experiments.training import finetune_report, starts
-from experiments.training.examples import read_examples, splits_to_predict
+from experiments.training import starts, whole_run
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
@@ -47,42 +44,9 @@ class Tfidf(starts.Start):
         return None, None
 
     def finetune(self, config, folder, progress, task, examples):
-        started = time.perf_counter()
-        folder.write_versions(config.seed, {})
-        train, dev = (
-            examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
+        return whole_run.run(
+            config, folder, task, examples, lambda train: (learn(task, train), 0), NAME
         )
-        answer = learn(task, train)
-        train_seconds = time.perf_counter() - started
-        predictions = answer(dev)
-        results = {
-            "task": task.name,
-            "dev": task.score(dev, predictions),
-            "main_metric": task.metrics[0],
-            "baseline": task.baseline(train, dev),
-            "head": NAME,
-            "steps": 0,
-            "train_examples": len(train),
-            "dev_examples": len(dev),
-            "train_notes": task.notes.get("train", {}),
-            "dev_notes": task.notes.get("dev", {}),
-            "train_seconds": round(train_seconds, 2),
-            "files": {},
-        }
-        analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
-        for split in splits_to_predict(task, config):
-            try:
-                others = examples.get(split) or read_examples(task, split, config)
-            except MissingFile as error:
-                results.setdefault("splits_without_predictions", {})[split] = str(error)
-                continue
-            predictions = answer(others)
-            if split.startswith("dev"):
-                results[split] = task.score(others, predictions)
-            finetune_report.write_predictions(folder, task, split, predictions, results)
-        finetune_report.write_report(folder, results, analysis)
-        results["seconds"] = round(time.perf_counter() - started, 2)
-        return folder.finish(results)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         return 0.0

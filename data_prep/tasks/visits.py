@@ -1,0 +1,156 @@
+"""Medications of a visit (G-BERT's task): patients as lists of visits, visits as sets of codes.
+
+A folder holds train.jsonl, dev.jsonl, perhaps test.jsonl, one patient a line,
+
+    {"patient": "7", "visits": [{"diagnoses": ["4019"], "medications": ["C09"]}, ...]}
+
+and ontology.tsv, a code or what stands above codes and its parent a line. Asked are the medications
+of each visit but a patient's first; patients of one visit serve pre-training. Medications are the
+codes that training patients have as such.
+"""
+
+import collections
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.tasks import metrics
+from data_prep.tasks.task import Task, find_file
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+from official_bert.common.json_files import field, list_of, parse_json
+
+KINDS = ("diagnoses", "medications")
+
+
+@dataclasses.dataclass(frozen=True)
+class Patient:
+    """`visits`: (diagnoses, medications), sorted codes, in the order of time."""
+
+    id: str
+    visits: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+
+
+class Visits(Task):
+    """Patients in, medications of every visit but the first out."""
+
+    name = "visits"
+    metrics = ("f1", "jaccard", "pr_auc")
+    prediction_file = "predictions.jsonl"
+    scoring = "each visit by itself, then means of a patient's visits, then of patients"
+    threshold = 0.3
+
+    def __init__(self, data_dir: str = ""):
+        super().__init__(data_dir)
+        self._medications: list[str] = []
+
+    @property
+    def head(self):
+        return {"head": "medications", "num_labels": len(self.medications),
+                "labels": self.medications, "problem": "multi_label"}  # fmt: skip
+
+    def settings(self):
+        return {}
+
+    @property
+    def medications(self) -> list[str]:
+        """The codes that are told apart."""
+        if not self._medications:
+            patients = self.examples("train")
+            self._medications = sorted({m for p in patients for _, ms in p.visits for m in ms})
+        return self._medications
+
+    def ontology(self) -> dict[str, str]:
+        """{code or what is above codes: its parent, "" at a root}; what is a parent comes in too.
+
+        Raises:
+          UserError: a line has no two columns, a code has two parents, or is above itself.
+        """
+        path, parents = Path(find_file(self.data_dir, ["ontology.tsv"], "ontology")), {}
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(filter(str.strip, lines), 1):
+            code, *rest = line.split("\t")
+            if len(rest) != 1 or not code or parents.get(code, rest[0]) != rest[0]:
+                raise UserError(f"{path} line {number}: expected a code, a tab, its one parent")
+            parents[code] = rest[0]
+        parents |= {above: "" for above in [*parents.values()] if above and above not in parents}
+        for code in parents:
+            seen, above = {code}, parents[code]
+            while above:
+                if above in seen:
+                    raise UserError(f"{path}: {code} is above itself")
+                seen.add(above)
+                above = parents[above]
+        return parents
+
+    def examples(self, split):
+        self._check_split(split)
+        path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), []
+        known = self.ontology()
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                where = f"{path} line {number}"
+                contents = parse_json(line, where)
+                if not isinstance(contents, dict):
+                    raise UserError(f"{where}: expected an object with patient and visits")
+                visits = [
+                    tuple(tuple(sorted({*list_of(v, kind, str, where)})) for kind in KINDS)
+                    for v in list_of(contents, "visits", dict, where)
+                ]
+                codes = {code for visit in visits for codes in visit for code in codes}
+                if unknown := sorted(codes - known.keys()):
+                    raise UserError(f"{where}: {unknown[0]} is not in ontology.tsv")
+                name = field(contents, "patient", (str, int), where)
+                found.append(Patient(str(name), tuple(visits)))
+        if split == "train":
+            return found
+        asked = [patient for patient in found if len(patient.visits) > 1]
+        self.notes[split] = {"patients of one visit, not asked about": len(found) - len(asked)}
+        return asked
+
+    def predictions(self, examples, features, outputs):
+        """One dictionary a patient: "visits", for each but the first the "medications" and the
+        "probabilities" of all, from `outputs["logits"]`, a row a visit that is asked for."""
+        probabilities = iter(1 / (1 + np.exp(-np.asarray(outputs["logits"], np.float64))))
+        return [
+            {"id": patient.id, "visits": [self._answer(next(probabilities)) for _ in visits]}
+            for patient, visits in ((patient, patient.visits[1:]) for patient in examples)
+        ]
+
+    def _answer(self, row):
+        chosen = np.flatnonzero(row >= self.threshold)
+        return {
+            "medications": [self.medications[i] for i in chosen],
+            "probabilities": [float(p) for p in row],
+        }
+
+    def score(self, examples, predictions):
+        """Means over patients of their means over visits: F1, Jaccard, average precision."""
+        each = []
+        for patient, prediction in zip(examples, predictions, strict=True):
+            gold = [set(medications) for _, medications in patient.visits[1:]]
+            found = zip(gold, prediction["visits"], strict=True)
+            each.append([metrics.set_scores(truth, v, self.medications) for truth, v in found])
+        means = [
+            np.mean([[v[name] for name in self.metrics] for v in visits], 0) for visits in each
+        ]
+        return dict(zip(self.metrics, map(float, np.mean(means, axis=0)), strict=True))
+
+    def baseline(self, train_examples, examples):
+        """What more than the threshold of the training visits have, for every visit."""
+        visits = [visit for patient in train_examples for visit in patient.visits]
+        counts = collections.Counter(m for _, medications in visits for m in medications)
+        answer = self._answer(np.array([counts[m] / len(visits) for m in self.medications]))
+        everyone = [{"visits": [answer] * len(patient.visits[1:])} for patient in examples]
+        return self.score(examples, everyone)
+
+    def write(self, path, predictions):
+        path = self._output_path(path)
+        with atomic_write(path) as file:
+            for prediction in predictions:
+                file.write(json.dumps(prediction) + "\n")
+        return [path]

@@ -1,0 +1,58 @@
+"""A fine-tuning run of what no `Trainer` trains step by step; it leaves no model."""
+
+import time
+
+from data_prep.tasks.task import MissingFile
+from experiments.training import finetune_report
+from experiments.training.examples import read_examples, splits_to_predict
+
+
+def run(config, folder, task, examples, learn, head: str) -> dict:
+    """Learns, and leaves the files that fine-tuning leaves.
+
+    Args:
+      config: FinetuneConfig.
+      folder: RunFolder.
+      task: Task.
+      examples: {split: examples} of what is read already.
+      learn: function of training examples -> (function of examples -> predictions, steps).
+      head: what the results call it.
+
+    Returns: what results.json holds.
+    """
+    started = time.perf_counter()
+    folder.write_versions(config.seed, {})
+    train, dev = (
+        examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
+    )
+    answer, steps = learn(train)
+    train_seconds = time.perf_counter() - started
+    predictions = answer(dev)
+    results = {
+        "task": task.name,
+        "dev": task.score(dev, predictions),
+        "main_metric": task.metrics[0],
+        "baseline": task.baseline(train, dev),
+        "head": head,
+        "steps": steps,
+        "train_examples": len(train),
+        "dev_examples": len(dev),
+        "train_notes": task.notes.get("train", {}),
+        "dev_notes": task.notes.get("dev", {}),
+        "train_seconds": round(train_seconds, 2),
+        "files": {},
+    }
+    analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
+    for split in splits_to_predict(task, config):
+        try:
+            others = examples.get(split) or read_examples(task, split, config)
+        except MissingFile as error:
+            results.setdefault("splits_without_predictions", {})[split] = str(error)
+            continue
+        predictions = answer(others)
+        if split.startswith("dev"):
+            results[split] = task.score(others, predictions)
+        finetune_report.write_predictions(folder, task, split, predictions, results)
+    finetune_report.write_report(folder, results, analysis)
+    results["seconds"] = round(time.perf_counter() - started, 2)
+    return folder.finish(results)

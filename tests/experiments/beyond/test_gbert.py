@@ -1,0 +1,136 @@
+"""G-BERT from made patients to a run and to a table; the task's files and scores."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from data_prep import made_patients
+from data_prep.tasks import get_task, metrics
+from experiments import finetune
+from experiments.beyond import gbert
+from experiments.tables.plan import plan
+from experiments.training import start_checks
+from experiments.training.config_files import load_config
+from official_bert.common.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """A folder of made patients below a small hierarchy of 50 categories."""
+    folder = tmp_path_factory.mktemp("made")
+    ranges = [
+        {"id": f"range {r}", "children": [
+            {"id": f"category {r}-{c}", "children": [{"id": f"{r}{c}{i}"} for i in range(5)]}
+            for c in range(10)
+        ]}
+        for r in range(5)
+    ]  # fmt: skip
+    written = {"tree": {"id": "root", "children": ranges}, "codes": []}
+    (folder / "hierarchy.json").write_text(json.dumps(written))
+    best = made_patients.make(folder / "hierarchy.json", folder / "patients", patients=60)
+    return folder / "patients", best
+
+
+def test_what_is_made(patients):
+    folder, best = patients
+    task = get_task("visits", str(folder))
+    train, dev = task.examples("train"), task.examples("dev")
+    assert len(train) == 60 and len(dev) == 12 and all(len(p.visits) > 1 for p in dev)
+    assert any(len(p.visits) == 1 for p in train)
+    seen, asked = ({c for p in x for ds, _ in p.visits for c in ds} for x in (train, dev))
+    assert asked - seen, "some codes are met in dev first"
+    above = task.ontology()
+    assert {above[above[above[code]]] for code in asked} == {"root"}
+    assert 0.5 < best["dev"]["f1"] < 1 and best == json.loads((folder / "best.json").read_text())
+    again = made_patients.make(folder.parent / "hierarchy.json", folder.parent / "again", 60)
+    assert again == best
+    with pytest.raises(UserError, match="patients"):
+        made_patients.make(folder.parent / "hierarchy.json", folder, 60)
+
+
+def test_scores_by_hand():
+    found = {"medications": ["a", "b"], "probabilities": [0.9, 0.4, 0.2]}
+    scores = metrics.set_scores({"a", "c"}, found, ["a", "b", "c"])
+    # "c" is third: the precisions at "a" and "c" are 1 and 2/3.
+    assert scores == pytest.approx({"f1": 0.5, "jaccard": 1 / 3, "pr_auc": (1 + 2 / 3) / 2})
+    nothing = metrics.set_scores(set(), {**found, "medications": []}, ["a", "b", "c"])
+    assert set(nothing.values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("ontology.tsv", "a\tb\nb\ta\n", "a is above itself"),
+        ("ontology.tsv", "a b\n", r"ontology\.tsv line 1: expected a code, a tab, its one parent"),
+        ("train.jsonl", '{"patient": 1}\n', r"train\.jsonl line 1: the field visits is missing"),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": [{"diagnoses": ["x"], "medications": []}]}\n',
+            r"train\.jsonl line 1: x is not in ontology\.tsv",
+        ),
+    ],
+)
+def test_files_that_are_none(tmp_path, file, content, message):
+    (tmp_path / "ontology.tsv").write_text("a\tb\n")
+    (tmp_path / file).write_text(content)
+    if file == "ontology.tsv":
+        (tmp_path / "train.jsonl").write_text("")
+    with pytest.raises(UserError, match=message):
+        get_task("visits", str(tmp_path)).examples("train")
+
+
+@pytest.fixture
+def config(patients):
+    config = load_config("gbert")
+    bert = dataclasses.replace(config.bert, hidden_size=16, intermediate_size=16)
+    return dataclasses.replace(
+        config, bert=bert, data_dir=str(patients[0]), num_train_epochs=1.0, learning_rate=1e-2
+    )
+
+
+@pytest.mark.parametrize("name", ["gbert", "gbert-neither"])
+def test_runs(config, tmp_path, name):
+    config = dataclasses.replace(config, model=name)
+    results = finetune.run(config, tmp_path / "run", progress=False)
+    assert set(results["dev"]) == {"f1", "jaccard", "pr_auc"} and results["head"] == name
+    several = [p for p in get_task("visits", config.data_dir).examples("train") if p.visits[1:]]
+    assert results["steps"] == len(several) // 8
+    with open(results["predictions_file"]) as file:
+        rows = [json.loads(line) for line in file]
+    assert len(rows) == 12 and all(0 <= p <= 1 for p in rows[0]["visits"][0]["probabilities"])
+    with pytest.raises(UserError, match="reads visits; sst2 is classification"):
+        start_checks.finetuning(dataclasses.replace(config, task="sst2"))
+
+
+def test_sets_of_visits(config):
+    task = get_task("visits", config.data_dir)
+    train = task.examples("train")
+    visits = [visit for patient in train for visit in patient.visits]
+    codes = gbert.Codes(task, visits)
+    plain = codes.sets(visits)
+    hidden = codes.sets(visits, np.random.default_rng(0))
+    for kind in ("diagnoses", "medications"):
+        ids, labels = plain[kind], plain[f"{kind}_labels"]
+        assert (ids[:, 0] == 1).all() and labels.sum() == (ids > 2).sum()
+        np.testing.assert_array_equal(hidden[f"{kind}_labels"], labels)
+        changed = hidden[kind] != ids
+        assert 0.05 < changed.sum() / (ids > 2).sum() < 0.25
+        assert (hidden[kind][changed] == 2).mean() > 0.7 and not changed[ids < 3].any()
+        random = hidden[kind][changed & (hidden[kind] != 2)]
+        low = 3 if kind == "diagnoses" else 3 + codes.sizes["diagnoses"]
+        assert ((random >= low) & (random < low + codes.sizes[kind])).all(), "of its own kind"
+    batch = codes.patients(train[:4], 4)
+    for patient, asked, labels in zip(train, batch["asked"], batch["labels"], strict=False):
+        assert asked.tolist() == [float(0 < t < len(patient.visits)) for t in range(4)]
+        assert labels.sum() == sum(len(medications) for _, medications in patient.visits)
+
+
+def test_a_table_of_four_rows(patients):
+    table = load_config("gbert:smoke", {"data_dir": str(patients[0].parent)})
+    made = plan(table)
+    assert sorted(cell.config["model"] for cell in made.cells) == sorted(gbert.NAMES)
+    assert {len(claim.comparisons) for claim in table.claims} == {3}
+    assert {len(runs) for runs in plan(load_config(
+        "gbert:cpu", {"data_dir": str(patients[0].parent)})).runs.values()} == {5}  # fmt: skip
