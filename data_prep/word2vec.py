@@ -23,10 +23,10 @@ from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.compared.word_vectors import LEARNT_WIDTH
 from official_bert.tokenization.words import WordTokenizer
 
 KINDS = ("skip_gram", "cbow")
-WIDTH = 100
 
 
 def learn(inputs, kind="skip_gram", seed=1, do_lower_case=True, invalid_utf8="error", **changes):
@@ -42,7 +42,7 @@ def learn(inputs, kind="skip_gram", seed=1, do_lower_case=True, invalid_utf8="er
       invalid_utf8: see `text_files.decode_lines`.
       **changes: of gensim's Word2Vec, in place of what stands here.
 
-    Returns: (list of words, float32 [words, WIDTH]).
+    Returns: (list of words, float32 [words, LEARNT_WIDTH]).
 
     Raises:
       UserError: gensim is not installed, there is no such kind or input, or no word five times.
@@ -59,8 +59,9 @@ def learn(inputs, kind="skip_gram", seed=1, do_lower_case=True, invalid_utf8="er
     paths = expand_inputs(inputs)
     input_look.check(paths)
     settings = {
-        "vector_size": WIDTH, "window": 5, "negative": 5, "ns_exponent": 0.75, "sample": 1e-3,
-        "min_count": 5, "epochs": 5, "workers": 1, "sg": int(kind == "skip_gram"), "seed": seed,
+        "vector_size": LEARNT_WIDTH, "window": 5, "negative": 5, "ns_exponent": 0.75,
+        "sample": 1e-3, "min_count": 5, "epochs": 5, "workers": 1, "seed": seed,
+        "sg": int(kind == "skip_gram"),
     } | changes  # fmt: skip
     cut = WordTokenizer([]).words_of
     words_of = functools.lru_cache(1 << 16)(lambda chunk: " ".join(cut(chunk)))  # they repeat

@@ -112,6 +112,9 @@ class Visits(Task):
         self.notes[split] = {"patients of one visit, not asked about": len(found) - len(asked)}
         return asked
 
+    def features(self, example, tokenizer, max_seq_length):
+        raise UserError("task visits has codes, no texts: it is for --config.model=gbert alone")
+
     def predictions(self, examples, features, outputs):
         """One dictionary a patient: "visits", for each but the first the "medications" and the
         "probabilities" of all, from `outputs["logits"]`, a row a visit that is asked for."""

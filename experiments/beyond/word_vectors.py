@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from data_prep import word2vec
 from data_prep.tasks.task import MissingFile
 from experiments.training import starts
 from experiments.training.bert_start import BertStart
@@ -20,7 +19,7 @@ from experiments.training.examples import read_examples
 from experiments.training.flops import encoder_flops, text_bilstm_flops
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
-from official_bert.compared.word_vectors import read_vectors, vectors_width
+from official_bert.compared.word_vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
@@ -142,7 +141,7 @@ class WordVectors(BertStart):
         # Where the file is missing the run itself will say so.
         width = vectors_width(config.word_vectors) if os.path.isfile(config.word_vectors) else 0
         if config.word_vectors.startswith("@"):  # they are still to be learnt
-            width = word2vec.WIDTH
+            width = LEARNT_WIDTH
         one = text_bilstm_flops(config, width, elmo, 2, length)
         states = encoder_flops(elmo, 2, length) if elmo else 0.0
         trained = epochs * train_examples

@@ -13,6 +13,8 @@ import numpy as np
 
 from official_bert.common.errors import UserError
 
+LEARNT_WIDTH = 100  # numbers of a word that `data_prep.word2vec` learns
+
 
 def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
     """The words of a file, each once, and their vectors, float32 [words, D].

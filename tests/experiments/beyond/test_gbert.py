@@ -100,6 +100,9 @@ def test_runs(config, tmp_path, name):
     with open(results["predictions_file"]) as file:
         rows = [json.loads(line) for line in file]
     assert len(rows) == 12 and all(0 <= p <= 1 for p in rows[0]["visits"][0]["probabilities"])
+    with pytest.raises(UserError, match="visits has codes, no texts: it is for --config.model=g"):
+        bert = dataclasses.replace(config, model="tiny-wikipedia")
+        finetune.run(bert, tmp_path / "other", progress=False)
     with pytest.raises(UserError, match="reads visits; sst2 is classification"):
         start_checks.finetuning(dataclasses.replace(config, task="sst2"))
 
