@@ -98,6 +98,13 @@ def test_wrong_files_and_scales(source, message):
         load_config(source)
 
 
+OWN = {  # configurations of one's own data, and their scales
+    "text_classification": ("base", "small", "smoke"),
+    "ner": ("own", "own_small"),
+    "squad": ("own_v1", "own_v2", "own_small_v1", "own_small_v2"),
+}
+
+
 def test_every_configuration_and_scale_loads():
     for name, scales in {
         "pretrain": ("base", "large", "mini", "tiny", "smoke", "continue"),
@@ -106,13 +113,23 @@ def test_every_configuration_and_scale_loads():
         "swag": ("paper", "smoke"),
         "ner": ("paper", "smoke"),
         "ner_features": ("embeddings", "concat_last_four", "weighted_sum_all"),
-        "text_classification": ("base", "small", "smoke"),
+        "text_classification": (),
     }.items():
-        for scale in scales:
+        for scale in (*scales, *OWN.get(name, ())):
             config = load_config(f"{name}:{scale}")
             kind = PretrainConfig if name == "pretrain" else FinetuneConfig
             assert isinstance(config, kind)
             assert from_dict(kind, json.loads(json.dumps(to_dict(config)))) == config
+
+
+def test_adams_bias_is_corrected_on_own_data_alone():
+    for name, scales in OWN.items():
+        for scale in scales:
+            config = load_config(f"{name}:{scale}")
+            rate = 1e-4 if "small" in scale or scale == "smoke" else 5e-5
+            assert (config.bias_correction, config.learning_rate) == (True, rate)
+    for name in ("glue:paper", "glue:small", "squad:v1", "squad:v2", "swag", "ner"):
+        assert not load_config(name).bias_correction
 
 
 def test_papers_hyper_parameters():
