@@ -5,18 +5,18 @@
 Reads .xml, .xml.bz2 (multistream or not) and .xml.gz, as it goes: memory does not grow with the
 dump. Lists, tables, headers, references, templates, images, redirects, disambiguation pages and
 other namespaces are left out (`data_prep.corpus.wikitext`), then passages are split into sentences.
-The dump says its language and its names of namespaces. A sentence that lost a formula, or the words
-of a template, is left out, or keeps the mark that --hole gives. Where less than half of the
-articles' text is kept the command stops, unless --accept_loss. DIR holds
+The dump says its language and its names of namespaces. A sentence that lost a formula or the words
+of a template is left out; with --hole=MARK it is kept, with the mark in their place. The command
+stops where less than half of the articles' text is kept; --accept_loss goes on. DIR holds
 
     wiki-00000.txt.gz, ...         the corpus, one article a document
     articles-00000.jsonl.gz, ...   a line for each document: id, revision, title, sentences
     report.json                    options, what was kept, and what was left out, by reason
 
-Killed and run again, it continues behind the last finished file. The files do not depend on the
-number of workers: each takes stretches of a .xml or a multistream .xml.bz2 file, unpacks them,
-parses the XML and the wikitext (`data_prep.corpus.wikipedia_dump`). Of a file that cannot be cut
-(.gz, a .bz2 of one stream) this process unpacks all, and the workers do the rest.
+Killed and run again, it continues behind the last finished file. Each worker takes stretches of a
+.xml or a multistream .xml.bz2 file, unpacks them, and parses the XML and the wikitext
+(`data_prep.corpus.wikipedia_dump`). A file that cannot be cut (.gz, a .bz2 of one stream) is
+unpacked by one process. The output does not depend on the number of workers.
 """
 
 import functools

@@ -3,15 +3,15 @@
     python -m experiments.evaluate --model=runs/spam/model --data=other.tsv --output=scores/
     python -m experiments.evaluate --model=MODEL --records=heldout/
 
-With --data, a file or a folder of the task's files with their answers: the task's scores, a table
-of the classes and the most confident mistakes. --task_options.NAME=VALUE says how the file is read
-where it is laid out otherwise than in training. --output is a folder for scores.json,
+--data is a file, or a folder of the task's files, with their answers. It gives the task's scores, a
+table of the classes and the most confident mistakes. Where a file is laid out otherwise than in
+training, --task_options.NAME=VALUE says how it is read. --output is a folder for scores.json,
 analysis.json, report.md and the predictions in the task's official format.
 
-With --records: masked-LM loss and perplexity, next-sentence accuracy. MODEL is then a model folder,
-an imported checkpoint's folder or a preset with its pre-training heads; the records come from
-data_prep.create_pretraining_data with the vocabulary of the model. Prints one JSON object, which
---output also writes to a file.
+--records gives masked-LM loss and perplexity, and next-sentence accuracy. MODEL is then a model
+with its pre-training heads: a model folder, an imported checkpoint's folder or a preset. The
+records come from data_prep.create_pretraining_data with the model's vocabulary. One JSON object is
+printed; --output names a file for it.
 """
 
 import json

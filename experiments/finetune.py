@@ -7,8 +7,8 @@ leaves in the work folder: results.json, predictions in the task's official form
 analysis.json (confusion matrix, scores of each class, the most confident mistakes), metrics.jsonl,
 TensorBoard events, and model/, a model folder. The same command continues an interrupted run.
 
-A search over hyper-parameters is one flag; every combination is a run of its own, so an
-interrupted search continues, and the table of all is printed and kept in search.json:
+A search over hyper-parameters is one flag. Every combination is a run of its own, so an interrupted
+search continues. The table of all is printed and kept in search.json:
 
     --search='learning_rate=5e-5,4e-5,3e-5,2e-5;seed=1,2,3'
 """

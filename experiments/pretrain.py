@@ -4,8 +4,9 @@
         --workdir=runs/mini
 
 leaves in the work folder: results.json (loss, perplexity, accuracies on held-out records),
-metrics.jsonl, TensorBoard events, checkpoints/, and model/, a model folder. Ctrl-C and SIGTERM
-save first; the same command goes on where the run stopped, also after a kill, to the same weights.
+metrics.jsonl, TensorBoard events, checkpoints/, and model/, a model folder. Ctrl-C and SIGTERM save
+before they stop. The same command goes on where a run stopped, even after a kill, and ends at the
+weights of a run that never stopped.
 --config.num_decay_steps=1000 keeps the rate up until the last 1,000 steps. Runs of several lengths
 then share what comes before: one with num_decay_steps=0 is the others' --config.trunk.
 --config.init_from=MODEL goes on from a trained model, for example on the text of one's own domain.

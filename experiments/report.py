@@ -2,10 +2,10 @@
 
     python -m experiments.report --workdir=experiments/results/table5/night
 
-judges the claims by today's analysis and writes results.json, report.html, report.md and plots/,
+judges the claims by today's analysis. It writes results.json, report.html, report.md and plots/,
 there or in --output. It needs no data: what the analysis asks of single examples is in archives/.
-Without archives it takes the variance from examples that results.json keeps. Of a folder of tables
-it writes claims.md, their claims side by side.
+Without archives it takes the variance from examples that results.json keeps. Where --workdir is a
+folder of tables, it writes claims.md: their claims side by side.
 """
 
 from data_prep.jobs import storage

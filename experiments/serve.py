@@ -2,8 +2,8 @@
 
     python -m experiments.serve --model=exported/spam       # then open http://127.0.0.1:8501
 
---model is an exported model, or a model folder, which is then exported first. The addresses are
-those of TensorFlow Serving, which production should run instead (see the README):
+--model is an exported model. A model folder is exported first. The addresses are those of
+TensorFlow Serving, which production should run instead (docs/serving.md):
 
     curl -d '{"instances": ["WINNER!! call now"]}' http://127.0.0.1:8501/v1/models/spam:predict
 """
