@@ -5,7 +5,7 @@
 
 A cased model, the label of a word on its first sub-token, as much of the document as fits, no CRF.
 Scales: paper (BERT base cased; an hour on one GPU), smoke (a minute), own and own_small for tags of
-your own, with Adam's bias corrected (docs/own_data.md): models of BERT base's size, and smaller.
+your own, with Adam's bias corrected (docs/own_data.md): models of 6 layers and more, of 2 to 4.
 
 Expected with BERT base: entity F1 96.4 on testa ("dev"), 92.4 on testb.
 """
@@ -25,12 +25,12 @@ PAPER = FinetuneConfig(
 SMOKE = dataclasses.replace(
     PAPER, max_seq_length=128, max_train_examples=1000, max_dev_examples=500, num_train_epochs=1.0
 )
-OWN = dataclasses.replace(PAPER, bias_correction=True)
+OWN = dataclasses.replace(PAPER, learning_rate=1e-4, bias_correction=True)
 SCALES = {
     "paper": PAPER,
     "smoke": SMOKE,
     "own": OWN,
-    "own_small": dataclasses.replace(OWN, max_seq_length=128, learning_rate=1e-4),
+    "own_small": dataclasses.replace(OWN, max_seq_length=128, learning_rate=3e-4),
 }
 
 

@@ -126,7 +126,7 @@ def test_adams_bias_is_corrected_on_own_data_alone():
     for name, scales in OWN.items():
         for scale in scales:
             config = load_config(f"{name}:{scale}")
-            rate = 1e-4 if "small" in scale or scale == "smoke" else 5e-5
+            rate = 3e-4 if "small" in scale or scale == "smoke" else 1e-4
             assert (config.bias_correction, config.learning_rate) == (True, rate)
     for name in ("glue:paper", "glue:small", "squad:v1", "squad:v2", "swag", "ner"):
         assert not load_config(name).bias_correction
