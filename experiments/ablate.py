@@ -225,7 +225,7 @@ def _check_config(workdir, ablation):
                 f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
                 "choose another --workdir"
             )
-        manifests.adopt(workdir, report.FILES + ("archives", path.name))
+        manifests.adopt(workdir, *report.FILES, "archives", path.name)
     write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n")
 
 

@@ -52,8 +52,8 @@ def again(folder, output="", strict=False):
         origins.check(told)
     runs = archives.runs(results, path.parent / "archives")
     judgement.judge_results(results, judgement.claims_of(results), runs)
-    if not output and not manifests.is_listed(path.resolve()):  # as it came with the repository
-        manifests.adopt(path.parent, (*report.FILES, path.name))
+    if not output:  # as it came with the repository
+        manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or folder)
     claim(files=[output / name for name in report.FILES if "." in name])
     return results, report.write(results, output)

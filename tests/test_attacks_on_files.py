@@ -56,15 +56,6 @@ def test_a_foreign_project_of_the_same_names(name, tmp_path, given, encoder):  #
         assert found == before
 
 
-def test_documents_as_the_folder_of_a_model(tmp_path, encoder):  # noqa: F811
-    """convert --output=docs --overwrite replaced all of docs."""
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "thesis.tex").write_text("mine")
-    with pytest.raises(UserError, match=r"thesis.tex.*is not replaced"):
-        ob.save(tmp_path / "docs", encoder, TOKENIZER, overwrite=True)
-    assert os.listdir(tmp_path / "docs") == ["thesis.tex"]
-
-
 def predicts(given, output, barrier, ended):  # noqa: F811
     barrier.wait()
     try:
@@ -103,6 +94,23 @@ def test_a_folder_that_links_elsewhere_is_used_there(tmp_path):
     RunFolder(tmp_path / "run", config, overwrite=True)
     assert not (tmp_path / "disk" / "step-00000001").exists()
     assert (tmp_path / "disk" / "mine").exists() and folder.checkpoints.is_symlink()
+
+
+def test_what_was_made_without_manifests_is_adopted_once(tmp_path):
+    """A report.md of the user's, beside our config.json, was listed when a table went on."""
+    for name in ("report.md", "config.json", "plots/a.svg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("of an earlier version")
+    (tmp_path / "archives").mkdir()
+    (tmp_path / "archives" / "mine").write_text("mine")
+    manifests.adopt(tmp_path, "plots", "report.md", "results.json", "config.json")
+    assert [str(p.relative_to(tmp_path)) for p in manifests.foreign(tmp_path)] == [
+        "archives",
+        "archives/mine",
+    ]
+    (tmp_path / "results.json").write_text("mine")
+    manifests.adopt(tmp_path, "plots", "report.md", "results.json", "config.json")
+    assert not manifests.is_ours(tmp_path / "results.json")
 
 
 def test_a_work_folder_inside_its_records(tmp_path):

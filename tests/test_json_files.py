@@ -12,10 +12,11 @@ from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
-# Lines of our own logs, words of a command line, a pipe, keys of our own, what a library has just
-# written and the first line of a file that is looked at may be read directly.
+# Lines of our own logs and manifests, words of a command line, a pipe, keys of our own, what a
+# library has just written and the first line of a file that is looked at may be read directly.
 DIRECT = {
     "official_bert/common/json_files.py": 2,
+    "official_bert/common/manifests.py": 1,
     "official_bert/checkpoints/safetensors_files.py": 1,
     "official_bert/tokenization/foreign_tables.py": 2,
     "official_bert/tokenization/tokenizer_json.py": 1,

@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 
+from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
@@ -33,10 +34,10 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
       UserError: the file is missing or damaged.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open_file(path) as content, np.load(content, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
+    except UserError:
+        raise
     except Exception as error:  # zipfile, zlib and numpy raise many kinds
         raise UserError(f"{path} is damaged ({error})") from error
     if arrays.pop(_CHECKSUM, None) != _checksum(arrays):

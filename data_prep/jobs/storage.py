@@ -22,10 +22,12 @@ import numpy as np
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
+from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.common.json_files import parse_json
+from official_bert.common.paths import is_remote
 
 _MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below
 # What to install for a kind of remote path.
@@ -33,10 +35,6 @@ _EXTRAS = {
     "gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3",
     "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure", "hdfs": "hdfs",
 }  # fmt: skip
-
-
-def is_remote(path: str) -> bool:
-    return "://" in str(path)
 
 
 def exists(path: str) -> bool:
@@ -139,18 +137,14 @@ def reading(path: str) -> io.BufferedReader:
     """Opens a file for reading bytes.
 
     Raises:
-      UserError: it is missing, is a folder or cannot be opened.
+      UserError: it is missing, no regular file, or cannot be opened.
     """
-    try:
-        if is_remote(path):
+    if is_remote(path):
+        try:
             return io.BufferedReader(_remote(path, "open", "rb"), 1 << 20)
-        return open(path, "rb")
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder, not a file") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
+    return open_file(path)
 
 
 def read_bytes(path: str, offset: int = 0, count: int | None = None) -> bytes:

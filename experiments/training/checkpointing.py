@@ -55,7 +55,7 @@ class Checkpoints:
           UserError: the disk is full; the earlier checkpoints are still there.
         """
         make_folder(self.folder)
-        manifests.keep(self.folder.resolve())
+        manifests.add(self.folder.resolve())  # a manifest, where it has none
         # A state of the same step (an interrupted run that was continued) is the same: replace it.
         with atomic_folder(self._path(step), overwrite=True) as folder:
             with atomic_write(folder / "arrays.npz", "wb") as file:

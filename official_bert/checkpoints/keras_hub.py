@@ -21,9 +21,10 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common import hdf5_files
+from official_bert.common.bounded import check_below
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder
-from official_bert.common.json_files import field, is_json_object, read_json, shorten
+from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.config import BertConfig
 from official_bert.family import members
 from official_bert.family.members import BACKBONES
@@ -310,6 +311,7 @@ def _our_tokenizer(
         if found.kind != kind:
             raise UserError(f"{vocab}: a {found.kind} vocabulary; this model has {kind}")
         return found
+    check_below(Path(preset, "assets"), MOST_BYTES)  # KerasHub opens whatever is there
     pieces_file = Path(preset, *_PIECES_FILE)
     if pieces_file.is_file():  # before TensorFlow Text reads it
         sentence_piece.check(sentence_piece.read_file(pieces_file), str(pieces_file))
@@ -317,7 +319,8 @@ def _our_tokenizer(
         theirs = getattr(keras_hub.models, class_name).from_preset(preset)
     except Exception as error:  # a preset of a backbone alone has no tokenizer
         if (Path(preset) / _TOKENIZER).exists():
-            raise UserError(f"{preset}: its tokenizer cannot be read ({error})") from error
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{preset}: its tokenizer cannot be read ({reason})") from error
         return None if vocab is None else find_tokenizer(vocab, Path(preset), do_lower_case)
     if kind == "byte_pair":
         where = f"{preset}: the tokenizer's vocabulary"

@@ -14,6 +14,7 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
+from official_bert.common.bounded import open_file, read_bytes
 from official_bert.common.errors import UserError
 
 _MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5
@@ -42,15 +43,12 @@ class TensorBundle:
         self._prefix = Path(prefix)
         self._index = Path(f"{prefix}.index")
         try:
-            with open(self._index, "rb") as file:
-                entries = dict(_table(file.read(_MOST_INDEX_BYTES)))
+            entries = dict(_table(read_bytes(self._index, _MOST_INDEX_BYTES)))
             header = dict(_fields(entries.pop(b"")))
             self._shards = _number(header, 1)
             if _number(header, 2) != 0:
                 raise ValueError("it is of a big-endian machine")
             found = {key.decode(): _entry(value) for key, value in entries.items()}
-        except OSError as error:
-            raise UserError(f"{self._index}: cannot be read ({error.strerror})") from error
         except (ValueError, KeyError, IndexError, TypeError, struct.error) as error:
             reason = f"not a readable TensorFlow checkpoint ({self._index.name}: {error})"
             raise UserError(f"{self._prefix}: {reason}") from error
@@ -58,7 +56,9 @@ class TensorBundle:
         self.shapes = {name: entry["shape"] for name, entry in self._entries.items()}
         promised = sum(entry["size"] for entry in self._entries.values())
         held = sum(
-            p.stat().st_size for p in self._prefix.parent.glob(f"{self._prefix.name}.data-*")
+            path.stat().st_size
+            for path in self._prefix.parent.glob(f"{self._prefix.name}.data-*")
+            if path.is_file()
         )
         if promised > held:
             raise UserError(
@@ -82,10 +82,10 @@ class TensorBundle:
         if math.prod(entry["shape"]) * kind.itemsize != entry["size"]:
             raise UserError(f"{fault}: {entry['size']:,} bytes are not its shape {entry['shape']}")
         try:
-            with open(path, "rb") as file:
+            with open_file(path) as file:
                 file.seek(entry["offset"])
                 content = file.read(entry["size"])
-        except (OSError, ValueError, OverflowError) as error:
+        except (UserError, OSError, ValueError, OverflowError) as error:
             raise UserError(f"{fault} ({path.name}: {error})") from error
         if len(content) != entry["size"] or _masked_crc(content) != entry["crc"]:
             raise UserError(f"{fault}: {path.name} is damaged (its checksum is wrong)")

@@ -21,6 +21,7 @@ from typing import IO
 
 from official_bert.common import manifests, renames
 from official_bert.common.errors import UserError
+from official_bert.common.held_files import lock
 from official_bert.common.paths import OWN_STREAM, local_path, real_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -47,18 +48,10 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     path = local_path(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     with _readable_errors(path):
-        if stream := OWN_STREAM.fullmatch(str(path)):
-            number = {"stdout": 1, "stderr": 2}.get(stream[1]) or int(stream[2] or stream[3])
-            with open(os.dup(number), mode, **text) as file:
-                yield file
-            return
         target = real_path(path)
-        if _is_private(target):
-            with open(target, mode, **text) as file:
-                yield file
-            return
-        if not check_file(target, path):
-            with open(_open_device(target), mode, **text) as file:
+        direct = _direct(path, target)
+        if direct is not None:
+            with open(direct, mode, **text) as file:
                 yield file
             return
         make_folder(target.parent)
@@ -93,7 +86,7 @@ def appending(path: str | os.PathLike, mode: str = "a") -> IO:
         target = real_path(path)
         if check_file(target, path) and not target.exists():
             make_folder(target.parent)
-            manifests.add(target)
+            manifests.add(target.parent, target.name)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o666))
         return open(target, mode, buffering=0 if "b" in mode else -1, **text)
@@ -124,13 +117,14 @@ def atomic_folder(
         number = secrets.token_hex(8)
         temporary = path.with_name(f".{path.name}.{number}.tmp")
         os.mkdir(temporary)
-        handle = manifests.hold(temporary)
+        handle = os.open(temporary, os.O_RDONLY)
+        lock(handle)
         _private.add(temporary)
         try:
             manifests.begin(temporary, number)
             _reserve(temporary, size)
             yield temporary
-            manifests.add_below(temporary)
+            manifests.add(temporary, *manifests.names_below(temporary))
             if path.exists():
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             _sync_tree(temporary)
@@ -193,7 +187,7 @@ def make_folder(path: str | os.PathLike) -> None:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         for each in reversed(missing):
             if each.parent == made or manifests.is_kept(each.parent):
-                manifests.add(each)
+                manifests.add(each.parent, each.name)
             each.mkdir(exist_ok=True)
             manifests.sync(each.parent)
             made = each
@@ -240,10 +234,15 @@ def _is_private(path: Path) -> bool:
 
 def _put_file(temporary: Path, target: Path, shown: Path) -> None:
     """Gives a whole temporary file its name."""
-    moved = not os.path.lexists(target) and _gets_new_name(temporary, target)
-    if not moved and check_file(target, shown) and os.lstat(target).st_nlink == 1:
+    with contextlib.suppress(FileExistsError):  # another process of ours may be faster
+        if not os.path.lexists(target):
+            with manifests.adding(target):
+                renames.to_new_name(temporary, target)
+            manifests.sync(target.parent)
+            return
+    if check_file(target, shown) and os.lstat(target).st_nlink == 1:
         os.replace(temporary, target)
-    elif not moved:  # its other names keep their file
+    else:  # its other names keep their file
         with open(temporary, "rb") as new, open(target, "r+b") as old:
             shutil.copyfileobj(new, old, 1 << 20)
             old.truncate()
@@ -252,23 +251,20 @@ def _put_file(temporary: Path, target: Path, shown: Path) -> None:
     manifests.sync(target.parent)
 
 
-def _gets_new_name(temporary: Path, target: Path) -> bool:
-    """Whether the name was still free; False where another process of ours was faster."""
-    try:
-        with manifests.adding(target):
-            renames.to_new_name(temporary, target)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _open_device(target: Path) -> int:
-    """A device or a pipe, open for writing; to wait for a reader who may never come is no use."""
-    try:
+def _direct(path: Path, target: Path) -> int | Path | None:
+    """What to open where bytes need no temporary file: a stream or a device, or a file in a
+    temporary folder; None for any other file."""
+    if stream := OWN_STREAM.fullmatch(str(path)):
+        return os.dup({"stdout": 1, "stderr": 2}.get(stream[1]) or int(stream[2] or stream[3]))
+    if _is_private(target):
+        return target
+    if check_file(target, path):
+        return None
+    try:  # to wait for a pipe's reader who may never come is no use
         handle = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise UserError(f"{target} is a pipe that nobody reads") from None
+            raise UserError(f"{target} is a pipe or a device that nobody reads") from None
         raise
     os.set_blocking(handle, True)
     return handle
@@ -325,6 +321,9 @@ def _readable_errors(path: Path):
             raise UserError(f"{path}: cannot be written ({error.strerror})") from error
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error
+        name = os.fsencode(path).decode("utf-8", "replace")
+        if isinstance(error, ValueError) and name != str(path):
+            raise UserError(f"{path}: its name is no UTF-8, as it must be here") from error
         raise
 
 

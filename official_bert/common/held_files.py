@@ -1,23 +1,47 @@
-"""Files that a process holds by a lock, which ends with the process; others see that it does."""
+"""Files that a process holds by a lock, which ends with the process; others see that it does.
+
+Where a file system knows no locks, everybody gets them, and all files count as held by others.
+"""
 
 import contextlib
 import errno
 import os
 from pathlib import Path
 
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+
 
 def lock(handle: int, shared: bool = False, wait: bool = True) -> bool:
     """Locks an open file or folder; False where another process holds it and `wait` is false."""
-    import fcntl
+    return _flock(handle, shared, wait) is not False
 
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+
+def is_held(path: Path) -> bool:
+    """Whether another process holds a file or folder, or may do so."""
     try:
-        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            return False
-        raise
-    return True
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return True
+    try:
+        return _flock(handle, shared=False, wait=False) is not True
+    finally:
+        os.close(handle)
+
+
+def open_locked(
+    path: Path, flags: int, shared: bool = False, wait: bool = True
+) -> tuple[int, bool]:
+    """Opens a file, never what a link leads to, and locks it: (the open file, what `lock` says)."""
+    while True:
+        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            is_free = lock(handle, shared, wait)
+        except OSError:
+            os.close(handle)
+            raise
+        if not is_free or is_at(handle, path):
+            return handle, is_free
+        os.close(handle)  # its last holder has just removed it
 
 
 def is_at(handle: int, path: Path) -> bool:
@@ -33,3 +57,19 @@ def remove_held(path: Path, handle: int) -> None:
     with contextlib.suppress(OSError):
         if is_at(handle, path):
             os.unlink(path)
+
+
+def _flock(handle: int, shared: bool, wait: bool) -> bool | None:
+    """Whether the lock was got; None where there are no locks."""
+    import fcntl
+
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return None
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        raise
+    return True

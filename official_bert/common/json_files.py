@@ -10,10 +10,10 @@ import json
 import math
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
+from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 
 MOST_BYTES = 64_000_000
@@ -50,17 +50,7 @@ def read_json(
       UserError: the file cannot be read, is too large, is no JSON, is nested too deeply, or holds
         something else. The message starts with the path.
     """
-    try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):  # looked at first: to open a pipe would wait
-            raise UserError(f"{path}: is no file")
-        if status.st_size > most_bytes:
-            raise UserError(f"{path}: {status.st_size:,} bytes; at most {most_bytes:,} are read")
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        told = f"{path}: cannot be read ({error.strerror})"
-        raise UserError(f"{told}; {missing}" if missing else told) from error
+    content = read_bytes(path, most_bytes, missing)
     value = parse_json(content, str(path), kind, finite)
     return whole_characters(value, content.decode("utf-8-sig"))
 

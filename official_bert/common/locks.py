@@ -12,7 +12,7 @@ from pathlib import Path
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder
-from official_bert.common.held_files import is_at, lock, remove_held
+from official_bert.common.held_files import is_at, is_held, lock, open_locked, remove_held
 from official_bert.common.paths import local_path
 
 LOCK_FILE = ".official_bert.lock"
@@ -97,14 +97,8 @@ def shared(folder: str | os.PathLike) -> SharedLock | None:
 
 def is_locked(folder: str | os.PathLike) -> bool:
     """Whether a process holds the lock of a folder."""
-    try:
-        handle = os.open(Path(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        return not lock(handle, wait=False)
-    finally:
-        os.close(handle)
+    path = Path(folder, LOCK_FILE)
+    return os.path.lexists(path) and is_held(path)
 
 
 def _release(handle: int, path: Path, owner: int) -> None:
@@ -117,30 +111,22 @@ def _release(handle: int, path: Path, owner: int) -> None:
 
 
 def _open(path: Path, flags: int, is_shared: bool = False, wait: bool = False) -> int:
-    while True:
-        # Never that which a link leads to.
-        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-        try:
-            is_free = lock(handle, is_shared, wait)
-        except OSError:
-            os.close(handle)
-            raise
-        if not is_free:
-            holder = os.pread(handle, 1000, 0).decode("utf-8", "replace").strip()
-            os.close(handle)
-            raise UserError(
-                f"{path.parent} is in use by {holder or 'another process'}; wait for it to end, "
-                "or choose another folder"
-            )
-        if os.pread(handle, len(_OURS), 0) not in (b"", _OURS):
-            os.close(handle)
-            raise UserError(f"{path} was not written by this project; choose another folder")
-        if is_at(handle, path):  # and not a file that its last holder just removed
-            if flags & os.O_RDWR:  # of many readers the last one stands there
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
-            return handle
+    handle, is_free = open_locked(path, flags, is_shared, wait)
+    content = os.pread(handle, 1000, 0)
+    told = None
+    if not is_free:
+        holder = content.decode("utf-8", "replace").strip()
+        told = f"{path.parent} is in use by {holder or 'another process'}; wait for it to end, or"
+    elif content[: len(_OURS)] not in (b"", _OURS):
+        told = f"{path} was not written by this project;"
+    if told:
         os.close(handle)
+        raise UserError(f"{told} choose another folder")
+    if flags & os.O_RDWR:  # of many readers the last one stands there
+        with contextlib.suppress(OSError):  # a full disk
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, _myself().encode("utf-8", "backslashreplace"), 0)
+    return handle
 
 
 def _myself() -> str:

@@ -15,16 +15,31 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from official_bert.common.errors import UserError
-from official_bert.common.held_files import is_at, lock
+from official_bert.common.held_files import is_held, lock, open_locked
 
 FILE = ".official_bert"
 _TITLE = b"# What official_bert wrote in this folder; it replaces and removes nothing else. "
+_FIRST_LINE = len(_TITLE) + 30  # bytes at most
+_MOST_BYTES = 1 << 28  # a larger one is none of ours: it lists some millions of names
 # ".NAME.NUMBER.tmp" and ".NAME.NUMBER.old" are folders, ".NUMBER.MORE.tmp" is a file.
 _TEMPORARY = re.compile(r"\.(?:(.*)\.)?([0-9a-f]{16})(?:\.[0-9a-f]{8})?\.(tmp|old)", re.DOTALL)
+
+
+class _Manifest(NamedTuple):
+    """What a manifest says: its numbers, none where there is no manifest; whether each name that it
+    mentions was written, and not removed since."""
+
+    numbers: list[str]
+    written: dict[str, bool]
+
+
+# The last one read of some folders, and the state of the file: many files are looked up in each.
+_read_before: dict[Path, tuple[tuple, _Manifest]] = {}
 
 
 def is_listed(path: Path) -> bool:
@@ -34,11 +49,9 @@ def is_listed(path: Path) -> bool:
       path: absolute, the links above it resolved.
     """
     for folder in path.parents:
-        content = _read(folder)
-        name = path.relative_to(folder).as_posix()
-        written, removed = (content.rfind(b"\n" + _line(sign, name)) for sign in "+-")
-        if written != removed:
-            return written > removed
+        written = _read(folder).written.get(path.relative_to(folder).as_posix())
+        if written is not None:
+            return written
     return False
 
 
@@ -53,83 +66,60 @@ def is_ours(path: Path) -> bool:
 
 def foreign(folder: Path) -> Iterator[Path]:
     """What stands in a folder, at any depth, and is not ours."""
-    for parent, folders, names in os.walk(folder):
-        for path in (Path(parent, name) for name in (*folders, *names)):
-            if not (path.name == FILE and _read(path.parent)) and not is_ours(path):
-                yield path
+    for path in _below(folder):
+        if not (path.name == FILE and has_manifest(path.parent)) and not is_ours(path):
+            yield path
 
 
-def add(path: Path) -> None:
-    """Lists what will be written as `path`; the line is on the disk when this returns."""
-    with adding(path) if not is_listed(path) else contextlib.nullcontext():
-        pass
+def add(folder: Path, *names: str) -> None:
+    """Lists what will be written in a folder; the lines are on the disk when this returns."""
+    with _opened(folder) as handle:
+        _write(handle, b"".join(_line("+", name) for name in names))
 
 
 @contextlib.contextmanager
 def adding(path: Path) -> Iterator[None]:
     """Lists what the block gives the name `path`; not so where it raises FileExistsError."""
     with _opened(path.parent) as handle:  # others may write the same file at this moment
-        new = not is_listed(path)
-        if new:
-            _write(handle, _line("+", path.name))
+        size = os.fstat(handle).st_size
+        _write(handle, _line("+", path.name))
         try:
             yield
         except FileExistsError:
-            if new:
+            if not _parse(os.pread(handle, size, 0)).written.get(path.name):
                 _write(handle, _line("-", path.name))
             raise
 
 
-def add_below(folder: Path) -> None:
-    """Lists all that is in a folder of ours, at any depth."""
-    _append(folder, b"".join(_line("+", name) for name in _names_below(folder)))
+def names_below(folder: Path) -> Iterator[str]:
+    """What can be listed of all that is in a folder, at any depth."""
+    for path in _below(folder):
+        if path != folder / FILE and not path.is_symlink():
+            yield path.relative_to(folder).as_posix()
 
 
-def adopt(folder: str | os.PathLike, names: Iterable[str]) -> None:
+def adopt(folder: str | os.PathLike, *names: str) -> None:
     """Lists what a version without manifests wrote, and all below it.
 
     Args:
       folder: where the caller has found a file that only this project writes.
-      names: of files and folders; those that are not there do not matter. The last one is listed
-        last: it may serve as the sign that all are.
+      names: of files and folders; those that are not there do not matter. The last one, that file,
+        is listed last: where it is, nothing is adopted again.
     """
     folder = Path(os.path.realpath(folder))
-    lines = []
-    for name in names:
-        path = folder / name
-        if os.path.lexists(path) and not is_listed(path):
-            below = _names_below(path) if path.is_dir() and not path.is_symlink() else ()
-            lines += [_line("+", f"{name}/{inner}") for inner in below] + [_line("+", name)]
-    if lines:
-        _append(folder, b"".join(lines))
+    if not is_listed(folder / names[-1]):
+        found = [name for name in names if os.path.lexists(folder / name)]
+        below = [f"{name}/{inner}" for name in found for inner in names_below(folder / name)]
+        add(folder, *below, *found)
 
 
 def has_manifest(folder: Path) -> bool:
-    return bool(_read(folder))
+    return bool(_read(folder).numbers)
 
 
 def is_kept(folder: Path) -> bool:
     """Whether new folders in `folder` are listed: it has a manifest, or is ours and gets one."""
     return has_manifest(folder) or is_listed(folder)
-
-
-def keep(folder: Path) -> None:
-    """Gives a folder of ours its manifest, where it has none."""
-    with _opened(folder):
-        pass
-
-
-def discard(temporary: Path) -> None:
-    """Removes a temporary file that did not get its name, and a manifest that was made for it."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(temporary)
-        if b"\n+" not in _read(temporary.parent):
-            with _opened(temporary.parent):
-                content = _read(temporary.parent)
-                number = _numbers(content)[0]
-                used = any(n.startswith(f".{number}.") for n in os.listdir(temporary.parent))
-                if content.count(b"\n") == 1 and not used:
-                    os.unlink(temporary.parent / FILE)
 
 
 def create(folder: Path) -> tuple[Path, int]:
@@ -139,17 +129,30 @@ def create(folder: Path) -> tuple[Path, int]:
       UserError: the folder has a foreign file under the manifest's name.
     """
     with _opened(folder) as manifest:
-        own_number = _numbers(os.pread(manifest, len(_TITLE) + 30, 0))[0]
-        path = folder / f".{own_number}.{secrets.token_hex(4)}.tmp"
+        number = _parse(os.pread(manifest, _FIRST_LINE, 0)).numbers[0]
+        path = folder / f".{number}.{secrets.token_hex(4)}.tmp"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         handle = os.open(path, flags, 0o666)
         lock(handle)
     return path, handle
 
 
-def begin(folder: Path, own_number: str) -> None:
+def discard(temporary: Path) -> None:
+    """Removes a temporary file that did not get its name, and a manifest that was made for it."""
+    folder = temporary.parent
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+        with _opened(folder):
+            numbers, written = _read(folder)
+            used = any(name.startswith(f".{numbers[0]}.") for name in os.listdir(folder))
+            if len(numbers) == 1 and not written and not used:
+                os.unlink(folder / FILE)
+
+
+def begin(folder: Path, number: str) -> None:
     """Gives a folder a further number: temporary folders are known by that of their name."""
-    _append(folder, f"= {own_number}\n".encode())
+    with _opened(folder) as handle:
+        _write(handle, f"= {number}\n".encode())
 
 
 def remove(*paths: Path) -> None:
@@ -167,7 +170,8 @@ def remove(*paths: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             if has_manifest(folder):
                 sync(folder)  # a name that came back after a loss of power would not be ours
-                _append(folder, removed)
+                with _opened(folder) as handle:
+                    _write(handle, removed)
 
 
 def clean(folder: str | os.PathLike) -> None:
@@ -176,14 +180,14 @@ def clean(folder: str | os.PathLike) -> None:
     with contextlib.suppress(OSError):
         found = [(folder / name, _TEMPORARY.fullmatch(name)) for name in os.listdir(folder)]
         found = [(path, match) for path, match in found if match and not path.is_symlink()]
-        numbers = _numbers(_read(folder))
+        numbers = _read(folder).numbers
         files = [path for path, match in found if match[2] in numbers and path.is_file()]
         with _opened(folder) if files else contextlib.nullcontext():  # no new one is being made
             for path in files:
-                if not _is_held(path):
+                if not is_held(path):
                     os.unlink(path)
         for path, match in found:
-            if path.is_dir() and match[2] in _numbers(_read(path)) and not _is_held(path):
+            if path.is_dir() and match[2] in _read(path).numbers and not is_held(path):
                 clear_away(path, match[1], match[3])
 
 
@@ -196,22 +200,27 @@ def recover(path: Path) -> None:
         clean(path.parent)
 
 
-def hold(folder: Path) -> int:
-    """Marks a temporary folder as used until the number returned, an open file, is closed."""
-    handle = os.open(folder, os.O_RDONLY)
-    lock(handle)
-    return handle
-
-
 def clear_away(path: Path, name: str | None = None, ending: str = "tmp") -> None:
     """Removes a temporary folder, or puts it back if it is the old one of a `name` that is gone."""
     if ending == "old" and name and not os.path.lexists(path.with_name(name)):
         os.rename(path, path.with_name(name))
         sync(path.parent)
-    elif b"\n+" not in _read(path):  # it was never whole
+    elif not _read(path).written:  # it was never whole
         shutil.rmtree(path, ignore_errors=True)
     else:
         _remove(path)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the call
+            raise
+    finally:
+        os.close(handle)
 
 
 def _remove(path: Path) -> bool:
@@ -233,49 +242,47 @@ def _remove(path: Path) -> bool:
         raise
 
 
-def _is_held(path: Path) -> bool:
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return True
-    try:
-        return not lock(handle, wait=False)
-    finally:
-        os.close(handle)
-
-
-def _names_below(folder: Path) -> Iterator[str]:
+def _below(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
-        for path in (Path(parent, name) for name in (*folders, *names)):
-            if path != folder / FILE and not path.is_symlink():
-                yield path.relative_to(folder).as_posix()
-
-
-def _numbers(content: bytes) -> list[str]:
-    return re.findall(r"(?:= |number )([0-9a-f]{16})\n", content.decode("ascii", "replace"))
+        yield from (Path(parent, name) for name in (*folders, *names))
 
 
 def _line(sign: str, name: str) -> bytes:
     return f"{sign} {json.dumps(name)}\n".encode()
 
 
-def _read(folder: Path) -> bytes:
-    """The manifest of a folder; b"" where there is none of ours."""
+def _parse(content: bytes) -> _Manifest:
+    found = _Manifest([], {})
+    if content.startswith(_TITLE):
+        for line in content.decode("ascii", "replace").split("\n")[:-1]:
+            if match := re.fullmatch(r"(?:= |# .* number )([0-9a-f]{16})", line):
+                found.numbers.append(match[1])
+            elif line[:3] in ('+ "', '- "'):
+                with contextlib.suppress(ValueError):  # a line that was cut off
+                    found.written[json.loads(line[2:])] = line[0] == "+"
+    return found
+
+
+def _read(folder: Path) -> _Manifest:
+    """The manifest of a folder; an empty one where there is none of ours."""
     try:
         handle = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return b""
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        return b""
+        return _parse(b"")
     with open(handle, "rb") as file:
-        content = file.read()
-    return content if content.startswith(_TITLE) and b"\n" in content else b""
-
-
-def _append(folder: Path, lines: bytes) -> None:
-    with _opened(folder) as handle:
-        _write(handle, lines)
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            return _parse(b"")
+        first = file.read(_FIRST_LINE)  # other manifests of the same size have another number
+        state = status.st_size, status.st_mtime_ns, first
+        before = _read_before.get(folder)
+        if before and before[0] == state:
+            return before[1]
+        manifest = _parse(first + file.read(status.st_size - len(first)))
+    if len(_read_before) > 32:
+        _read_before.clear()
+    _read_before[folder] = state, manifest
+    return manifest
 
 
 def _write(handle: int, lines: bytes) -> None:
@@ -288,12 +295,23 @@ def _write(handle: int, lines: bytes) -> None:
 def _opened(folder: Path) -> Iterator[int]:
     """The manifest, made where it is missing, open at a new line and locked: several processes
     write to it, and a line that was cut off does no harm."""
-    handle = _open(folder)
+    path, handle = folder / FILE, None
     try:
-        start = os.pread(handle, len(_TITLE) + 30, 0)
-        if not start.startswith(_TITLE[: len(start)]):
-            raise _not_ours(folder)
-        if b"\n" not in start:  # new, or its first line was cut off
+        try:
+            handle, _ = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise
+        is_file = handle is not None and stat.S_ISREG(os.fstat(handle).st_mode)
+        start = os.pread(handle, _FIRST_LINE, 0) if is_file else b"-"
+        is_new = start.startswith(_TITLE[: len(start)])  # or its first line was cut off
+        is_new = is_new and b"\n" not in start and len(start) < _FIRST_LINE
+        if not (is_new or _parse(start).numbers):
+            raise UserError(
+                f"{path} was not written by this project, which keeps a list of its files under "
+                "that name; move it away or choose another folder"
+            )
+        if is_new:
             os.ftruncate(handle, 0)
             _write(handle, _TITLE + f"number {secrets.token_hex(8)}\n".encode())
             sync(folder)
@@ -301,41 +319,5 @@ def _opened(folder: Path) -> Iterator[int]:
             os.write(handle, b"\n")
         yield handle
     finally:
-        os.close(handle)
-
-
-def _open(folder: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    while True:
-        try:
-            handle = os.open(folder / FILE, flags, 0o666)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-                raise _not_ours(folder) from None
-            raise
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        if handle is not None:
             os.close(handle)
-            raise _not_ours(folder)
-        lock(handle)
-        if is_at(handle, folder / FILE):
-            return handle
-        os.close(handle)  # its last user has just removed it
-
-
-def _not_ours(folder: Path) -> UserError:
-    return UserError(
-        f"{folder / FILE} was not written by this project, which keeps a list of its files under "
-        "that name; move it away or choose another folder"
-    )
-
-
-def sync(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the call
-            raise
-    finally:
-        os.close(handle)

@@ -58,7 +58,11 @@ class ExportedModel:
         self.description: dict[str, Any] = {}
         if description.is_file():
             self.description = read_json(description)
-        self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
+        try:
+            self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
+        except Exception as error:  # of damage TensorFlow makes every kind
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{path}: cannot be read as a SavedModel ({reason})") from error
         self.signatures = dict(self._loaded.signatures)
 
     def __call__(self, signature: str = "serving_default", **inputs) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """The files of byte-pair vocabularies: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-from official_bert.common.json_files import field, list_of, read_json, shorten
+from official_bert.common.json_files import MOST_BYTES, field, list_of, read_json, shorten
 from official_bert.tokenization import tokenizer_json
 from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
 from official_bert.tokenization.reference import Rules
@@ -176,9 +178,8 @@ def _merges(contents, path: Path) -> list[tuple[str, str]]:
 
 def _merges_of_text(path: Path) -> list[tuple[str, str]]:
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise UserError(f"{path}: missing; a {VOCAB_FILE} needs the merges beside it") from None
+        content = read_bytes(path, MOST_BYTES, f"a {VOCAB_FILE} needs the merges beside it")
+        lines = re.split("\r\n?|\n", content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error.reason})") from None
     return [

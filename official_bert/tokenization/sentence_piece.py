@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from official_bert.common import guarded
+from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write, scratch
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
@@ -195,14 +196,7 @@ def _readable(piece: str) -> str:
 
 def read_file(path: Path) -> bytes:
     """A model file's content; raises UserError where it is missing or too large for one."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UserError(
-                f"{path}: more than {_MOST_BYTES:,} bytes; is it a SentencePiece model?"
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    return read_bytes(path, _MOST_BYTES)
 
 
 @functools.lru_cache(maxsize=8)

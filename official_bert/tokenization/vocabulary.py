@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
+from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.tokenization.base import SpecialTokens
@@ -35,15 +36,8 @@ def load_vocab(path: str | os.PathLike, check: bool = True) -> list[str]:
     """
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise UserError(f"{path}: {size:,} bytes; a vocabulary has at most {_MOST_BYTES:,}")
         # Bytes, not lines of a text file: U+2028 and U+0085 are pieces of real vocabularies.
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such vocabulary file") from None
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder; name the vocabulary file in it") from None
+        text = read_bytes(path, _MOST_BYTES, "give a vocabulary file").decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise UserError(

@@ -254,9 +254,9 @@ def test_errors(dump, tmp_path):
         path = tmp_path / "short.xml"
         path.write_text(dump_xml([page_xml(1, text="Short.")]))
         extract(str(path), tmp_path / "out2")
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="No such file"):
         extract(str(tmp_path / "none.xml"), tmp_path / "out")
-    with pytest.raises(UserError, match="is a folder"):
+    with pytest.raises(UserError, match="but a folder"):
         extract(str(tmp_path / "out2"), tmp_path / "out")
 
 

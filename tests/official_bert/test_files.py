@@ -1,6 +1,7 @@
 """Files and folders appear whole or not at all, and in place of nothing that is not ours."""
 
 import errno
+import fcntl
 import multiprocessing
 import os
 import stat
@@ -12,7 +13,7 @@ from official_bert.common.checksums import sha256_file
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, write_text
-from official_bert.common.locks import LOCK_FILE
+from official_bert.common.locks import LOCK_FILE, exclusive
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
@@ -208,7 +209,7 @@ def test_devices_and_pipes_get_the_bytes(tmp_path, capfd):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     claim(files=[pipe, "/dev/null", "/dev/stdout"])
-    with pytest.raises(UserError, match="a pipe that nobody reads"):
+    with pytest.raises(UserError, match="a pipe or a device that nobody reads"):
         write_text(pipe, "one")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     write_text(pipe, "one")
@@ -377,6 +378,48 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
     for name in (manifests.FILE, LOCK_FILE):
         with pytest.raises(UserError, match="this project keeps"):
             claim(folders=[f"sub/{name}/"])
+
+
+def test_the_cost_of_a_manifest_grows_with_its_files(tmp_path, monkeypatch):
+    """Not with their square: who writes one of 10,000 shards does not read of the others."""
+    parsed, parse, paths = [], manifests._parse, [tmp_path / f"{i}" for i in range(60)]
+    monkeypatch.setattr(manifests, "_parse", lambda c: parsed.append(len(c)) or parse(c))
+    for path in paths:
+        write_text(path, "new")
+    assert len(parsed) >= 60 and max(parsed) <= manifests._FIRST_LINE
+    parsed.clear()
+    claim(files=paths)
+    for path in paths:
+        write_text(path, "again")
+    assert sum(size > manifests._FIRST_LINE for size in parsed) == 1
+    parsed.clear()
+    files.remove(*paths)
+    assert sum(size > manifests._FIRST_LINE for size in parsed) <= 2 and listed(tmp_path) == []
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch, system):
+    """Writes go on there; what may be another process's is not cleaned up."""
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    write_text(tmp_path / "file", "one")
+    with exclusive(tmp_path), atomic_write(tmp_path / "file") as file:
+        manifests.clean(tmp_path)
+        file.write("two")
+    with atomic_folder(tmp_path / "folder"):
+        claim(files=[tmp_path / "file"], folders=[tmp_path / "folder"])
+    assert (tmp_path / "file").read_text() == "two" and listed(tmp_path) == ["file", "folder"]
+
+
+def test_a_name_that_a_library_cannot_take(tmp_path):
+    with (
+        pytest.raises(UserError, match="is no UTF-8, and not all libraries take it"),
+        atomic_folder(tmp_path / "\udcff"),
+    ):
+        raise ValueError("Error converting unicode string")
+    assert listed(tmp_path) == []
 
 
 def test_sha256(tmp_path):

@@ -92,6 +92,20 @@ def test_what_cannot_be_locked_is_said(tmp_path, monkeypatch):
         pass
 
 
+def test_a_full_disk_has_no_room_for_the_holders_name(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(locks.os, "pwrite", full)
+    with (
+        exclusive(tmp_path),
+        pytest.raises(UserError, match="is in use by another process"),
+        exclusive(tmp_path),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_readers_share_and_keep_writers_out(tmp_path):
     first, second = locks.shared(tmp_path), locks.shared(tmp_path)
     in_use = pytest.raises(UserError, match=rf"is in use by process {os.getpid()} on")

@@ -59,18 +59,18 @@ def test_remote_paths(tmp_path):
     paths = expand_inputs(f"file://{tmp_path}/*")
     assert all(path.startswith("file://") for path in paths)
     assert list(documents(paths)) == [["One."], ["Two."], ["Three."]]
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="cannot be read"):
         list(documents(f"file://{tmp_path}/missing.txt"))
 
 
 def test_missing_empty_and_folder_inputs(tmp_path):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n \n")
-    with pytest.raises(UserError, match=r"nowhere\.txt does not exist"):
+    with pytest.raises(UserError, match=r"nowhere\.txt: cannot be read .No such file"):
         list(documents(str(tmp_path / "nowhere.txt")))
     with pytest.raises(UserError, match=r"no text in the input: .*empty\.txt"):
         list(documents(str(empty)))
-    with pytest.raises(UserError, match="is a folder"):
+    with pytest.raises(UserError, match="but a folder"):
         list(documents(str(tmp_path)))
     with pytest.raises(UserError, match="no input files"):
         list(documents([]))

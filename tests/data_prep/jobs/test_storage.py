@@ -72,7 +72,7 @@ def test_files_folders_and_arrays(remote):
     assert storage.read_bytes(f"{remote}/in/a.txt", 1, 3) == b"ell"
     with storage.reading(f"{remote}/in/a.txt") as file:
         assert file.peek(2)[:2] == b"he" and file.read() == b"hello"
-    with pytest.raises(UserError, match="c.txt does not exist"):
+    with pytest.raises(UserError, match="c.txt: cannot be read"):
         storage.reading(f"{remote}/in/c.txt")
     array = np.arange(1000, dtype="<u4")
     checksum = storage.write_array(f"{remote}/x.array", array)

@@ -114,7 +114,7 @@ def test_lines_of_a_stream_are_those_of_a_file(write):
 
 
 def test_missing_file():
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="No such file"):
         rows("/nowhere/a.tsv")
 
 
