@@ -61,7 +61,7 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
     whole = make()
     records = tmp_path / "records"
     names = sorted(path.name for path in records.iterdir())
-    number = manifests._numbers((records / manifests.FILE).read_bytes())[0]
+    number = manifests._read(records).numbers[0]
     (records / f".{number}.01234567.tmp").write_bytes(b"half")
     write_text(records / "work" / "rows-train-00000.rows", "killed before it was removed")
     assert make() == whole
@@ -70,7 +70,7 @@ def test_leftovers_of_killed_processes_go(tmp_path, make):
     RunFolder(run, PretrainConfig())
     make_folder(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp")
     manifests.begin(run / "checkpoints" / ".step-00000001.0123456789abcdef.tmp", "0123456789abcdef")
-    number = manifests._numbers((run / manifests.FILE).read_bytes())[0]
+    number = manifests._read(run).numbers[0]
     (run / f".{number}.01234567.tmp").touch()
     RunFolder(run, PretrainConfig())
     Checkpoints(run / "checkpoints").load_newest()
