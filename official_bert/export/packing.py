@@ -68,6 +68,12 @@ class Rows:
         return tf.gather(x, self._tokens)
 
 
+def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> Packed:
+    """`single` or `pair`, ragged ids [B, (tokens)] of one or of two texts, as `tokenizer` does."""
+    ends = tokenizer.cls_id, tokenizer.sep_id, max_seq_length, truncation
+    return single(*texts, *ends) if len(texts) == 1 else pair(*texts, *ends, tokenizer.between)
+
+
 def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
     """[CLS] text [SEP], the text cut to fit. `text` is a ragged int32 tensor [B, (tokens)]."""
     room = max_seq_length - 2

@@ -32,12 +32,12 @@ class ServedModel(tf.Module):
     def __init__(self, loaded, tokenizer, settings: ServingSettings):
         super().__init__(name=self.kind)
         # Functions hide what tf.Module would otherwise track and save with functions of its own.
-        self._tokenize = lambda texts: tokenizer(texts)
-        self._tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
-        self.settings = settings
-        known = loaded.tokenizer
-        self.pad_id, self.cls_id, self.sep_id = known.pad_id, known.cls_id, known.sep_id
-        self.between = tuple(known.between)
+        # Strings [B] -> ragged int32 ids [B, (tokens)]; and these with `starts` and `ends`, alike.
+        self.tokenize = lambda texts: tokenizer(texts)
+        self.tokenize_with_offsets = lambda texts: tokenizer.tokenize_with_offsets(texts)
+        self.settings, self.own = settings, loaded.tokenizer
+        self.cls_id, self.sep_id = self.own.cls_id, self.own.sep_id
+        self.between = tuple(self.own.between)
         self.answers = PackedAnswers(loaded, self.kind, settings, settings.precision)
         self.parts = self.answers.parts
 
@@ -68,35 +68,10 @@ class ServedModel(tf.Module):
         """{signature: (function, {input name: TensorSpec})}, what a head has beside the three."""
         return {}
 
-    def tokenize(self, texts):
-        """Strings [B] -> ragged int32 ids [B, (tokens)]."""
-        return self._tokenize(texts)
-
-    def tokenize_with_offsets(self, texts):
-        """Strings [B] -> `ids`, `starts`, `ends`: ragged int32 [B, (tokens)]."""
-        return self._tokenize_with_offsets(texts)
-
-    def pack_single(self, ids) -> packing.Packed:
-        settings = self.settings
-        return packing.single(
-            ids, self.cls_id, self.sep_id, settings.max_seq_length, settings.truncation
-        )
-
-    def pack_pair(self, first, second) -> packing.Packed:
-        settings = self.settings
-        return packing.pair(
-            first,
-            second,
-            self.cls_id,
-            self.sep_id,
-            settings.max_seq_length,
-            settings.truncation,
-            self.between,
-        )
-
     def pack_texts(self, texts: list) -> tuple[packing.Packed, tf.Tensor]:
         """Ragged ids of one text or of a pair; the packed rows, and bool [B], which were cut."""
-        packed = self.pack_single(*texts) if len(texts) == 1 else self.pack_pair(*texts)
+        settings = self.settings
+        packed = packing.of_texts(texts, self.own, settings.max_seq_length, settings.truncation)
         return packed, packing.was_cut(packed, texts, self.between)
 
     def _checked(self, packed):
@@ -250,7 +225,10 @@ class ServedFeatures(ServedModel):
 
     def answer_ids(self, packed):
         answer, rows = self.answers.answer_packed(packed)
-        return {**answer, "input_ids": tf.where(rows.mask, rows.spread(packed.ids), self.pad_id)}
+        return {
+            **answer,
+            "input_ids": tf.where(rows.mask, rows.spread(packed.ids), self.own.pad_id),
+        }
 
 
 class ServedMaskedWords(ServedModel):

@@ -70,10 +70,7 @@ class TokenizerLayer(keras.layers.Layer):
         scalar = texts[0].shape.rank == 0
         ids = [self._in_graph(tf.reshape(one, [-1])) for one in texts]
         own, length = self.tokenizer, self.max_length
-        ends = own.cls_id, own.sep_id, length, self.truncation
-        packed = (
-            packing.single(*ids, *ends) if len(ids) == 1 else packing.pair(*ids, *ends, own.between)
-        )
+        packed = packing.of_texts(ids, own, length, self.truncation)
 
         def rows(values, padding=0):
             ragged = tf.RaggedTensor.from_row_lengths(values, packed.row_lengths, validate=False)

@@ -116,11 +116,8 @@ def test_texts_are_packed_and_answered_as_in_training(tmp_path, encoder, tokeniz
     loaded = _loaded(tmp_path, model, tokenizer, max_seq_length=20, **labels)
     rows = tokenizer.pack(TEXTS, pairs, 20)
     served = _served(loaded, "classification")
-    texts = served.tokenize(tf.constant(TEXTS))
-    if pairs is None:
-        packed = served.pack_single(texts)
-    else:
-        packed = served.pack_pair(texts, served.tokenize(tf.constant(pairs)))
+    texts = [served.tokenize(tf.constant(x)) for x in (TEXTS, pairs) if x is not None]
+    packed, _ = served.pack_texts(texts)
     assert packed.ids.numpy().tolist() == sum((row["input_ids"] for row in rows), [])
     assert packed.segments.numpy().tolist() == sum((row["segment_ids"] for row in rows), [])
     answers = loaded.predict(TEXTS, pairs)
