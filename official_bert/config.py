@@ -204,6 +204,12 @@ class BertConfig:
         return "recurrent" if self.recurrent else self.attention_direction
 
     @property
+    def compared(self) -> str:
+        """What it is where BERT is only compared with it, which no other format has; else ""."""
+        shallow = self.attention_direction == SHALLOW
+        return "an AWD-LSTM" if self.recurrent else "a shallow concatenation" * shallow
+
+    @property
     def embedding_width(self) -> int:
         """Width of the embedding tables."""
         return self.embedding_size or self.one_direction.hidden_size

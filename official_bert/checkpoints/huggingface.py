@@ -128,7 +128,7 @@ def export_huggingface(
     settings = {**(settings or {}), **own}
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
-    is_foreign = bool(tokenizer) and tokenizer.kind == ForeignTokenizer.kind
+    is_foreign = isinstance(tokenizer, ForeignTokenizer)
     member = member_of(config, word_pieces or (is_foreign and tokenizer.has_word_pieces))
     own_pieces = is_foreign or (tokenizer and tokenizer.kind == member.tokenizer)
     own_pieces = own_pieces and not word_pieces

@@ -19,7 +19,6 @@ from official_bert.checkpoints.names import (
     to_ours,
 )
 from official_bert.common.errors import UserError
-from official_bert.config import SHALLOW
 
 # Begins the names of the encoder's tensors.
 _OF_ENCODER = {
@@ -175,10 +174,8 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     import keras
 
     config = getattr(model, "encoder", model).config
-    if config.attention_direction == SHALLOW:
-        raise UserError("no other format has a shallow concatenation; a model folder has")
-    if config.recurrent:
-        raise UserError("no other format has an AWD-LSTM; a model folder has")
+    if config.compared:
+        raise UserError(f"no other format has {config.compared}; a model folder has")
     variables = named_variables(model)
     tensors = {}
     for row in rows_of(model, head):

@@ -26,7 +26,6 @@ import numpy as np
 from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
-from official_bert.common.json_files import read_json
 from official_bert.export import exports
 from official_bert.export.settings import ServingSettings
 from official_bert.tokenization.own_json import fast_tokenizer
@@ -186,7 +185,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
     """Writes the file where the library has such a tokeniser.
 
     Args:
-      folder: where the tokeniser has written its vocabulary.
+      folder: where to.
       tokenizer: the model's.
       head: of `exports.HEADS`.
       settings: `ServingSettings`: lengths and truncation.
@@ -203,7 +202,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
             "ALBERT's own steps around it are in official_bert.SentencePieceTokenizer"
         ]
     else:
-        contents = tokenizer.written() if tokenizer.kind == "tokenizer_json" else read_json(path)
+        contents = {**tokenizer.written()}
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = padding(tokenizer)

@@ -8,7 +8,6 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
-from official_bert.config import SHALLOW
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
 from official_bert.tokenization.windows import check_overlap
@@ -140,9 +139,8 @@ class ServingSettings:
           loaded: `LoadedModel`; its weights are not looked at.
         """
         config, count = loaded.config, loaded.settings.get("num_labels")
-        if config.attention_direction == SHALLOW or config.recurrent or config.norm_first:
-            name = "an AWD-LSTM" if config.recurrent else "a shallow concatenation"
-            name = "an encoder of GPT-2's (norm_first)" if config.norm_first else name
+        name = config.compared or "an encoder of GPT-2's (norm_first)" * config.norm_first
+        if name:
             raise UserError(
                 f"{name} is there to be compared with BERT and is not served; "
                 "experiments.predict reads its model folder"

@@ -21,14 +21,14 @@ from official_bert.common.errors import UserError
 from official_bert.tokenization import byte_pair_files, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens
 from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
-from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.foreign import LibraryTokenizer
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it
 _MOST_CHUNKS, _LONGEST_CHUNK = 1 << 20, 64  # in the cache
 
 
-class BytePairTokenizer(ForeignTokenizer):
+class BytePairTokenizer(LibraryTokenizer):
     """Byte-pair encoding with one vocabulary; the interface is that of `BertTokenizer`.
 
     Examples:
@@ -46,7 +46,6 @@ class BytePairTokenizer(ForeignTokenizer):
     """
 
     kind = "byte_pair"
-    file_name = "tokenizer.json"
     separators = 2
 
     def __init__(
@@ -106,9 +105,6 @@ class BytePairTokenizer(ForeignTokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         text = super().decode(ids)
         return text.removeprefix(" ") if self.add_prefix_space else text
-
-    def written(self) -> dict[str, Any]:
-        return self.contents
 
     def _contents(self, add_prefix_space: bool) -> dict[str, Any]:
         """A `tokenizer.json` as the library reads it, for RoBERTa."""

@@ -20,48 +20,15 @@ from official_bert.tokenization import decoding, sequences, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
 
-class ForeignTokenizer(Tokenizer):
-    """A tokeniser of any kind that the library `tokenizers` knows.
+class LibraryTokenizer(Tokenizer):
+    """A tokeniser that the library `tokenizers` computes, the attribute `_library`.
 
     Attributes:
       contents: of the `tokenizer.json`, without truncation and padding.
     """
 
-    kind = "tokenizer_json"
     file_name = "tokenizer.json"
-
-    def __init__(
-        self,
-        contents: str | os.PathLike | dict[str, Any],
-        special: SpecialTokens | None = None,
-        where: str = "tokenizer.json",
-    ):
-        """Reads the tokeniser.
-
-        Args:
-          contents: the path of a `tokenizer.json`, or what is in it.
-          special: which tokens do what; None as the file says (see `tokenizer_json.roles`).
-          where: names the contents in messages.
-
-        Raises:
-          UserError: the file is missing, damaged, unknown to the library, leaves its pieces to
-            chance, joins texts in another way than BERT, or has no token to begin or to end a
-            sequence.
-        """
-        if isinstance(contents, str | os.PathLike):
-            where, contents = str(contents), tokenizer_json.read(Path(contents))
-        plain = {**contents, "truncation": None, "padding": None}
-        self._library, self.contents = tokenizer_json.library(plain, where)
-        vocab = tokenizer_json.pieces(self._library, self.contents, where)
-        if special is None:
-            full = {**self.contents, "padding": contents.get("padding")}
-            special = tokenizer_json.roles(full, vocab, where)
-        self._set_vocab(vocab, special)
-        self.separators = tokenizer_json.separators(self.contents, special, where)
-
-    @property
-    def do_lower_case(self) -> bool:
-        return tokenizer_json.lower_cases(self._library)
+    contents: dict[str, Any]
 
     @property
     def has_word_pieces(self) -> bool:
@@ -119,9 +86,68 @@ class ForeignTokenizer(Tokenizer):
         with atomic_write(path) as file:
             json.dump(self.written(), file, ensure_ascii=False, indent=1)
 
+    def written(self) -> dict[str, Any]:
+        """What stands in the `tokenizer.json` that `write` writes."""
+        return self.contents
+
     def _computed(self) -> dict[str, Any]:
         """What the library computes."""
         return self.contents
+
+    def _encoding(self, text: str):
+        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
+        try:
+            return self._library.encode(text, add_special_tokens=False)
+        except Exception as error:
+            raise UserError(
+                f"the library tokenizers cannot encode {text[:50]!r}: {error}"
+            ) from error
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_library"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._library, _ = tokenizer_json.library(self._computed(), "tokenizer.json")
+
+
+class ForeignTokenizer(LibraryTokenizer):
+    """A tokeniser of any kind that the library knows, as somebody else's file has it."""
+
+    kind = "tokenizer_json"
+
+    def __init__(
+        self,
+        contents: str | os.PathLike | dict[str, Any],
+        special: SpecialTokens | None = None,
+        where: str = "tokenizer.json",
+    ):
+        """Reads the tokeniser.
+
+        Args:
+          contents: the path of a `tokenizer.json`, or what is in it.
+          special: which tokens do what; None as the file says (see `tokenizer_json.roles`).
+          where: names the contents in messages.
+
+        Raises:
+          UserError: the file is missing, damaged, unknown to the library, leaves its pieces to
+            chance, joins texts in another way than BERT, or has no token to begin or to end a
+            sequence.
+        """
+        if isinstance(contents, str | os.PathLike):
+            where, contents = str(contents), tokenizer_json.read(Path(contents))
+        plain = {**contents, "truncation": None, "padding": None}
+        self._library, self.contents = tokenizer_json.library(plain, where)
+        vocab = tokenizer_json.pieces(self._library, self.contents, where)
+        if special is None:
+            full = {**self.contents, "padding": contents.get("padding")}
+            special = tokenizer_json.roles(full, vocab, where)
+        self._set_vocab(vocab, special)
+        self.separators = tokenizer_json.separators(self.contents, special, where)
+
+    @property
+    def do_lower_case(self) -> bool:
+        return tokenizer_json.lower_cases(self._library)
 
     def written(self) -> dict[str, Any]:
         """The contents, with the roles of the special tokens in them."""
@@ -147,19 +173,3 @@ class ForeignTokenizer(Tokenizer):
 
     def _more_content(self) -> list:
         return [json.dumps(self.written(), sort_keys=True), *self.special]
-
-    def _encoding(self, text: str):
-        text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text: "?"
-        try:
-            return self._library.encode(text, add_special_tokens=False)
-        except Exception as error:
-            raise UserError(
-                f"the library tokenizers cannot encode {text[:50]!r}: {error}"
-            ) from error
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_library"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._library, _ = tokenizer_json.library(self._computed(), "tokenizer.json")

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.tokenization import byte_pair, byte_pair_files, foreign_tables, reference
-from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.foreign import ForeignTokenizer, LibraryTokenizer
 from official_bert.tokenization.in_graph import (
     BasicWords,
     PagedTable,
@@ -35,7 +35,7 @@ _NO_RANK = np.int32(2**31 - 1)
 class InGraphBytePairs(TextsToPieces):
     """Texts to ids. Bytes that are not UTF-8 are ignored."""
 
-    def __init__(self, tokenizer: ForeignTokenizer):
+    def __init__(self, tokenizer: LibraryTokenizer):
         """
         Raises:
           UserError: a graph cannot compute a part of the tokeniser; the message names it.
@@ -44,7 +44,7 @@ class InGraphBytePairs(TextsToPieces):
         id_of = {piece: index for index, piece in enumerate(tokenizer.vocab)}
         self._added: list[AddedTokens] = []
         trims, merges = True, getattr(tokenizer, "merges", ())
-        if tokenizer.kind == ForeignTokenizer.kind:
+        if isinstance(tokenizer, ForeignTokenizer):
             merges, trims = byte_pair_files.merges_of(tokenizer.contents)
             self._added = [AddedTokens(tokenizer, later, trims) for later in (False, True)]
         kinds = foreign_tables.byte_level_kinds(_MARK, _LETTER, _NUMBER, _BLANK)

@@ -55,7 +55,7 @@ def as_own(tokenizer: Tokenizer | None, kind: str, target: str) -> Tokenizer | N
     """
     if tokenizer is None or tokenizer.kind == kind:
         return tokenizer
-    if tokenizer.kind != ForeignTokenizer.kind or kind not in ("word_piece", "byte_pair"):
+    if not isinstance(tokenizer, ForeignTokenizer) or kind not in ("word_piece", "byte_pair"):
         raise UserError(
             f"{target} has a {kind} vocabulary here, and this model's tokeniser is "
             f"{tokenizer.kind}; a model folder keeps it"

@@ -11,7 +11,6 @@ begins, divides and ends the texts of a task has no place in them; it is put beh
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from official_bert.tokenization import (
     tokenizer_json,
 )
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.foreign import LibraryTokenizer
 
 END = byte_pair_files.WORD_END
 START, DELIMITER, EXTRACT, UNKNOWN = "_start_", "_delimiter_", "_classify_", "<unk>"
@@ -35,7 +34,7 @@ SPECIAL = SpecialTokens(pad=EXTRACT, unk=UNKNOWN, cls=START, sep=EXTRACT, mask=U
 _RULES = reference.Rules()
 
 
-class WordEndTokenizer(ForeignTokenizer):
+class WordEndTokenizer(LibraryTokenizer):
     """GPT's tokeniser; a row is `_start_ A _classify_` or `_start_ A _delimiter_ B _classify_`.
 
     Examples:
@@ -49,7 +48,6 @@ class WordEndTokenizer(ForeignTokenizer):
     """
 
     kind = "word_end_byte_pair"
-    file_name = "tokenizer.json"
 
     def __init__(
         self,
@@ -126,9 +124,6 @@ class WordEndTokenizer(ForeignTokenizer):
         pieces = (self.vocab[index] for index in ids)
         shown = (f"{p}{END}" if p == UNKNOWN else p for p in pieces if p not in ADDED)
         return "".join(shown).replace(END, " ").strip()
-
-    def written(self) -> dict[str, Any]:
-        return self.contents
 
     def _more_content(self) -> list:
         return [self.merges]
