@@ -123,8 +123,8 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     settings.check_for(head, loaded)
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(
-            f"{source} reads long texts in windows, which files of token ids do not: "
-            "--format=saved_model does, and --head=embedding needs none"
+            f"{source} reads long texts in windows, which files of token ids do not: a SavedModel "
+            "does, and its embedding needs none"
         )
     reads_it = head not in ("embedding", "features", "masked_words")
     if format == "onnx" and reads_it and loaded.settings.get("concat_pooling"):
