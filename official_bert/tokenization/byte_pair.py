@@ -20,8 +20,8 @@ import numpy as np
 from official_bert.common.errors import UserError
 from official_bert.tokenization import byte_pair_files, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.byte_characters import BYTE_CHARACTERS
 from official_bert.tokenization.foreign import LibraryTokenizer
+from official_bert.tokenization.tokenizer_json import BYTE_CHARACTERS
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it

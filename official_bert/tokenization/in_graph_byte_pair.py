@@ -24,7 +24,7 @@ from official_bert.tokenization.in_graph import (
     pieces_of,
     utf8_sizes,
 )
-from official_bert.tokenization.in_graph_added_tokens import AddedTokens
+from official_bert.tokenization.in_graph_foreign import AddedTokens
 from official_bert.tokenization.word_end_byte_pair import END, WordEndTokenizer
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3

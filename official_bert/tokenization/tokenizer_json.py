@@ -1,5 +1,6 @@
 """The file `tokenizer.json` of the library `tokenizers`: its parts, and what they say of pieces."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Any
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.byte_characters import text_of
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import MOST_PIECES
 
@@ -355,3 +355,25 @@ def _has_blanks(contents):
 
 def _without(piece: str, blank: str) -> tuple[str, bool]:
     return (piece[len(blank) :] or piece, True) if piece.startswith(blank) else (piece, False)
+
+
+def _byte_characters() -> str:
+    """The character that stands for each byte: itself where it is printable, else one from U+0100.
+
+    >>> _byte_characters()[0:2], _byte_characters()[32], _byte_characters()[65]
+    ('Āā', 'Ġ', 'A')
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = itertools.count(0x100)
+    return "".join(chr(byte if byte in printable else next(others)) for byte in range(256))
+
+
+BYTE_CHARACTERS = _byte_characters()
+_BYTE_OF = {character: byte for byte, character in enumerate(BYTE_CHARACTERS)}
+
+
+def text_of(piece: str) -> str:
+    """What a piece spells, parts of a character as U+FFFD; an added token spells itself."""
+    if not set(piece) <= _BYTE_OF.keys():
+        return piece
+    return bytes(_BYTE_OF[character] for character in piece).decode("utf-8", "replace")
