@@ -254,7 +254,6 @@ class ServedMaskedWords(ServedModel):
         # The tokeniser takes "[MASK]" for a bracket and a word, as in training; so the text is
         # tokenised in pieces, and the masks are put between them.
         pieces = tf.strings.split(text, self.mask)  # [B, (masks + 1)]
-        is_mask = tf.repeat([[False, True]], tf.shape(pieces.values)[0], axis=0)
         last = tf.cast(pieces.row_splits[1:] - 1, tf.int32)  # a row's last piece: no mask after it
         follows = tf.tensor_scatter_nd_update(
             tf.ones_like(pieces.values, tf.int32), last[:, None], tf.zeros_like(last)
@@ -262,17 +261,14 @@ class ServedMaskedWords(ServedModel):
         # A blank before a mask belongs to the word that it hides.
         stripped = tf.strings.regex_replace(pieces.values, r"\s+$", "")
         ids = self.tokenize(tf.where(follows > 0, stripped, pieces.values))
-        lengths = packing.token_counts(ids)
-        both = tf.reshape(
-            tf.stack([lengths, follows], axis=1), [-1]
-        )  # piece, mask, piece, mask, ...
-        masked = tf.repeat(tf.reshape(is_mask, [-1]), both)  # over all tokens
-        places = tf.cast(tf.where(~masked), tf.int32)
-        values = tf.tensor_scatter_nd_update(
-            tf.fill([tf.size(masked)], self.mask_id), places, ids.values
+        masks = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.reduce_sum(follows)], self.mask_id),
+            tf.cast(follows, ids.row_splits.dtype),
+            validate=False,
         )
-        per_row = tf.math.segment_sum(lengths + follows, tf.cast(pieces.value_rowids(), tf.int32))
-        joined = tf.RaggedTensor.from_row_lengths(values, per_row, validate=False)
+        masked = tf.concat([ids, masks], axis=1)  # each piece, and the mask behind it
+        per_row = tf.math.segment_sum(masked.row_lengths(), pieces.value_rowids())
+        joined = tf.RaggedTensor.from_row_lengths(masked.values, per_row, validate=False)
         packed, cut = self.pack_texts([joined])
         answer = self.answer_ids(packed)
         return {**answer, **self._offsets(pieces, answer["words"]), "truncated": cut}
