@@ -3,9 +3,8 @@
 `BertTokenizer` is the class to use for BERT, ELECTRA and DistilBERT, `BytePairTokenizer` for
 RoBERTa, `SentencePieceTokenizer` for ALBERT, `WordEndTokenizer` for OpenAI GPT, `ForeignTokenizer`
 for every other `tokenizer.json`; `Tokenizer` says what they have in common, and `load_tokenizer`
-reads any of their files. `reference.py` is BERT's
-algorithm to read. Nothing here imports Keras or TensorFlow but `in_graph*.py`, the same tokenisers
-as TensorFlow operations for serving.
+reads any of their files. `reference.py` is BERT's algorithm to read. Nothing here imports Keras or
+TensorFlow but `in_graph*.py`, the same tokenisers as TensorFlow operations for serving.
 """
 
 import os
@@ -63,12 +62,7 @@ def load_tokenizer(path: str | os.PathLike, do_lower_case: bool = True, **rules)
     """
     match Path(path).suffix:
         case ".json":
-            match byte_pair_files.kind_of(Path(path)):
-                case "word_end_byte_pair":
-                    return WordEndTokenizer(path)
-                case "byte_pair":
-                    return BytePairTokenizer(path)
-            return ForeignTokenizer(path)
+            return KINDS[byte_pair_files.kind_of(Path(path))](path)
         case ".model":
             return SentencePieceTokenizer(path, do_lower_case)
         case _:
