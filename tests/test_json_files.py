@@ -1,6 +1,7 @@
 """One function reads JSON: size, depth and kind are checked; messages name file and field."""
 
 import ast
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from official_bert.common import json_files
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import field, list_of, parse_json, read_json
+from official_bert.common.json_files import field, fields_of, list_of, parse_json, read_json
 
 ROOT = Path(__file__).parent.parent
 # Lines of our own logs and manifests, words of a command line, a pipe, keys of our own, what a
@@ -126,3 +127,27 @@ def test_fields():
             field(fields, name, kind, "f")
     with pytest.raises(UserError, match=r"f: s\[1\] must be a text, not 4"):
         list_of(fields, "s", str, "f")
+
+
+@dataclasses.dataclass
+class Settings:
+    name: str = ""
+    rate: float = 0.0
+    sizes: tuple = ()
+    prompts: dict = dataclasses.field(default_factory=dict)
+
+
+def test_fields_of_a_dataclass_are_of_its_kinds():
+    written = {"name": "a", "rate": 1, "sizes": [1, 2], "prompts": {"b": "c"}}
+    expected = Settings("a", 1, (1, 2), {"b": "c"})
+    assert Settings(**fields_of(Settings, written, "here")) == expected
+    assert fields_of(Settings, {}, "here") == {}
+    for wrong, message in (
+        ({"nmae": "a"}, "here: unknown field nmae; the fields are name, rate, sizes, prompts"),
+        ({"rate": "1"}, "here: rate must be a whole number or a number"),
+        ({"name": True}, "here: name must be a text, not true"),
+        ({"sizes": "12"}, "here: sizes must be a list or a tuple"),
+        ({"prompts": []}, "here: prompts must be a JSON object"),
+    ):
+        with pytest.raises(UserError, match=message):
+            fields_of(Settings, written | wrong, "here")

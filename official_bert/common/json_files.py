@@ -138,7 +138,7 @@ def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> d
             continue
         made = one.default_factory is not dataclasses.MISSING
         default = one.default_factory() if made else one.default
-        kinds = {float: (float, int), tuple: (list, tuple)}
+        kinds = {float: (int, float), tuple: (list, tuple)}
         value = field(values, one.name, kinds.get(type(default), type(default)), where)
         found[one.name] = tuple(value) if isinstance(default, tuple) else value
     return found
