@@ -170,7 +170,8 @@ class Merges(tf.Module):
 
 
 def _begins(points, kind, rows):
-    """Whether a word begins at each character, bool [C]: contractions, letters, digits, other marks, blanks."""
+    """Whether a word of GPT-2's cut begins at each character, bool [C]: contractions, letters,
+    digits, other marks, blanks; a blank belongs to the word after it."""
     count = tf.size(points)
     new_row = tf.concat([[True], rows[1:] != rows[:-1]], 0)[:count]
     before = tf.where(new_row, _EDGE, tf.concat([[_EDGE], kind[:-1]], 0)[:count])
