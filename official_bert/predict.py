@@ -24,6 +24,7 @@ from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
 from official_bert.export import text_answers
 from official_bert.export.settings import ServingSettings
+from official_bert.export.text_answers import as_texts
 from official_bert.family.sentence_vectors import NORMALIZE, POOLINGS, SentenceVectors, normalized
 
 _POOLINGS = (*POOLINGS, "pooler")
@@ -101,7 +102,7 @@ class Model(LoadedModel):
         Raises:
           UserError: the model has no fine-tuned head or no vocabulary, or a text is empty.
         """
-        rows, one = _texts(texts)
+        rows, one = as_texts(texts)
         pairs = [pairs] if one and pairs is not None else pairs
         if self.head in ("none", "pretraining"):
             raise UserError(
@@ -152,7 +153,7 @@ class Model(LoadedModel):
           UserError: an option is wrong, a text is empty, the model has no vocabulary, or its folder
             makes vectors as is not done here.
         """
-        texts, one = _texts(texts)
+        texts, one = as_texts(texts)
         if pooling not in (None, *_POOLINGS):
             raise UserError(f"pooling={pooling!r}; it is one of {', '.join(_POOLINGS)}")
         states = self.config.num_hidden_layers + 1
@@ -221,7 +222,7 @@ class Model(LoadedModel):
           UserError: the model has no masked-LM head or reads from left to right, or a text has no
             [MASK] or is too long.
         """
-        texts, one = _texts(texts)
+        texts, one = as_texts(texts)
         if self.head != "pretraining":
             raise UserError(f"the model has no masked-LM head (its head is {self.head})")
         if self.config.attention_direction != "bidirectional":
@@ -281,19 +282,8 @@ class Model(LoadedModel):
             outputs = self._of_windows(answers, texts, pairs, batch_size)
         else:
             outputs = self._run("classify", answers, self._rows(texts, pairs, settings), batch_size)
-        problem = self.model.problem
-        if problem == "regression":
-            return [{"value": float(output["values"])} for output in outputs]
         labels = list(settings.labels) or [str(i) for i in range(self.model.num_labels)]
-        found = []
-        for row in (output["probabilities"] for output in outputs):
-            if problem == "single_label":
-                answer = {"label": labels[int(np.argmax(row))]}
-            else:
-                answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
-            shares = {label: float(p) for label, p in zip(labels, row, strict=True)}
-            found.append({**answer, "probabilities": shares})
-        return found
+        return text_answers.classes(outputs, self.model.problem, labels)
 
     def _of_windows(self, answers, texts, pairs, batch_size):
         """What `answers` says of texts read in windows."""
@@ -302,7 +292,7 @@ class Model(LoadedModel):
         def vectors(batch):
             return {"vector": self.model.vector(batch, self.encoder(batch))}
 
-        settings, pairs = answers.settings, pairs if pairs is None else _texts(pairs)[0]
+        settings, pairs = answers.settings, pairs if pairs is None else as_texts(pairs)[0]
         settings.check_windows(self.tokenizer, pairs is not None)
         pooled, cut = text_answers.window_vectors(
             self.tokenizer, lambda rows: self._run("vectors", vectors, rows, batch_size),
@@ -346,7 +336,7 @@ class Model(LoadedModel):
     def _rows(self, texts, pairs, settings):
         """One row of `sequences.pack` for each text; warns where texts are cut."""
         if pairs is not None:
-            pairs, _ = _texts(pairs)
+            pairs, _ = as_texts(pairs)
         rows = self.tokenizer.pack(texts, pairs, settings.max_seq_length, settings.truncation)
         self._warn_of_cuts(sum(row["truncated"] for row in rows), len(rows), settings)
         return rows
@@ -406,17 +396,3 @@ class Model(LoadedModel):
             graph = tf.function(function, input_signature=[signature], autograph=False)
             made[key] = self.model, graph
         return made[key][1]
-
-
-def _texts(texts) -> tuple[list[str], bool]:
-    """The texts as a list, and whether it was one text alone."""
-    one = isinstance(texts, str)
-    texts = [texts] if one else list(texts)
-    if not texts:
-        raise UserError("no texts; give one or more")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise UserError(f"text {index} is {str(text)[:50]!r}, expected a text")
-        if not text.strip():
-            raise UserError(f"text {index} is empty; there is nothing to answer")
-    return texts, one

@@ -1,4 +1,4 @@
-"""Answers of spans, choices, taggings, masks and pooled windows to texts, on every backend.
+"""Answers of every head to texts, on every backend.
 
 The texts are cut and put together here, the model is asked for its scores. Exported models do the
 same inside their graph (`official_bert.export`), by the same rules; a test holds both together.
@@ -12,6 +12,39 @@ from official_bert import span_answers, window_pooling
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences, word_groups
 from official_bert.tokenization.windows import max_context_window, pack_windows, window_starts
+
+
+def as_texts(texts) -> tuple[list[str], bool]:
+    """The texts as a list, and whether it was one text alone."""
+    one = isinstance(texts, str)
+    texts = [texts] if one else list(texts)
+    if not texts:
+        raise UserError("no texts; give one or more")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"text {index} is {str(text)[:50]!r}, expected a text")
+        if not text.strip():
+            raise UserError(f"text {index} is empty; there is nothing to answer")
+    return texts, one
+
+
+def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
+    """{"label", "probabilities"}, {"labels", "probabilities"} or {"value"} of each text.
+
+    Args:
+      outputs: of `Answers`, one {name: array} a text.
+    """
+    if problem == "regression":
+        return [{"value": float(output["values"])} for output in outputs]
+    found = []
+    for row in (output["probabilities"] for output in outputs):
+        if problem == "single_label":
+            answer = {"label": labels[int(np.argmax(row))]}
+        else:
+            answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
+        shares = {label: float(p) for label, p in zip(labels, row, strict=True)}
+        found.append({**answer, "probabilities": shares})
+    return found
 
 
 def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
