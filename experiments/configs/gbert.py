@@ -8,7 +8,7 @@ is left out: gbert-no-graph, gbert-no-pretraining, gbert-neither. The paper's ta
     python -m experiments.ablate --config=gbert:cpu --config.data_dir=FOLDER --workdir=runs/table
 
 sets the four side by side, where FOLDER holds `patients`. Scales: finetune (the paper's sizes), cpu
-(64 wide, five seeds a row, some minutes of a core a model), smoke (one seed, one epoch).
+(64 wide, five seeds a row, about two minutes of a core a model), smoke (one seed, one epoch).
 
 Expected: see experiments/results/PLAN.md.
 """

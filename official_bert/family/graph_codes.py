@@ -124,8 +124,10 @@ class SetEncoder(keras.layers.Layer):
             ]
         self.built = True
 
-    def call(self, ids, seed=None):
-        x = self.norm(ops.take(self.table(), ids, axis=0))
+    def call(self, ids, rows=None, seed=None):
+        """`rows` are the table's, where several calls share them; they are made of all codes."""
+        rows = self.table() if rows is None else rows
+        x = self.norm(ops.take(rows, ids, axis=0))
         x = dropout(x, self.dropout_rate, fold_in(seed, 0))
         bias = bias_of(ids[:, None, None, :] > PAD, x.dtype)
         for number, block in enumerate(self.blocks):
@@ -180,10 +182,11 @@ class VisitPretrainer(_OfSets):
         return [f"{target}_of_{source}_loss" for source in self.sizes for target in self.sizes]
 
     def call(self, batch, training=False, seed=None):
-        seed = self._step_seed(training, seed)
+        seed, rows = self._step_seed(training, seed), self.encoder.table()
         found = {}
         for number, source in enumerate(self.sizes):
-            vector = self.encoder(batch[source], seed=fold_in(seed, FEATURE_DROPOUT + number))
+            own = fold_in(seed, FEATURE_DROPOUT + number)
+            vector = self.encoder(batch[source], rows=rows, seed=own)
             for target in self.sizes:
                 inner = getattr(self, f"{source}_{target}_inner")(vector)
                 found[f"{target}_of_{source}_loss"] = getattr(self, f"{source}_{target}")(inner)
@@ -219,7 +222,7 @@ class MedicationModel(_OfSets):
 
     def call(self, batch, training=False, seed=None):
         """{"logits": [B, T, size]}; the first visit's have nothing before them but zeros."""
-        seed = self._step_seed(training, seed)
+        seed, table = self._step_seed(training, seed), self.encoder.table()
         sets = (
             (batch["diagnoses"], self.of_diagnoses),
             (batch["medications"], self.of_medications),
@@ -227,9 +230,8 @@ class MedicationModel(_OfSets):
         vectors = []
         for number, (ids, dense) in enumerate(sets):
             rows, visits, length = ops.shape(ids)
-            x = self.encoder(
-                ops.reshape(ids, (-1, length)), seed=fold_in(seed, FEATURE_DROPOUT + number)
-            )
+            own = fold_in(seed, FEATURE_DROPOUT + number)
+            x = self.encoder(ops.reshape(ids, (-1, length)), rows=table, seed=own)
             vectors.append(ops.reshape(dense(x), (rows, visits, x.shape[-1])))
         # Of visits 0 to t - 1, so neither the answer nor anything behind it is read.
         before = [ops.cumsum(ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))), axis=1) for x in vectors]

@@ -5,9 +5,11 @@ import dataclasses
 import pytest
 import tiny_runs
 
+from data_prep.tasks import get_task
 from experiments import finetune
 from experiments.beyond import word_vectors
 from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.tables.cells import run_cell
 from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
 from experiments.training.config import FinetuneConfig
@@ -96,6 +98,19 @@ def test_a_cell_knows_its_vectors(files, tmp_path):
     assert changed(str(place)) == first
     place.write_text("cat 1 2\n")
     assert changed(str(place)) != first
+
+
+def test_vectors_of_the_tables_own_text(files, tmp_path):
+    pytest.importorskip("gensim")
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the mat.\n" * 6)
+    options = {"kind": "skip_gram", "seed": 2, "do_lower_case": True}
+    told = run_cell("vectors", {"inputs": [str(text)], "options": options}, tmp_path)
+    assert told == {"words": 6, "width": 100}
+    config = config_of((files[0], tmp_path / "vectors.txt"))
+    start = word_vectors.start(config, get_task(config.task, config.data_dir), {})
+    assert start.tokenizer.tokenize("A CAT sat.") == ["[UNK]", "cat", "sat", "."]
+    assert start.vectors.shape == (5 + 6, 100) and start.vectors[5:].any(axis=1).all()
 
 
 def test_configurations():
