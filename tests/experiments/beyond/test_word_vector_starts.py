@@ -105,9 +105,10 @@ def test_vectors_of_the_tables_own_text(files, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The cat sat on the mat.\n" * 6)
     options = {"kind": "skip_gram", "seed": 2, "do_lower_case": True}
-    told = run_cell("vectors", {"inputs": [str(text)], "options": options}, tmp_path)
+    (folder := tmp_path / "cell").mkdir()
+    told = run_cell("vectors", {"inputs": [str(text)], "options": options}, folder)
     assert told == {"words": 6, "width": 100}
-    config = config_of((files[0], tmp_path / "vectors.txt"))
+    config = config_of((files[0], folder / "vectors.txt"))
     start = word_vectors.start(config, get_task(config.task, config.data_dir), {})
     assert start.tokenizer.tokenize("A CAT sat.") == ["[UNK]", "cat", "sat", "."]
     assert start.vectors.shape == (5 + 6, 100) and start.vectors[5:].any(axis=1).all()
