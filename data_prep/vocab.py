@@ -38,7 +38,7 @@ from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
-from official_bert.tokenization import SPECIAL_TOKENS
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules, basic_tokenize
 
 _LARGE_VOCAB = 20_000  # from here on the layout of the released vocabularies
@@ -287,7 +287,7 @@ def _learn_word_pieces(paths):
     shape = FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage
     vocab, counts, unknown = _learn(paths, shape, FLAGS.accept_loss, progress=True, **counting)
     total = sum(counts.values())
-    storage.write_vocab(FLAGS.output, vocab)
+    storage.write_tokenizer(FLAGS.output, BertTokenizer(vocab, FLAGS.do_lower_case))
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {total:,} words ({len(counts):,} different), "
         f"of which {unknown / total:.2%} will be [UNK]"

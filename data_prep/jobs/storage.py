@@ -231,22 +231,8 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
     return path or ""
 
 
-def write_vocab(path: str, vocab: list[str]) -> None:
-    """Writes a vocabulary file of WordPieces.
-
-    Raises:
-      UserError: it could not be read back as it is.
-    """
-    from official_bert import tokenization
-
-    with local_files.scratch() as folder:
-        copy = os.path.join(folder, "vocab.txt")
-        tokenization.write_vocab(copy, vocab)
-        copy_file(copy, path)
-
-
 def write_tokenizer(path: str, tokenizer) -> None:
-    """Writes the vocabulary of any tokeniser under another name."""
+    """Writes the vocabulary file of a tokeniser under any name."""
     with local_files.scratch() as folder:
         tokenizer.write(folder)
         copy_file(os.path.join(folder, tokenizer.file_name), path)

@@ -13,6 +13,7 @@ from data_prep.jobs import storage
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write
+from official_bert.tokenization import BertTokenizer
 
 ARTICLE = "The town lies in the north. It has a river and a bridge.\n" * 9
 
@@ -114,7 +115,7 @@ def test_every_command_writes_where_it_is_told(remote, tmp_path, monkeypatch):
     paths = expand_inputs(f"{remote}/out/*.gz")
     assert next(documents(paths))[0] == "The town lies in the north."
     pieces = vocab.learn_vocab(paths, 40, character_coverage=1.0)
-    storage.write_vocab(f"{remote}/vocab.txt", pieces)
+    storage.write_tokenizer(f"{remote}/vocab.txt", BertTokenizer(pieces))
     assert storage.load_tokenizer(f"{remote}/vocab.txt").vocab == pieces
     page = f"<page><title>T</title><id>1</id><revision><text>{ARTICLE}</text></revision></page>"
     put(f"{remote}/dump.xml", f"<mediawiki>{page}</mediawiki>".encode())
