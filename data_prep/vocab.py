@@ -252,19 +252,19 @@ def main(argv) -> None:
     record = f"{FLAGS.output}.json"
     claim([*folders_of(FLAGS.input), *paths], files=[FLAGS.output, record])
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
-        if earlier(record, options, FLAGS.output) is None:
+        # Of two commands at once, one may write the vocabulary last, the other its record.
+        made = options | {"sha256": storage.sha256(FLAGS.output)}
+        if earlier(record, made, FLAGS.output) is None:
             raise UserError(
                 f"{FLAGS.output} exists and was not made by this command; choose another name or "
                 f"pass --overwrite"
             )
         print(f"{FLAGS.output} is finished already")
         return
-    if FLAGS.kind == "byte_pair":
-        _learn_byte_pairs(paths)
-    else:
-        _learn_word_pieces(paths)
+    learn = _learn_byte_pairs if FLAGS.kind == "byte_pair" else _learn_word_pieces
+    digest = storage.write_tokenizer(FLAGS.output, learn(paths))
     storage.check_unchanged(paths, options["inputs"])
-    storage.write_json(record, options)
+    storage.write_json(record, options | {"sha256": digest})
     print(f"made in {time.monotonic() - start:.1f} s")
 
 
@@ -277,8 +277,8 @@ def _learn_byte_pairs(paths):
             f"--output={FLAGS.output}: byte pairs are written as JSON; call it tokenizer.json"
         )
     tokenizer = learn_byte_pairs(paths, FLAGS.vocab_size, FLAGS.invalid_utf8, True)
-    storage.write_tokenizer(FLAGS.output, tokenizer)
     print(f"{FLAGS.output}: {tokenizer.vocab_size:,} pieces, {len(tokenizer.merges):,} merges")
+    return tokenizer
 
 
 def _learn_word_pieces(paths):
@@ -287,11 +287,11 @@ def _learn_word_pieces(paths):
     shape = FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage
     vocab, counts, unknown = _learn(paths, shape, FLAGS.accept_loss, progress=True, **counting)
     total = sum(counts.values())
-    storage.write_tokenizer(FLAGS.output, BertTokenizer(vocab, FLAGS.do_lower_case))
     print(
         f"{FLAGS.output}: {len(vocab):,} entries from {total:,} words ({len(counts):,} different), "
         f"of which {unknown / total:.2%} will be [UNK]"
     )
+    return BertTokenizer(vocab, FLAGS.do_lower_case)
 
 
 FLAGS = flags.FLAGS

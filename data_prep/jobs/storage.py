@@ -231,11 +231,13 @@ def find_vocabulary(folder: str, required: bool = True) -> str:
     return path or ""
 
 
-def write_tokenizer(path: str, tokenizer) -> None:
-    """Writes the vocabulary file of a tokeniser under any name."""
+def write_tokenizer(path: str, tokenizer) -> str:
+    """Writes the vocabulary file of a tokeniser under any name; returns its SHA-256."""
     with local_files.scratch() as folder:
         tokenizer.write(folder)
-        copy_file(os.path.join(folder, tokenizer.file_name), path)
+        copy = os.path.join(folder, tokenizer.file_name)
+        copy_file(copy, path)
+        return sha256(copy)
 
 
 def copy_file(path: str, target: str) -> None:

@@ -322,7 +322,7 @@ def _readable_errors(path: Path):
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error
         name = os.fsencode(path).decode("utf-8", "replace")
-        if isinstance(error, ValueError) and name != str(path):
+        if isinstance(error, ValueError | TypeError) and name != str(path):
             raise UserError(f"{path}: its name is no UTF-8, as it must be here") from error
         raise
 

@@ -62,6 +62,8 @@ class ExportedModel:
             self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
         except Exception as error:  # of damage TensorFlow makes every kind
             reason = str(error).partition("\n")[0]
+            if set("[]*?") & set(str(path)):
+                reason = "TensorFlow takes its path for a pattern; name it without [ ] * ?"
             raise UserError(f"{path}: cannot be read as a SavedModel ({reason})") from error
         self.signatures = dict(self._loaded.signatures)
 

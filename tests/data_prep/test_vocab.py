@@ -266,6 +266,11 @@ def test_the_command(tmp_path):
     assert "1,000 entries from" in first.stdout and "will be [UNK]" in first.stdout
     assert load_vocab(output) == learn_vocab(sample.corpus_files()[0], 1000)
     assert "finished already" in run("--vocab_size=1000").stdout
+    whole = output.read_bytes()
+    output.write_bytes(whole[:-2] + b"\n")  # as another command's, at the same time, would be
+    changed = run("--vocab_size=1000")
+    assert changed.returncode == 2 and "sha256: was" in changed.stderr
+    output.write_bytes(whole)
     other = run("--vocab_size=1200")
     assert other.returncode == 2 and "--overwrite" in other.stderr
     assert len(load_vocab(output)) == 1000

@@ -52,13 +52,17 @@ def test_files_larger_than_any_of_their_kind(tmp_path, name):
         READERS[name](tmp_path / name)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff a poem"])
-def test_a_damaged_saved_model(tmp_path, content):
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [("a", b"", ""), ("a", b"\x00\xff a poem", ""), ("[a]", b"", "a pattern")],
+)
+def test_a_damaged_saved_model(tmp_path, name, content, message):
     from official_bert.export.client import load
 
-    (tmp_path / "saved_model.pb").write_bytes(content)
-    with pytest.raises(UserError, match="cannot be read as a SavedModel"):
-        load(tmp_path)
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "saved_model.pb").write_bytes(content)
+    with pytest.raises(UserError, match=f"cannot be read as a SavedModel .*{message}"):
+        load(tmp_path / name)
 
 
 def test_a_shard_that_is_a_pipe(tmp_path):

@@ -413,12 +413,13 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, system):
     assert (tmp_path / "file").read_text() == "two" and listed(tmp_path) == ["file", "folder"]
 
 
-def test_a_name_that_a_library_cannot_take(tmp_path):
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+def test_a_name_that_a_library_cannot_take(tmp_path, kind):
     with (
         pytest.raises(UserError, match="its name is no UTF-8"),
         atomic_folder(tmp_path / "\udcff"),
     ):
-        raise ValueError("Error converting unicode string")
+        raise kind("Error converting unicode string")
     assert listed(tmp_path) == []
 
 
