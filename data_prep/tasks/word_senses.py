@@ -1,0 +1,181 @@
+"""Which sense a word has in a sentence (GlossBERT, Huang et al. 2019), on WordNet's own examples.
+
+A context and the gloss of each sense of the word are a pair, yes or no; the sense with the highest
+yes wins. As in GlossBERT's "Sent-CLS-WS" quotation marks stand around the word, and the word before
+the gloss. data_dir holds WordNet's database, as Debian's wordnet-base installs it in
+/usr/share/wordnet. Its glosses quote sentences; they are the contexts, and no part of a gloss. A
+tenth of the words is dev, with all of their sentences: no word is trained on and asked about.
+"""
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import re
+
+from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
+from data_prep.tasks.task import find_file
+from official_bert.common.errors import UserError
+
+KINDS = ("noun", "verb", "adj", "adv")
+_QUOTED = re.compile(r'"([^"]+)"')
+_ENDINGS = "(?:s|es|d|ed|r|er|st|est|ing|ly)?"
+
+
+@dataclasses.dataclass(frozen=True)
+class WordNet:
+    """One part of speech.
+
+    Attributes:
+      senses: {word: its synsets, the most frequent first}.
+      synsets: {synset: (words, gloss, quoted sentences)}.
+      forms: {word: its irregular forms}.
+    """
+
+    senses: dict[str, tuple[str, ...]]
+    synsets: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]]
+    forms: dict[str, tuple[str, ...]]
+
+
+class WordSenses(SequenceClassification):
+    """Pairs of a context and a gloss, scored by context."""
+
+    name = "word_senses"
+    splits = ("train", "dev")
+    metrics = ("sense_accuracy", "f1")
+    input_fields = ("context", "gloss")
+    scoring = "of each word in a sentence the gloss with the highest probability of yes"
+
+    def __init__(self, data_dir: str = "", *, dev_words: int = 0):
+        """
+        Args:
+          data_dir: folder of WordNet's data.noun, index.noun, noun.exc and so on.
+          dev_words: so many words in sentences are the dev split, with all their glosses; 0: all.
+            (max_dev_examples would part glosses of a word from each other.)
+        """
+        super().__init__(data_dir)
+        if dev_words < 0:
+            raise UserError(f"dev_words={dev_words}; it is a number of words in sentences, or 0")
+        self.dev_words = dev_words
+
+    @property
+    def labels(self):
+        return ["no", "yes"]
+
+    def settings(self):
+        return {"dev_words": self.dev_words} if self.dev_words else {}
+
+    def _read_split(self, split):
+        found, left = [], self.dev_words if split == "dev" else 0
+        for instance in self._instances:
+            if (split == "dev") != _in_dev(instance[1]):
+                continue
+            found += _pairs(*instance)
+            left -= 1
+            if not left:
+                break
+        return found
+
+    @functools.cached_property
+    def _instances(self):
+        """(id "word.kind.number", word, context, glosses, number of the right one) of all."""
+        found = []
+        for kind in KINDS:
+            net, numbers = self._read(kind), collections.Counter()
+            for synset, (words, _, sentences) in net.synsets.items():
+                for sentence in sentences:
+                    for word in words:
+                        senses = net.senses.get(word, ())
+                        place = len(senses) > 1 and synset in senses and _place(word, net, sentence)
+                        if not place:
+                            continue
+                        marked = '{}" {} "{}'.format(*_cut(sentence, place))
+                        glosses = [net.synsets[sense][1] for sense in senses]
+                        name = f"{word}.{kind}"
+                        identity = f"{name}.{numbers[name]}"
+                        found.append((identity, word, marked, glosses, senses.index(synset)))
+                        numbers[name] += 1
+                        break  # another word of the same sense would ask the same
+        return found
+
+    def _read(self, kind) -> WordNet:
+        senses, synsets, forms = {}, {}, collections.defaultdict(list)
+        for line in self._lines(f"index.{kind}"):
+            word, *fields = line.split()
+            senses[word.replace("_", " ")] = tuple(fields[-int(fields[1]) :])
+        for line in self._lines(f"data.{kind}"):
+            fields, _, gloss = line.partition(" | ")
+            fields = fields.split()
+            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            words = tuple(re.sub(r"\(\w+\)$", "", w).replace("_", " ").lower() for w in words)
+            definition, *rest = re.split(r';\s*(?=")', gloss.strip(), maxsplit=1)
+            synsets[fields[0]] = words, definition, tuple(_QUOTED.findall("".join(rest)))
+        for line in self._lines(f"{kind}.exc"):
+            form, *words = line.split()
+            for word in words:
+                forms[word.replace("_", " ")].append(form.replace("_", " "))
+        return WordNet(senses, synsets, {word: tuple(all_) for word, all_ in forms.items()})
+
+    def _lines(self, name):
+        path = find_file(self.data_dir, [name], "WordNet (Debian: wordnet-base)")
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.startswith("  "):  # the licence
+                    if " " not in line:
+                        raise UserError(f"{path} line {number}: no line of WordNet's database")
+                    yield line.rstrip("\n")
+
+    def score(self, examples, predictions):
+        gold, _ = self._gold_and_predicted(examples, predictions)
+        best, right = {}, {}
+        for example, truth, prediction in zip(examples, gold, predictions, strict=True):
+            instance, yes = example.id.rpartition("/")[0], prediction["probabilities"][1]
+            if yes > best.get(instance, -1):
+                best[instance], right[instance] = yes, truth == "yes"
+        hits = sum(right.values()) / max(1, len(right))
+        return {"sense_accuracy": hits, "f1": _f1(gold, predictions)}
+
+    def baseline(self, train_examples, examples):
+        """The first sense, the most frequent one."""
+        firsts = (float(example.id.endswith("/0")) for example in examples)
+        return self.score(
+            examples,
+            [{"label": self.labels[int(p)], "probabilities": [1 - p, p]} for p in firsts],
+        )
+
+    def clusters(self, examples):
+        """The word."""
+        return [example.text_b.partition(" : ")[0] for example in examples]
+
+
+def _in_dev(word: str) -> bool:
+    return hashlib.sha256(word.encode()).digest()[0] < 26  # of 256
+
+
+def _pairs(identity, word, context, glosses, right):
+    return [
+        TextExample(f"{identity}/{i}", context, f"{word} : {gloss}", "yes" if i == right else "no")
+        for i, gloss in enumerate(glosses)
+    ]
+
+
+def _place(word: str, net: WordNet, sentence: str):
+    """Where the word stands in a sentence, in any of its forms; None where it does not."""
+    stem = re.escape(word[:-1] if word[-1] in "ey" and len(word) > 2 else word)
+    regular = rf"{re.escape(word)}{_ENDINGS}|{stem}(?:ies|ied|ier|iest|ing)|{stem}.ing|{stem}.ed"
+    irregular = "|".join(map(re.escape, net.forms.get(word, ())))
+    found = re.search(
+        rf"\b(?:{regular}{'|' if irregular else ''}{irregular})\b", sentence, re.IGNORECASE
+    )
+    return found and found.span()
+
+
+def _cut(text: str, place):
+    return text[: place[0]], text[slice(*place)], text[place[1] :]
+
+
+def _f1(gold, predictions) -> float:
+    from data_prep.tasks import metrics
+
+    answers = [prediction["label"] for prediction in predictions]
+    return metrics.classification_scores(gold, answers, ["no", "yes"])["f1"]
