@@ -66,6 +66,7 @@ def test_docstrings(module):
         "notebooks/text_to_table.ipynb",
         "notebooks/sentence_similarity.ipynb",
         "notebooks/own_model.ipynb",
+        "notebooks/words_in_context.ipynb",
     ],
 )
 def test_documents(name, folders):
