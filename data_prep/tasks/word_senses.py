@@ -66,15 +66,11 @@ class WordSenses(SequenceClassification):
         return {"dev_words": self.dev_words} if self.dev_words else {}
 
     def _read_split(self, split):
-        found, left = [], self.dev_words if split == "dev" else 0
-        for instance in self._instances:
-            if (split == "dev") != _in_dev(instance[1]):
-                continue
-            found += _pairs(*instance)
-            left -= 1
-            if not left:
-                break
-        return found
+        chosen = [one for one in self._instances if (split == "dev") == _in_dev(one[1])]
+        if split == "dev" and 0 < self.dev_words < len(chosen):
+            spread = range(self.dev_words)  # over all words, which stand by part of speech
+            chosen = [chosen[i * len(chosen) // self.dev_words] for i in spread]
+        return [pair for one in chosen for pair in _pairs(*one)]
 
     @functools.cached_property
     def _instances(self):
