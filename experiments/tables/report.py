@@ -209,7 +209,7 @@ def write_overview(folder: Path) -> str:
         results = storage.read_json(path, finite=False)
         tables.setdefault(results["name"], []).append(results)
     text = overview(tables)
-    manifests.adopt(folder, ["claims.md"])  # as it came with the repository
+    manifests.adopt(folder, "claims.md")  # as it came with the repository
     write_text(folder / "claims.md", text)
     return text
 

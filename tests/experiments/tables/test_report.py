@@ -83,6 +83,14 @@ def test_the_committed_overview_is_that_of_the_committed_tables():
     assert report.overview(tables) == (RESULTS / "claims.md").read_text()
 
 
+def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path):
+    report.write(squad, tmp_path / "table5" / "squad")
+    (tmp_path / "claims.md").write_text("an older one")
+    text = report.write_overview(tmp_path)
+    assert text.startswith("# Claims of all tables") and "6 claims asked" in text
+    assert (tmp_path / "claims.md").read_text() == text
+
+
 def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
     point = {"steps": 4000, "mean": 1.0, "deviation": 0.0, "row": "No NSP", "less": "LTR & No NSP"}
     line = {"label": "No NSP less LTR", "column": "SQuAD", "points": [point]}
