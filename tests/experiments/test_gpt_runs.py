@@ -118,3 +118,10 @@ def test_configurations():
 
 class _Classification:
     head = {"head": "classification"}
+
+
+def test_gpt2_is_gpt_that_normalises_first():
+    for scale in ("tiny", "smoke"):
+        one, two = load_config(f"gpt:{scale}"), load_config(f"gpt2:{scale}")
+        assert dataclasses.replace(one.bert, norm_first=True) == two.bert
+        assert dataclasses.replace(one, bert=two.bert) == two
