@@ -163,9 +163,7 @@ def export_huggingface(
         safetensors_files.write(temporary / "model.safetensors", tensors, format="pt")
         length = settings.get("max_seq_length") or config.max_position_embeddings
         has_segments = config.type_vocab_size > 1
-        if own_pieces:
-            huggingface_tokenizer.write_of_successor(temporary, tokenizer, length, has_segments)
-        if word_pieces:
+        if own_pieces or word_pieces:
             huggingface_tokenizer.write(temporary, tokenizer, length, has_segments)
     return notes
 

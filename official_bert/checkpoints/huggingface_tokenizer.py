@@ -219,44 +219,29 @@ def longest(folder: Path) -> int:
     return length if isinstance(length, int) and 0 < length < 1 << 30 else 0
 
 
-def write(
-    folder: Path, tokenizer: BertTokenizer, max_length: int, has_segments: bool = True
-) -> None:
-    """Writes `vocab.txt`, `tokenizer.json`, `tokenizer_config.json`, `special_tokens_map.json`.
+def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True) -> None:
+    """Writes the vocabulary, as the class of `transformers` reads it, and `tokenizer_config.json`;
+    of WordPieces also `tokenizer.json` and `special_tokens_map.json`.
 
     Without segments the tokenizer does not give the model `token_type_ids`.
     """
-    special = _special_fields(tokenizer)
-    write_vocab(folder / "vocab.txt", tokenizer.vocab)
-    _write_json(folder / _MAP, special)
-    _write_json(
-        folder / _CONFIG,
-        {
-            "tokenizer_class": "BertTokenizer",
-            **tokenizer.rules._asdict(),
-            "model_max_length": max_length,
-            **_inputs(has_segments),
-            **special,
-        },
-    )
-    _write_json(folder / _FILE, fast_tokenizer(tokenizer))
-
-
-def write_of_successor(
-    folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: bool = True
-) -> None:
-    """Writes a successor's vocabulary, or one of others, and its `tokenizer_config.json`."""
-    if tokenizer.special.cls == tokenizer.special.sep:  # GPT-2's adds no tokens to a text
-        _write_json(folder / _FILE, tokenizer.contents)
-    else:
-        tokenizer.write(folder)
     classes = {
+        "word_piece": "BertTokenizer",
         "byte_pair": "RobertaTokenizer",
         "sentence_piece": "AlbertTokenizer",
         "word_end_byte_pair": "OpenAIGPTTokenizer",
         "tokenizer_json": "PreTrainedTokenizerFast",
     }
-    special = _special_fields(tokenizer)
+    special = {f"{role}_token": t for role, t in tokenizer.special._asdict().items() if t}
+    inputs = {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
+    if isinstance(tokenizer, BertTokenizer):
+        write_vocab(folder / "vocab.txt", tokenizer.vocab)
+        _write_json(folder / _MAP, special)
+        _write_json(folder / _FILE, fast_tokenizer(tokenizer))
+    elif tokenizer.special.cls == tokenizer.special.sep:  # GPT-2's adds no tokens to a text
+        _write_json(folder / _FILE, tokenizer.contents)
+    else:
+        tokenizer.write(folder)
     if tokenizer.kind == "word_end_byte_pair":
         write_parts(folder, tokenizer.vocab, tokenizer.merges)
         del special["mask_token"]  # GPT has none
@@ -266,18 +251,10 @@ def write_of_successor(
             "tokenizer_class": classes[tokenizer.kind],
             **tokenizer.options,
             "model_max_length": max_length,
-            **({} if tokenizer.kind != ForeignTokenizer.kind else _inputs(has_segments)),
+            **(inputs if tokenizer.kind in ("word_piece", ForeignTokenizer.kind) else {}),
             **special,
         },
     )
-
-
-def _inputs(has_segments: bool) -> dict[str, list[str]]:
-    return {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
-
-
-def _special_fields(tokenizer) -> dict[str, str]:
-    return {f"{role}_token": token for role, token in tokenizer.special._asdict().items() if token}
 
 
 def _json(path: Path) -> dict:

@@ -187,7 +187,7 @@ def test_the_tokeniser_of_gpt2s_folders(tmp_path):
     assert generation.prompt(tokenizer, "") == [tokenizer.cls_id]
     again = tmp_path / "again"
     again.mkdir()
-    huggingface_tokenizer.write_of_successor(again, tokenizer, 12, has_segments=False)
+    huggingface_tokenizer.write(again, tokenizer, 12, has_segments=False)
     post = json.loads((again / "tokenizer.json").read_text())["post_processor"]
     assert post["type"] == "ByteLevel", "in transformers it adds no tokens, as GPT-2's"
     back = huggingface_tokenizer.read(again, None, None, "tokenizer_json")

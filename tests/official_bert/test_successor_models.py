@@ -94,7 +94,7 @@ def test_exports(tmp_path, encoder, tokenizer):
         assert_same(ob.load(tmp_path / "out").tokenizer, tokenizer)
     else:
         assert notes[0].startswith("no tokenizer files: byte_pair is what roberta has")
-        huggingface_tokenizer.write_of_successor(tmp_path, tokenizer, 64)
+        huggingface_tokenizer.write(tmp_path, tokenizer, 64)
         found = huggingface_tokenizer.read(tmp_path, kind="sentence_piece")
         assert found.digest() == tokenizer.digest()
 

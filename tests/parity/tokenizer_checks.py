@@ -83,7 +83,7 @@ def word_ends(data_dir) -> list[Result]:
     with tempfile.TemporaryDirectory() as learnt, tempfile.TemporaryDirectory() as folder:
         theirs.save(f"{learnt}/tokenizer.json")
         ours = WordEndTokenizer(f"{learnt}/tokenizer.json")
-        huggingface_tokenizer.write_of_successor(Path(folder), ours, 4096)
+        huggingface_tokenizer.write(Path(folder), ours, 4096)
         read = transformers.AutoTokenizer.from_pretrained(folder)
     encoded = read.backend_tokenizer.encode_batch_fast(lines)
     differ = sum(
