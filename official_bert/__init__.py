@@ -82,7 +82,7 @@ registry.OBJECTIVES.update(
         "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
         "next_token": "official_bert.objectives.next_token:NextToken",
         "adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens",
-        "adjacent_words": "official_bert.compared.adjacent_words:AdjacentWords",
+        "adjacent_words": "official_bert.compared.adjacent_tokens:AdjacentWords",
         "next_sentence": "official_bert.objectives.sentence_pair:NextSentence",
         "sentence_order": "official_bert.objectives.sentence_pair:SentenceOrder",
         "span_boundary": "official_bert.family.span_boundary:SpanBoundary",
