@@ -122,7 +122,8 @@ def atomic_folder(
         _private.add(temporary)
         try:
             manifests.begin(temporary, number)
-            _reserve(temporary, size)
+            with tempfile.TemporaryFile(dir=temporary) as file:
+                _reserve(file.fileno(), size)
             yield temporary
             manifests.add(temporary, *manifests.names_below(temporary))
             if path.exists():
@@ -223,9 +224,7 @@ def allocate(path: str | os.PathLike) -> None:
       OSError: the disk is full.
     """
     with open(path, "r+b") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size and hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
+        _reserve(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def _is_private(path: Path) -> bool:
@@ -299,12 +298,11 @@ def _sync_tree(folder: Path) -> None:
         manifests.sync(Path(parent))
 
 
-def _reserve(folder: Path, size: int) -> None:
+def _reserve(handle: int, size: int) -> None:
     """Raises OSError where the disk has no place for so many bytes: what other libraries do when
     it runs full in their hands is everything from a message to the end of the process."""
     if size and hasattr(os, "posix_fallocate"):
-        with tempfile.TemporaryFile(dir=folder) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
+        os.posix_fallocate(handle, 0, size)
 
 
 @contextlib.contextmanager

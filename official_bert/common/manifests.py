@@ -144,7 +144,8 @@ def discard(temporary: Path) -> None:
         os.unlink(temporary)
         with _opened(folder):
             numbers, written = _read(folder)
-            used = any(name.startswith(f".{numbers[0]}.") for name in os.listdir(folder))
+            names = os.listdir(folder)
+            used = any(name.startswith(f".{number}.") for number in numbers for name in names)
             if len(numbers) == 1 and not written and not used:
                 os.unlink(folder / FILE)
 

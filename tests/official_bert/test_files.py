@@ -330,6 +330,17 @@ def test_a_manifest_that_was_cut_off_goes_on(tmp_path):
         write_text(tmp_path / f"{size}", "ours again")
 
 
+def test_a_manifest_larger_than_any_of_ours_says_nothing(tmp_path):
+    write_text(tmp_path / "one", "ours")
+    with open(tmp_path / manifests.FILE, "r+b") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(UserError, match="did not write it"):
+        write_text(tmp_path / "one", "new")
+    with pytest.raises(RuntimeError), atomic_write(tmp_path / "two"):
+        raise RuntimeError
+    assert (tmp_path / "one").read_text() == "ours" and listed(tmp_path) == ["one"]
+
+
 @pytest.mark.parametrize(
     "name", ["a\nb", "ä", "[x]*?", " ", "-", '"', "\\", "\udcff", "+ x", "b" * 200]
 )
