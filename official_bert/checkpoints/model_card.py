@@ -23,6 +23,8 @@ _PIPELINES = {
     "LMHeadModel": "text-generation",
 }
 
+_NO_LICENCE = "No file of the model names one in its fields; the data may have their own."
+
 
 def text(config: BertConfig, kind: str, architecture: str, settings: dict, notes: Sequence[str]):
     """The card, Markdown.
@@ -50,7 +52,7 @@ def text(config: BertConfig, kind: str, architecture: str, settings: dict, notes
         _data(settings),
         _scores(settings.get("fine_tuning") or {}),
         "## Licence",
-        str(settings.get("license", "The model folder names none; the data may have their own.")),
+        str(settings.get("license") or _NO_LICENCE),
     ]
     if notes:
         parts += ["## Not in this folder", "\n".join(f"- {note}" for note in notes)]

@@ -37,7 +37,7 @@ def test_each_is_small_and_has_a_card(name):
     folder = embedded.find(name)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 8e6
     card = (folder / "README.md").read_text("utf-8")
-    assert card.startswith(f"# {name}\n") and "Licence" in card and "held-out loss" in card
+    assert f"\n# {name}\n" in card and "Licence" in card and "held-out loss" in card
     loaded = official_bert.load(name)
     assert loaded.config.hidden_size == 128 and loaded.head == "pretraining"
 

@@ -56,7 +56,7 @@ def test_what_it_does_not_know_is_said_or_left_out(tmp_path):
         card = ModelCard.load(tmp_path / name / "README.md")
         assert card.data.pipeline_tag == "feature-extraction" and card.data.license is None
         assert "The model folder does not name them." in card.text
-        assert "The model folder names none; the data may have their own." in card.text
+        assert "No file of the model names one in its fields; the data may have" in card.text
         assert "Scores" not in card.text
 
 
