@@ -1,105 +1,119 @@
-"""Memory of one pre-training step by size and length: measured on this CPU, computed for GPUs.
+"""Memory of one pre-training step on a device, by size and length: computed, and as XLA has it.
 
-    python benchmarks/memory.py --sizes=tiny,mini,small,medium,base --lengths=128,512 --batch=8
+    KERAS_BACKEND=jax python -m benchmarks.memory
 
-Measured: the peak resident memory of a process that does three steps, less that of one that only
-imported TensorFlow. Computed: weights, gradients and both Adam moments in float32 (16 bytes a
-parameter) and the activations that the backward pass reads; TensorFlow's own use and fragmentation
-come on top (about 10% on GPUs), so take the next larger card when in doubt.
+Measured is what XLA gives the compiled step on this machine's CPU: arguments, results and temporary
+memory (`memory_analysis`). Nothing is run. Each result is kept in `results/memory.json` as soon as
+it is there, and is not measured again. Printed is the table of docs/distribution.md.
 """
 
 import argparse
 import json
-import subprocess
-import sys
+from pathlib import Path
+
+import numpy as np
 
 from official_bert.config import named_config
 
-STEP = """
-import json, resource, sys
-import tensorflow as tf, keras
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-sys.path.insert(0, "benchmarks/peers")
-from turns import random_batch
-from official_bert import BertAdamW, BertPretrainer, named_config
-base = peak()
-size, length, batch, remat, dtype = json.loads(sys.argv[1])
-keras.config.set_dtype_policy(dtype)
-from official_bert import BertEncoder
-model = BertPretrainer(BertEncoder(named_config(size), remat=remat, seed=0), seed=0)
-optimizer = BertAdamW(1e-4)
-features = {k: tf.constant(v) for k, v in random_batch(batch, length, length * 20 // 128).items()}
-@tf.function
-def step():
-    with tf.GradientTape() as tape:
-        outputs = model(features, training=True)
-        loss = sum(s / w for s, w in model.loss_terms(features, outputs).values())
-    optimizer.apply_reduced(
-        tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-optimizer.build(model.trainable_variables)
-for _ in range(3): step()
-print(json.dumps(peak() - base))
-"""
+RESULTS = Path(__file__).parent / "results" / "memory.json"
+SIZES = ("tiny", "mini", "small", "medium", "base", "large")
+LENGTHS = (128, 512)
+BATCH = 8
 
 
-def parameters(size: str) -> int:
+def fields(length, rows=BATCH):
+    """The batch of a step: dict of arrays [rows, ...], zeros."""
+    shapes = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), (rows, length))
+    predicted = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+    shapes |= dict.fromkeys(predicted, (rows, predictions(length)))
+    shapes["next_sentence_labels"] = (rows, 1)
+    return {n: np.zeros(s, "float32" if "weights" in n else "int32") for n, s in shapes.items()}
+
+
+def predictions(length):
+    return length * 20 // 128
+
+
+def measured(bert, length, strategy=None):
+    """Bytes a device of the compiled step, {"arguments", "temporary"}; its results are where its
+    arguments were."""
+    from experiments.training import jax_distribution
+    from experiments.training.jax_distribution import stacked
+    from experiments.training.jax_trainer import JaxTrainer
+    from experiments.training.trainer_state import StepOptions
+    from official_bert.pretraining import BertPretrainer
+
+    strategy = strategy or jax_distribution.get_strategy("one_device")
+    trainer = JaxTrainer(lambda seed: BertPretrainer(bert, seed=seed), strategy, StepOptions())
+    program = trainer.lowered(stacked(iter([fields(length)]), 1, 1, 1)).compile()
+    found = program.memory_analysis()
+    assert found.output_size_in_bytes - found.alias_size_in_bytes < 4096
+    return {
+        "arguments": found.argument_size_in_bytes,
+        "temporary": found.temp_size_in_bytes,
+    }
+
+
+def parameters(bert):
     """Weights of encoder, pooler and pre-training heads."""
-    c = named_config(size)
-    width, inner = c.hidden_size, c.intermediate_size
-    rows = c.vocab_size + c.max_position_embeddings + c.type_vocab_size
+    width, inner = bert.hidden_size, bert.intermediate_size
+    rows = bert.vocab_size + bert.max_position_embeddings + bert.type_vocab_size
     block = 4 * width * (width + 1) + 2 * width * inner + inner + width + 4 * width
-    heads = 2 * width * (width + 1) + 2 * width + c.vocab_size + 2 * width + 2
-    return rows * width + 2 * width + c.num_hidden_layers * block + heads
+    heads = 2 * width * (width + 1) + 2 * width + bert.vocab_size + 2 * width + 2
+    return rows * width + 2 * width + bert.num_hidden_layers * block + heads
 
 
-def activations(size: str, length: int, batch: int, bytes_each: int) -> float:
-    """Bytes that the backward pass reads: what a block keeps, times the blocks, plus the logits.
+def computed(bert, length, rows=BATCH):
+    """Bytes as `measured` counts them, in float32.
 
-    A block keeps about 11 tensors as wide as the model (inputs of the products and norms, dropout
-    masks, residual sums), 3 as wide as the feed-forward layer, and 3 attention matrices a head.
+    Arguments are weights and both moments. The most temporary memory is needed when the backward
+    pass begins: it will read, of each block, 14 tensors as wide as the model (inputs of products
+    and norms, sums, bits of dropout), 4 as wide as the feed-forward layer and 5 matrices a head;
+    13 tensors as wide as the model before and after the blocks; two tensors of logits; and there is
+    the first gradient, the table's. Later the blocks make room for their gradients, which only
+    without many tokens need more.
     """
-    c = named_config(size)
-    tokens = batch * length
-    block = tokens * (11 * c.hidden_size + 3 * c.intermediate_size)
-    block += 3 * batch * c.num_attention_heads * length**2
-    logits = 3 * tokens * 20 // 128 * c.vocab_size
-    return bytes_each * c.num_hidden_layers * block + 4 * logits
+    width, tokens = bert.hidden_size, rows * length
+    block = tokens * (14 * width + 4 * bert.intermediate_size)
+    block += 5 * rows * bert.num_attention_heads * length**2
+    read = bert.num_hidden_layers * block + 13 * tokens * width
+    read += 2 * rows * predictions(length) * bert.vocab_size
+    most = max(read, parameters(bert)) + bert.vocab_size * width
+    return {"arguments": 12 * parameters(bert), "temporary": 4 * most}
 
 
-def computed(size: str, length: int, batch: int, dtype: str) -> float:
-    """GiB for weights, gradients, moments and activations."""
-    each = 2 if dtype == "mixed_bfloat16" else 4
-    return (16 * parameters(size) + activations(size, length, batch, each)) / 2**30
+def table(known):
+    """Markdown of GiB: what is in `results/memory.json`, and what is computed."""
+    heads = [f"length {length}: {what}" for length in LENGTHS for what in ("XLA", "computed")]
+    heads = ["size", *heads, "weights and moments", "of 8 devices, `shard=weights`"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for size in SIZES:
+        bert, cells = named_config(size), []
+        for length in LENGTHS:
+            cells += [known.get(f"{size} {length}"), computed(bert, length)]
+        state = 12 * parameters(bert)
+        gib = ["" if cell is None else _gib(sum(cell.values())) for cell in cells]
+        lines.append(f"| {' | '.join([size, *gib, _gib(state), _gib(state / 8)])} |")
+    return "\n".join(lines)
 
 
-def measured(size: str, length: int, batch: int, remat: bool, dtype: str) -> float:
-    """GiB of a process of its own."""
-    options = json.dumps([size, length, batch, remat, dtype])
-    run = subprocess.run(
-        [sys.executable, "-c", STEP, options], capture_output=True, text=True, check=True
-    )
-    return json.loads(run.stdout.splitlines()[-1])
+def _gib(count):
+    return f"{count / 2**30:.2f}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sizes", default="tiny,mini,small,medium,base")
-    parser.add_argument("--lengths", default="128,512")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--dtype", default="float32", choices=["float32", "mixed_bfloat16"])
-    parser.add_argument("--remat", action="store_true", help="recompute activations")
-    parser.add_argument("--no_measure", action="store_true", help="only compute")
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
     options = parser.parse_args()
-    print(f"GiB, batch {options.batch}, {options.dtype}{', remat' * options.remat}\n")
-    print("| size | length | measured | computed |\n|---|---|---|---|")
-    for size in options.sizes.split(","):
-        for length in map(int, options.lengths.split(",")):
-            case = (size, length, options.batch)
-            here = (
-                "" if options.no_measure else f"{measured(*case, options.remat, options.dtype):.1f}"
-            )
-            print(f"| {size} | {length} | {here} | {computed(*case, options.dtype):.1f} |")
-            sys.stdout.flush()
+    for length in map(int, options.lengths.split(",")):
+        for size in options.sizes.split(","):
+            known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+            if f"{size} {length}" not in known:
+                known[f"{size} {length}"] = measured(named_config(size), length)
+                print(size, length, known[f"{size} {length}"], flush=True)
+                RESULTS.write_text(json.dumps(known, indent=2) + "\n")
+    print(table(json.loads(RESULTS.read_text())))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,29 @@
 """What benchmarks make of their figures; nothing is timed here."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks import all as everything
-from benchmarks import machine, pretraining, serving
+from benchmarks import feeding, machine, memory, pretraining, serving
+from official_bert.config import named_config
+
+DOCS = (Path(__file__).parents[1] / "docs" / "distribution.md").read_text()
+
+
+def test_memory_is_computed_to_a_tenth_of_what_xla_has():
+    known = json.loads(memory.RESULTS.read_text())
+    assert len(known) >= 4
+    for case, found in known.items():
+        size, length = case.split()
+        for part, count in memory.computed(named_config(size), int(length)).items():
+            assert count == pytest.approx(found[part], rel=0.1), (case, part)
+    assert memory.table(known) in DOCS
+
+
+def test_what_an_h100_would_take_is_told_as_it_was_measured():
+    assert feeding.table(json.loads(feeding.RESULTS.read_text())) in DOCS
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
 
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
+SHARD = ("", "weights")
 PRECISION = ("float32", "mixed_bfloat16")
 
 
@@ -54,6 +55,8 @@ class TrainingConfig:
     clip_norm: float = 1.0
     gradient_accumulation: int = 1  # micro-batches a step
     distribute: str = "one_device"
+    # On JAX: "weights" divides weights and optimiser among the devices; the steps are the same.
+    shard: str = _bookkeeping("")
     precision: str = "float32"
     remat: bool = False  # recompute activations in the backward pass: less memory, more time
     jit_compile: bool = False  # XLA, one device only
@@ -62,6 +65,12 @@ class TrainingConfig:
 
     def __post_init__(self):
         _check_choice(self, "distribute", DISTRIBUTE)
+        _check_choice(self, "shard", SHARD)
+        if self.shard and self.distribute not in ("mirrored", "tpu"):
+            raise UserError(
+                f"configuration: shard={self.shard} divides weights among devices; set "
+                f"distribute=mirrored or tpu instead of {self.distribute}"
+            )
         _check_choice(self, "precision", PRECISION)
         _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
         _check_share(self, "warmup_proportion", "it is a share of the training steps")

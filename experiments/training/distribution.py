@@ -40,6 +40,17 @@ def get_strategy(name):
     raise UserError(f'distribute is "{name}"; valid: one_device, mirrored, multi_worker, tpu')
 
 
+def strategy_of(config):
+    """The strategy of a PretrainConfig or FinetuneConfig.
+
+    Raises:
+      UserError: see `get_strategy`; or weights are to be divided, for which JAX is needed.
+    """
+    if config.shard:
+        raise UserError(f"shard={config.shard} is for KERAS_BACKEND=jax; leave it out here")
+    return get_strategy(config.distribute)
+
+
 def is_default(strategy):
     """Whether a step is called as it is, without `strategy.run`.
 

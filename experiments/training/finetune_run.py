@@ -37,7 +37,7 @@ def run(config, folder, progress, task, examples):
     """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
     `start_checks.finetuning` returned."""
     started = time.perf_counter()
-    strategy = distribution.get_strategy(config.distribute)
+    strategy = distribution.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
     start = _start(config, task, examples)
     teacher = teachers.of(config, start.tokenizer)

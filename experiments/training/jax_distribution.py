@@ -7,6 +7,10 @@ number of devices draws the same dropout masks and takes the same step, but for 
 Records may lie on the devices as arrays (`DeviceBatches`): the host then only says which rows a
 step reads. On one GPU a small model takes more sequences a second than a host can parse and copy.
 The batches are those of `numpy_batches`, bit for bit, the masks of dynamic masking too.
+
+With `shard=weights` each device keeps its part of every matrix and of what the optimiser keeps for
+it (as ZeRO, Rajbhandari et al. 2020, and FSDP do): a step gathers the weights, and each device sums
+and applies the gradient of its part.
 """
 
 import collections
@@ -19,6 +23,7 @@ import os
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data_prep.pretraining import jax_masking, philox, record_sets
@@ -32,6 +37,7 @@ class Devices:
     """The devices that take steps together; what a tf.distribute strategy is for TensorFlow."""
 
     mesh: Mesh
+    shard: str = ""  # of config.SHARD
 
     @property
     def num_replicas_in_sync(self):
@@ -49,10 +55,36 @@ class Devices:
         """The sharding of arrays whose rows are divided."""
         return NamedSharding(self.mesh, PartitionSpec(*[None] * axis, "rows"))
 
+    def at_rest(self, value):
+        """The sharding of a variable's value between steps, by its shape: the longest axis that
+        divides is divided, of vectors and numbers none."""
+        axes = [i for i, size in enumerate(value.shape) if size % self.num_replicas_in_sync == 0]
+        if not self.shard or not axes or len(value.shape) < 2:
+            return self.everywhere
+        return self.rows(max(axes, key=lambda axis: value.shape[axis]))
+
+    def gathered(self, values):
+        """Values as a step reads them: whole on every device, their gradients divided as they are
+        at rest."""
+        return [self._gathered(x) for x in values] if self.shard else values
+
+    def _gathered(self, value):
+        divided = self.at_rest(value)
+
+        @jax.custom_vjp
+        def gather(x):
+            return lax.with_sharding_constraint(x, self.everywhere)
+
+        gather.defvjp(
+            lambda x: (gather(x), None),
+            lambda _, gradient: (lax.with_sharding_constraint(gradient, divided),),
+        )
+        return gather(value)
+
 
 @functools.cache
-def get_strategy(name):
-    """The Devices of a `distribute` field.
+def get_strategy(name, shard=""):
+    """The Devices of the fields `distribute` and `shard`.
 
     Args:
       name: "one_device" (the first accelerator, or the CPU), "mirrored" (all of this machine),
@@ -69,7 +101,13 @@ def get_strategy(name):
             f"distribute=tpu found no TPU, JAX sees {devices[0].platform}; "
             "choose another distribute"
         )
-    return Devices(Mesh(np.array(devices[:1] if name == "one_device" else devices), ("rows",)))
+    devices = devices[:1] if name == "one_device" else devices
+    return Devices(Mesh(np.array(devices), ("rows",)), shard)
+
+
+def strategy_of(config):
+    """The Devices of a PretrainConfig or FinetuneConfig; UserError: see `get_strategy`."""
+    return get_strategy(config.distribute, config.shard)
 
 
 def is_chief(name):

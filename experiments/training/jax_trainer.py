@@ -36,12 +36,15 @@ class JaxTrainer(TrainerState):
 
     def __init__(self, build, strategy, options, precision="float32", seed=0):
         super().__init__(build, strategy, options, precision, seed)
-        self._step = JaxStep(self.model, self.optimizer, self._schedule.values, options)
+        self._step = JaxStep(
+            self.model, self.optimizer, self._schedule.values, options, strategy.gathered
+        )
+        state = tuple(list(map(strategy.at_rest, each)) for each in self._step.variables)
         self._take_steps = jax.jit(
             self._steps,
             static_argnames=("make", "without"),
             donate_argnames="state",
-            out_shardings=strategy.everywhere,
+            out_shardings=(state, strategy.everywhere),
         )
         self._terms = jitted(self.model, functools.partial(evaluation.terms, self.model))
         self._outputs = jitted(self.model, self._outputs_of)
@@ -100,6 +103,11 @@ class JaxTrainer(TrainerState):
         found = self._outputs(self._placed(batch))
         return {name: np.asarray(x)[:rows] for name, x in found.items()}
 
+    def lowered(self, batches):
+        """The program of the steps on batches [steps, micro-batches, rows, ...], to be read or
+        compiled: `jax.stages.Lowered`."""
+        return self._take_steps.lower(**self._arguments(batches, 1, 0))
+
     # --- what is compiled ------------------------------------------------------------------------
 
     def _steps(self, state, schedule, batches, arrays, count, measured, run_seed, make, without):
@@ -127,30 +135,32 @@ class JaxTrainer(TrainerState):
 
     # --- helpers ---------------------------------------------------------------------------------
 
-    def _take(self, batches, count, measured, without, source=None):
-        state = tuple([v.value for v in variables] for variables in self._step.variables)
-        batches = jax.device_put(batches, self.strategy.rows(axis=2))
-        state, table = self._take_steps(
-            state=state,
-            schedule=self._schedule.values.value,
-            batches=batches,
-            arrays=getattr(source, "arrays", {}),
-            count=count,
-            measured=measured,
-            run_seed=np.int32(self._run_seed),
-            make=getattr(source, "make", None),
-            without=without,
-        )
+    def _arguments(self, batches, count, measured, without=(), source=None):
+        """What `_steps` is called with; `lowered` asks for its program."""
+        return {
+            "state": tuple([v.value for v in variables] for variables in self._step.variables),
+            "schedule": self._schedule.values.value,
+            "batches": jax.device_put(batches, self.strategy.rows(axis=2)),
+            "arrays": getattr(source, "arrays", {}),
+            "count": count,
+            "measured": measured,
+            "run_seed": np.int32(self._run_seed),
+            "make": getattr(source, "make", None),
+            "without": without,
+        }
+
+    def _take(self, *arguments):
+        state, table = self._take_steps(**self._arguments(*arguments))
         for variables, values in zip(self._step.variables, state, strict=True):
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
-        return table[:count]
+        return table[: arguments[1]]
 
     def _place(self):
-        """Puts all variables on all devices."""
+        """Puts all variables where they are between steps."""
         for variables in (*self._step.variables, [self._schedule.values]):
             for variable in variables:
-                variable.assign(jax.device_put(variable.value, self.strategy.everywhere))
+                variable.assign(jax.device_put(variable.value, self.strategy.at_rest(variable)))
 
     def _placed(self, batch):
         batch = padded_to_a_multiple(batch, self.strategy.num_replicas_in_sync)
@@ -168,11 +178,12 @@ class JaxStep:
       model, optimizer: of a trainer.
       schedule: keras.Variable that holds the numbers of the learning rate's schedule.
       options: StepOptions.
+      gathered: of `Devices`.
     """
 
-    def __init__(self, model, optimizer, schedule, options):
+    def __init__(self, model, optimizer, schedule, options, gathered):
         self.model, self.optimizer, self.options = model, optimizer, options
-        self._schedule = schedule
+        self._schedule, self._gathered = schedule, gathered
         self.trained = model.trainable_variables
         known = {id(variable) for variable in self.trained}
         others = [*model.variables, *model.read_only]
@@ -247,6 +258,7 @@ class JaxStep:
         Args:
           weights: global weights of the loss terms [terms]; None for this batch's own.
         """
+        trained = self._gathered(trained)
         with keras.StatelessScope(_pairs(self.trained + self.fixed, [*trained, *fixed])):
             outputs = self.model(batch, training=True, seed=seed)
             terms = self.model.loss_terms(batch, outputs)

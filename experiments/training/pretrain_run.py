@@ -22,7 +22,7 @@ def run(config, folder, progress, records, began=None):
     """See `runs.pretrain`; `folder` is its RunFolder, `records` of `start_checks.pretraining`,
     `began` its first moment."""
     started = time.perf_counter()
-    strategy = distribution.get_strategy(config.distribute)
+    strategy = distribution.strategy_of(config)
     start = starts.of(config).of_pretraining(config)
     if config.init_from and progress:
         print(start.about_heads(config), file=sys.stderr, flush=True)

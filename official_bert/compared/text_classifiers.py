@@ -141,14 +141,14 @@ class BiLSTMAttention(TextClassifier):
         x = self.first(ops.concatenate([words] * count), mask=mask)
         x = self.second(dropout(x, self.dropout_rate, seed), mask=mask)
         if self.pairs:
-            alike = self._alike(x, mask)
+            alike = self._alike(x, ops.concatenate(masks[::-1]))
             both = ops.concatenate([x, alike], axis=-1)
             x = self.third(dropout(both, self.dropout_rate, fold_in(seed, 1)), mask=mask)
         return ops.split(_maximum(x, mask), count)
 
-    def _alike(self, own, in_own):
+    def _alike(self, own, in_other):
         """For every word the mean of the other text's words, weighted by how alike they are."""
-        other, in_other = (ops.concatenate(ops.split(x, 2)[::-1]) for x in (own, in_own))
+        other = ops.concatenate(ops.split(own, 2)[::-1])
         scores = ops.matmul(own, ops.transpose(other, (0, 2, 1)))  # [2 B, L, L]
         scores = ops.where(in_other[:, None, :], scores, ops.cast(-1e4, scores.dtype))
         return ops.matmul(ops.softmax(scores, axis=-1), other)

@@ -105,7 +105,7 @@ def test_bilstm_reads_words_of_its_own_text_and_its_like(pair):
         np.random.default_rng(0).normal(size=(2, 3, 4)),
         np.array([[1, 1, 0], [0, 1, 1]]),
     )
-    found = ops.convert_to_numpy(model._alike(words.astype("float32"), in_text > 0))
+    found = ops.convert_to_numpy(model._alike(words.astype("float32"), in_text[::-1] > 0))
     for text in (0, 1):
         others = words[1 - text][in_text[1 - text] > 0]
         expected = softmax(words[text] @ others.T, axis=-1) @ others

@@ -8,9 +8,9 @@ import sys
 
 if os.environ.get("KERAS_BACKEND") == "jax":
     sys.modules["tensorflow"] = None  # not to be used, even where it is installed
-    # Four devices, and little time spent on fast code: programs run for some steps only.
+    # Eight devices, and little time spent on fast code: programs run for some steps only.
     os.environ["XLA_FLAGS"] = (
-        "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=0 "
+        "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
         "--xla_llvm_disable_expensive_passes=true"
     )
 else:

@@ -46,9 +46,9 @@ def made(tmp_path_factory):
     return folder
 
 
-def _drawn(records, start=0, on_device=True, distribute="one_device"):
+def _drawn(records, start=0, on_device=True, distribute="one_device", rows=ROWS):
     devices = jax_distribution.get_strategy(distribute)
-    return jax_distribution.training_batches(records, ROWS, 3, start, devices, on_device)
+    return jax_distribution.training_batches(records, rows, 3, start, devices, on_device)
 
 
 def test_random_numbers_are_those_of_numpy():
@@ -90,7 +90,7 @@ def test_steps_are_those_of_batches_from_the_host(made):
             seed=1,
         )
         trainer.set_schedule(1e-2, 2, 100)
-        batches = _drawn(records, on_device=on_device, distribute=distribute)
+        batches = _drawn(records, on_device=on_device, distribute=distribute, rows=2 * ROWS)
         return trainer.train_from(batches, 3)["loss"], trainer.weights()
 
     losses, weights = train("one_device", False)

@@ -6,6 +6,7 @@ import pytest
 import tiny_runs
 
 from experiments.training import jax_distribution
+from experiments.training.config import PretrainConfig
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert.common.errors import UserError
@@ -29,8 +30,8 @@ def _batch(seed=0, rows=8, length=12, predictions=4):
     }
 
 
-def _trainer(distribute="one_device", precision="float32", bert=None, **options):
-    devices = jax_distribution.get_strategy(distribute)
+def _trainer(distribute="one_device", precision="float32", bert=None, shard="", **options):
+    devices = jax_distribution.get_strategy(distribute, shard)
     shape = tiny_runs.bert(**bert or {})
     trainer = JaxTrainer(
         lambda seed: BertPretrainer(shape, seed=seed),
@@ -74,20 +75,42 @@ def test_calls_of_any_length_and_a_continued_run_take_the_same_steps_to_the_bit(
     assert metrics["masked_lm_loss"] > 0 and 0 <= metrics["next_sentence_accuracy"] <= 1
 
 
-def test_four_devices_draw_the_same_masks_and_take_the_same_steps():
-    assert len(jax.devices()) == 4
-    one, four = _trainer(), _trainer("mirrored")
-    assert four.strategy.num_replicas_in_sync == 4
-    losses, weights = _train(one, [5])
-    found, others = _train(four, [5])
+@pytest.fixture(scope="module")
+def one_device():
+    """(trainer, losses, weights) of five steps on one device."""
+    trainer = _trainer()
+    return trainer, *_train(trainer, [5])
+
+
+@pytest.mark.parametrize("shard", ["", "weights"])
+def test_eight_devices_draw_the_same_masks_and_take_the_same_steps(one_device, shard):
+    one, losses, weights = one_device
+    eight = _trainer("mirrored", shard=shard)
+    assert len(jax.devices()) == eight.strategy.num_replicas_in_sync == 8
+    found, others = _train(eight, [5])
     np.testing.assert_allclose(found, losses, atol=1e-5)
     for ours, theirs in zip(others, weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     batch = {name: x[:6] for name, x in _batch().items()}
     expected = one.predict(batch)
-    for name, values in four.predict(batch).items():
+    for name, values in eight.predict(batch).items():
         np.testing.assert_allclose(values, expected[name], atol=1e-4)
         assert len(values) == 6
+
+
+def test_a_checkpoint_goes_on_on_any_number_of_devices(one_device):
+    _, losses, weights = one_device
+    kept = {}
+    for first, last, place in ((0, 2, "weights"), (2, 4, "one"), (4, 5, "weights")):
+        sharded = place == "weights"
+        trainer = _trainer("mirrored", shard="weights") if sharded else _trainer()
+        if kept:
+            trainer.load_arrays(kept)
+        found = trainer.train_from(_batches(first, last), last - first)["loss"]
+        np.testing.assert_allclose(found, losses[first:last], atol=1e-5)
+        kept = trainer.arrays()
+    for ours, theirs in zip(trainer.weights(), weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_micro_batches_are_one_batch():
@@ -128,3 +151,10 @@ def test_deterministic_on_a_gpu_needs_xla_to_be_told(monkeypatch):
         jax_distribution.make_deterministic()
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --another")
     jax_distribution.make_deterministic()
+
+
+def test_shard_is_for_several_devices():
+    with pytest.raises(UserError, match="set distribute=mirrored or tpu instead of one_device"):
+        PretrainConfig(shard="weights")
+    config = PretrainConfig(shard="weights", distribute="mirrored")
+    assert jax_distribution.strategy_of(config).shard == "weights"

@@ -13,6 +13,7 @@ import pytest
 import tiny_runs
 from jax import export
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from tiny_steps import IDS, LENGTH, PREDICTIONS, ROWS, STEPS, records
 
 from data_prep.pretraining import philox
 from data_prep.pretraining.dynamic_masking import MaskingRules
@@ -20,115 +21,10 @@ from experiments.training import evaluation, jax_distribution
 from experiments.training.jax_distribution import MakeBatch, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
-from official_bert import BertEncoder
-from official_bert.family.teachers import Teacher
-from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
-from official_bert.pretraining import BertPretrainer
 
 pytestmark = pytest.mark.timeout(1800)
 PLATFORMS = ("cuda", "tpu", "rocm")
 PRECISIONS = ("float32", "mixed_bfloat16")
-ROWS, LENGTH, PREDICTIONS, CHOICES = 8, 12, 4, 3
-IDS = ("input_ids", "input_mask", "segment_ids")
-
-
-def _batch(*shape):
-    return {name: np.ones(shape or (ROWS, LENGTH), np.int32) for name in IDS}
-
-
-def _records():
-    made = {name: np.ones((ROWS, PREDICTIONS), np.int32) for name in (
-        "masked_lm_positions", "masked_lm_ids", "span_starts", "span_ends",
-    )}  # fmt: skip
-    weights = {"masked_lm_weights": np.ones((ROWS, PREDICTIONS), np.float32)}
-    return _batch() | made | weights | {"next_sentence_labels": np.ones((ROWS, 1), np.int32)}
-
-
-def _pretrainer(seed, objectives, teacher=None, **fields):
-    return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed, teacher=teacher)
-
-
-def _student(seed, objectives):
-    told = BertPretrainer(tiny_runs.bert(num_hidden_layers=2), ("masked_lm",), seed=1)
-    return _pretrainer(seed, objectives, Teacher(told))
-
-
-def _head(seed, kind, *arguments, **options):
-    return kind(BertEncoder(tiny_runs.bert(), seed=seed), *arguments, seed=seed, **options)
-
-
-def _ones(name, *shape, dtype=np.int32):
-    return {name: np.ones(shape, dtype)}
-
-
-LEFT = {"attention_direction": "left_to_right"}
-FRACTION = {"name": "next_token", "fraction": 0.3}
-BOTH = {"attention_direction": "shallow_concatenation"}
-# Name -> (function of a seed that builds the model, batch, options of the step).
-STEPS = {
-    "BERT": (functools.partial(_pretrainer, objectives=("masked_lm", "next_sentence")), _records()),
-    "No NSP": (functools.partial(_pretrainer, objectives=("masked_lm",)), _records()),
-    "left to right": (
-        functools.partial(_pretrainer, objectives=("next_token",), **LEFT), _records(),
-    ),
-    "a third of the tokens": (
-        functools.partial(_pretrainer, objectives=(FRACTION,), **LEFT), _records(),
-    ),
-    "shallow concatenation": (
-        functools.partial(_pretrainer, objectives=("adjacent_tokens",), **BOTH), _records(),
-    ),
-    "ALBERT": (
-        functools.partial(
-            _pretrainer, objectives=("masked_lm", "sentence_order"), embedding_size=8,
-            num_hidden_groups=1, gelu_form="tanh",
-        ),
-        _records(), {"optimizer": "lamb"},
-    ),
-    "ELECTRA": (
-        functools.partial(_pretrainer, objectives=("replaced_token",), pooler_activation="none"),
-        _records(),
-    ),
-    "RoBERTa": (
-        functools.partial(_pretrainer, objectives=("masked_lm",), type_vocab_size=1),
-        _records(), {"bias_correction": True, "clip_norm": 0.0},
-    ),
-    "SpanBERT": (
-        functools.partial(_pretrainer, objectives=("masked_lm", "span_boundary")), _records(),
-    ),
-    "DistilBERT": (
-        functools.partial(_student, objectives=("masked_lm", "soft_targets", "cosine_states")),
-        _records(),
-    ),
-    "TinyBERT": (functools.partial(_student, objectives=("transformer_layers",)), _records()),
-    "classification": (
-        functools.partial(_head, kind=BertClassifier, num_labels=3),
-        _batch() | _ones("label_ids", ROWS),
-    ),
-    "regression": (
-        functools.partial(_head, kind=BertClassifier, num_labels=1, problem="regression"),
-        _batch() | _ones("label_ids", ROWS, dtype=np.float32),
-    ),
-    "several labels": (
-        functools.partial(_head, kind=BertClassifier, num_labels=3, problem="multi_label"),
-        _batch() | _ones("label_ids", ROWS, 3),
-    ),
-    "BiLSTM": (
-        functools.partial(_head, kind=BertClassifier, num_labels=3, bilstm=True),
-        _batch() | _ones("label_ids", ROWS),
-    ),
-    "span": (
-        functools.partial(_head, kind=BertSpan),
-        _batch() | _ones("start_positions", ROWS) | _ones("end_positions", ROWS),
-    ),
-    "multiple choice": (
-        functools.partial(_head, kind=BertMultipleChoice),
-        _batch(ROWS, CHOICES, LENGTH) | _ones("label_ids", ROWS),
-    ),
-    "tagging": (
-        functools.partial(_head, kind=BertTagger, num_labels=3),
-        _batch() | _ones("label_ids", ROWS, LENGTH),
-    ),
-}  # fmt: skip
 
 
 def _trainer(name, precision, **options):
@@ -180,7 +76,7 @@ def test_loops_of_steps(name, precision):
     assert aliased == donated > 10  # a state has the memory of the one before
     products = re.findall(r"stablehlo.dot_general.*-> tensor<[^>]*?(f32|bf16)>", text)
     halves = products.count("bf16") / len(products)
-    assert halves == 0 if precision == "float32" else halves > 0.5
+    assert halves == 0 if precision == "float32" else halves > 0.3  # heads are in float32
 
 
 def test_micro_batches():
@@ -240,7 +136,7 @@ def test_a_step_over_many_devices(devices):
     batch = {
         name: jax.ShapeDtypeStruct((1, devices * ROWS, *x.shape[1:]), x.dtype,
                                    sharding=NamedSharding(mesh, PartitionSpec(None, "rows")))
-        for name, x in _records().items()
+        for name, x in records().items()
     }  # fmt: skip
 
     def step(state, schedule, batch):

@@ -209,6 +209,8 @@ def test_mistakes_are_named():
         check_batch_size(8, ONE, 3)
     with pytest.raises(UserError, match="needs TF_CONFIG"):
         distribution.get_strategy("multi_worker")
+    with pytest.raises(UserError, match="shard=weights is for KERAS_BACKEND=jax"):
+        distribution.strategy_of(PretrainConfig(shard="weights", distribute="mirrored"))
     trainer = _trainer()
     arrays = trainer.arrays()
     with pytest.raises(UserError, match="of another model: model/0000 has shape"):

@@ -1,0 +1,169 @@
+"""A small model of every objective and head, with a batch of each: what the steps of training,
+evaluation and prediction are compiled of, on any backend and for any device."""
+
+from functools import partial
+
+import numpy as np
+import tiny_runs
+
+from experiments.training.frozen_features import FeatureTagger
+from official_bert import BertEncoder, BertTokenizer
+from official_bert.compared.elmo import ELMo
+from official_bert.compared.elmo_config import ElmoConfig
+from official_bert.compared.language_model_too import LanguageModelToo
+from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
+from official_bert.compared.words_of_pieces import WordsOfPieces
+from official_bert.config import AWD_LSTM
+from official_bert.family.distillation import Distilled
+from official_bert.family.teachers import Teacher
+from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
+from official_bert.pretraining import BertPretrainer
+
+ROWS, LENGTH, PREDICTIONS, CHOICES = 8, 12, 4, 3
+IDS = ("input_ids", "input_mask", "segment_ids")
+
+
+def batch(*shape):
+    return {name: np.ones(shape or (ROWS, LENGTH), np.int32) for name in IDS}
+
+
+def records():
+    made = {name: np.ones((ROWS, PREDICTIONS), np.int32) for name in (
+        "masked_lm_positions", "masked_lm_ids", "span_starts", "span_ends",
+    )}  # fmt: skip
+    weights = {"masked_lm_weights": np.ones((ROWS, PREDICTIONS), np.float32)}
+    return batch() | made | weights | {"next_sentence_labels": np.ones((ROWS, 1), np.int32)}
+
+
+def pretrainer(seed, objectives, teacher=None, **fields):
+    return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed, teacher=teacher)
+
+
+def student(seed, objectives):
+    told = BertPretrainer(tiny_runs.bert(num_hidden_layers=2), ("masked_lm",), seed=1)
+    return pretrainer(seed, objectives, Teacher(told))
+
+
+def head(seed, kind, *arguments, **options):
+    return kind(BertEncoder(tiny_runs.bert(), seed=seed), *arguments, seed=seed, **options)
+
+
+def elmo(seed, objectives):
+    pieces = [*tiny_runs.SPECIAL, ".", *tiny_runs.WORDS]
+    config = ElmoConfig(
+        filters=((1, 3), (2, 4)), character_width=4, lstm_width=6, projection=5, num_highways=1,
+        vocab_size=len(pieces),
+    )  # fmt: skip
+    encoder = ELMo(config, seed=seed)
+    encoder.words = WordsOfPieces(BertTokenizer(pieces))
+    return BertPretrainer(encoder, objectives, seed=seed)
+
+
+def with_language_model(seed):
+    encoder = BertEncoder(tiny_runs.bert(**LEFT), seed=seed)
+    return LanguageModelToo(BertClassifier(encoder, 3, seed=seed), seed=seed)
+
+
+def distilled(seed):
+    told = head(1, BertClassifier, 3)
+    return Distilled(head(seed, BertClassifier, 3), Teacher(told))
+
+
+def features(seed):
+    return FeatureTagger(tiny_runs.bert(), 3, "elmo", width=8, layers=1, seed=seed)
+
+
+def words(seed, kind, *sizes):
+    return kind(*sizes, {"num_labels": 3, "problem": "single_label"}, True, seed=seed)
+
+
+def ones(name, *shape, dtype=np.int32):
+    return {name: np.ones(shape, dtype)}
+
+
+LEFT = {"attention_direction": "left_to_right"}
+FRACTION = {"name": "next_token", "fraction": 0.3}
+VECTORS = batch() | ones("label_ids", ROWS) | ones("vectors", ROWS, LENGTH, 6, dtype=np.float32)
+BOTH = {"attention_direction": "shallow_concatenation"}
+# Name -> (function of a seed that builds the model, batch, options of the step).
+STEPS = {
+    "BERT": (partial(pretrainer, objectives=("masked_lm", "next_sentence")), records()),
+    "No NSP": (partial(pretrainer, objectives=("masked_lm",)), records()),
+    "left to right": (
+        partial(pretrainer, objectives=("next_token",), **LEFT), records(),
+    ),
+    "a third of the tokens": (
+        partial(pretrainer, objectives=(FRACTION,), **LEFT), records(),
+    ),
+    "shallow concatenation": (
+        partial(pretrainer, objectives=("adjacent_tokens",), **BOTH), records(),
+    ),
+    "ALBERT": (
+        partial(
+            pretrainer, objectives=("masked_lm", "sentence_order"), embedding_size=8,
+            num_hidden_groups=1, gelu_form="tanh",
+        ),
+        records(), {"optimizer": "lamb"},
+    ),
+    "ELECTRA": (
+        partial(pretrainer, objectives=("replaced_token",), pooler_activation="none"),
+        records(),
+    ),
+    "RoBERTa": (
+        partial(pretrainer, objectives=("masked_lm",), type_vocab_size=1),
+        records(), {"bias_correction": True, "clip_norm": 0.0},
+    ),
+    "SpanBERT": (
+        partial(pretrainer, objectives=("masked_lm", "span_boundary")), records(),
+    ),
+    "DistilBERT": (
+        partial(student, objectives=("masked_lm", "soft_targets", "cosine_states")),
+        records(),
+    ),
+    "TinyBERT": (partial(student, objectives=("transformer_layers",)), records()),
+    "ELMo": (partial(elmo, objectives=("adjacent_words",)), records()),
+    "ULMFiT": (
+        partial(pretrainer, objectives=("next_token",), **AWD_LSTM), records(),
+    ),
+    "classification": (
+        partial(head, kind=BertClassifier, num_labels=3),
+        batch() | ones("label_ids", ROWS),
+    ),
+    "regression": (
+        partial(head, kind=BertClassifier, num_labels=1, problem="regression"),
+        batch() | ones("label_ids", ROWS, dtype=np.float32),
+    ),
+    "several labels": (
+        partial(head, kind=BertClassifier, num_labels=3, problem="multi_label"),
+        batch() | ones("label_ids", ROWS, 3),
+    ),
+    "BiLSTM": (
+        partial(head, kind=BertClassifier, num_labels=3, bilstm=True),
+        batch() | ones("label_ids", ROWS),
+    ),
+    "span": (
+        partial(head, kind=BertSpan),
+        batch() | ones("start_positions", ROWS) | ones("end_positions", ROWS),
+    ),
+    "multiple choice": (
+        partial(head, kind=BertMultipleChoice),
+        batch(ROWS, CHOICES, LENGTH) | ones("label_ids", ROWS),
+    ),
+    "tagging": (
+        partial(head, kind=BertTagger, num_labels=3),
+        batch() | ones("label_ids", ROWS, LENGTH),
+    ),
+    "windows": (
+        partial(head, kind=BertClassifier, num_labels=3, windows="mean"),
+        batch(ROWS, CHOICES, LENGTH) | ones("label_ids", ROWS),
+    ),
+    "with a language model": (with_language_model, batch() | ones("label_ids", ROWS)),
+    "distilled": (distilled, batch() | ones("label_ids", ROWS)),
+    "features": (
+        features,
+        batch() | ones("label_ids", ROWS, LENGTH)
+        | ones("features", ROWS, LENGTH, 2, 16, dtype=np.float16),
+    ),
+    "CBOW": (lambda seed: words(seed, CBOW, 6), VECTORS),
+    "BiLSTM with attention": (lambda seed: words(seed, BiLSTMAttention, 6, 8), VECTORS),
+}  # fmt: skip
