@@ -194,7 +194,7 @@ def test_help_lists_fields_options_and_what_differs_among_several():
     shown = config_files.help_of(
         load_config("text_classification:small"), "text_classification:small"
     )
-    assert "--config.learning_rate=0.0001  (float)\n" in shown
+    assert "--config.learning_rate=0.0003  (float)\n" in shown
     assert "  --config.task_options.text_column=  (str)\n      names of the text columns;" in shown
     assert "--config.task_options.dev_fraction=0.1  (float)" in shown
     assert "--config.patience=0  (int)\n      Evaluations in a row without a new best" in shown
