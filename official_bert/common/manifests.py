@@ -270,10 +270,11 @@ def _read(folder: Path) -> _Manifest:
         handle = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return _parse(b"")
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        os.close(handle)
+        return _parse(b"")
     with open(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            return _parse(b"")
         first = file.read(_FIRST_LINE)  # other manifests of the same size have another number
         state = status.st_size, status.st_mtime_ns, first
         before = _read_before.get(folder)
