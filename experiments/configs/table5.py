@@ -50,7 +50,7 @@ TAGS = ("entities", "chunks", "part of speech", "names")
 OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
 # Of the pre-trainings of `series` whose models are kept.
-CHECKPOINT_SEEDS = (1,)
+CHECKPOINT_SEEDS = (1, 2)
 
 
 def get_config(scale: str = "smoke") -> Ablation:
