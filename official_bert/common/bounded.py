@@ -39,7 +39,7 @@ def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> b
         size = os.fstat(file.fileno()).st_size
         if size > most_bytes:
             raise UserError(f"{path}: {size:,} bytes; at most {most_bytes:,} are read")
-        return file.read(most_bytes)
+        return file.read(size)
 
 
 def check_below(folder: str | os.PathLike, most_bytes: int) -> None:

@@ -106,7 +106,9 @@ def test_a_missing_file(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_ctrl_c_ends_both(path):
     code = (
-        "import sys; from official_bert.common import guarded; print('now', flush=True); "
+        "import signal; from official_bert.common import guarded; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # who starts it may ignore it
+        "print('now', flush=True); "
         f"guarded.arrays('test_guarded:busy', {str(path)!r}, 'json')"
     )
     places = f"{ROOT}:{Path(__file__).parent}"

@@ -169,6 +169,7 @@ def make_data(folder):
         words = (folder / vocab).read_text()
         (folder / name / "vocab.txt").write_text(words)
         settings = {"head": "pretraining", "do_lower_case": True}
+        settings["objectives"] = ["masked_lm", "next_sentence"]
         (folder / name / "model.json").write_text(json.dumps(settings))
         config = tiny_runs.bert(vocab_size=len(words.split()))
         config.to_json_file(folder / name / "bert_config.json")
