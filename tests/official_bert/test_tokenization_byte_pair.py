@@ -108,7 +108,7 @@ def test_vocab_json_and_merges(tmp_path):
     tokenizer = byte_pairs(["Ġcat"])
     ids = {piece: index for index, piece in enumerate(tokenizer.vocab)}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
-    with pytest.raises(UserError, match=r"merges\.txt: cannot be read .*; a vocab\.json needs the merges"):
+    with pytest.raises(UserError, match=r"merges\.txt: cannot be read .* needs the merges"):
         BytePairTokenizer(tmp_path / "vocab.json")
     lines = ["#version: 0.2", *map(" ".join, tokenizer.merges), ""]
     (tmp_path / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
