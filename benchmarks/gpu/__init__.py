@@ -1,1 +1,1 @@
-"""What a machine with a GPU is asked, in pieces that go on where they were stopped."""
+"""Questions to a machine with a GPU, in pieces that go on where they were stopped."""

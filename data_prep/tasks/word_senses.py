@@ -1,4 +1,4 @@
-"""Which sense a word has in a sentence (GlossBERT, Huang et al. 2019), on WordNet's own examples.
+"""Word senses: the one that a word has in a sentence (GlossBERT, Huang et al. 2019; WordNet).
 
 A context and the gloss of each sense of the word are a pair, yes or no; the sense with the highest
 yes wins. As in GlossBERT's "Sent-CLS-WS" quotation marks stand around the word, and the word before

@@ -1,4 +1,4 @@
-"""Which sense a word has in a sentence: GlossBERT (Huang et al. 2019) on WordNet's own examples.
+"""Word senses: GlossBERT (Huang et al. 2019) on WordNet's own examples.
 
     python -m experiments.finetune --config=word_senses --config.data_dir=/usr/share/wordnet \\
         --workdir=runs/senses --config.model=bert_base_en_uncased
