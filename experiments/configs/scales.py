@@ -226,16 +226,21 @@ def _gpu_day() -> Scale:
                     (("length 128", 128, 20), ("length 256", 256, 39)))  # fmt: skip
 
 
+def wikipedia_and_novels(vocab_size: int) -> Corpus:
+    """Both corpora, of which other articles and other authors' novels are held out."""
+    return Corpus(
+        texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
+        vocab_size=vocab_size,
+        description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
+        "articles, and the novels of Ward, Collins and Woolf",
+    )
+
+
 def _one_gpu(name, bert, seeds, columns, records, **fields) -> Scale:
     """A scale of one GPU; `records`: (name, length, predictions) of each set."""
     return Scale(
         name=name,
-        corpus=Corpus(
-            texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
-            vocab_size=16_384,
-            description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
-            "articles, and the novels of Ward, Collins and Woolf",
-        ),
+        corpus=wikipedia_and_novels(vocab_size=16_384),
         # Masks are drawn anew in every pass; the rows lie on the GPU.
         records=tuple(_records(*one, dupe_factor=3, dynamic_masking=True) for one in records),
         bert=bert,

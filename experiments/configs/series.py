@@ -24,16 +24,8 @@ from experiments.configs.columns import (
     exact_match,
     two_core_columns,
 )
-from experiments.configs.scales import (
-    NOVELS,
-    NOVELS_HELDOUT,
-    SHORT,
-    WIKIPEDIA,
-    WIKIPEDIA_HELDOUT,
-    Scale,
-    get_scale,
-)
-from experiments.tables.ablation import Ablation, Column, Corpus, Curve, Row, Variant
+from experiments.configs.scales import SHORT, Scale, get_scale, wikipedia_and_novels
+from experiments.tables.ablation import Ablation, Column, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase, choose_scale
 
@@ -177,12 +169,7 @@ def _two_cores(name: str) -> Scale:
     return dataclasses.replace(
         night,
         name=name,
-        corpus=Corpus(
-            texts=(WIKIPEDIA, WIKIPEDIA_HELDOUT, NOVELS, NOVELS_HELDOUT),
-            vocab_size=8192,
-            description="54 MB of English Wikipedia and 53 MB of novels; held out: 1,500 other "
-            "articles, and the novels of Ward, Collins and Woolf",
-        ),
+        corpus=wikipedia_and_novels(vocab_size=8192),
         records=records,
         bert=dataclasses.replace(night.bert, phases=(short, long), num_warmup_steps=320),
         pretrain_seeds=(1, 2, 3),
