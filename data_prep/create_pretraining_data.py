@@ -32,6 +32,7 @@ from data_prep.pretraining.record_options import RecordOptions
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.json_files import fields_of
 from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
@@ -79,7 +80,7 @@ def create(
       UserError: wrong options or input, an input that is no corpus of sentences and documents, too
         many [UNK], or an `output` made with other options (the message lists them).
     """
-    chosen = _record_options(options)
+    chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)
     claim([*folders_of(named), *inputs, vocab_path], work=[output, token_store])
     # Says what is wrong with it, or does not suit it, before any work.
@@ -229,14 +230,6 @@ def _write_split(store, split, options, vocab_path, work, folder, workers) -> di
     storage.copy_file(vocab_path, os.path.join(folder, os.path.basename(vocab_path)))
     storage.write_json(os.path.join(folder, "manifest.json"), manifest)
     return manifest
-
-
-def _record_options(options) -> RecordOptions:
-    known = [field.name for field in dataclasses.fields(RecordOptions)]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise UserError(f"unknown option {unknown[0]!r}; the options are {', '.join(known)}")
-    return RecordOptions(**options)
 
 
 def _local_workers(num_workers, files, progress):

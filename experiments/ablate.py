@@ -77,6 +77,8 @@ def run(
     started = time.time()
     shown = _Progress(grid, say)
     shown.begin(ablation)
+    for row, why in plan.left_out.items():
+        say(f"  {row}: {why}")
     told = _differences(grid)
     for line in told:
         say(f"  the runs of this table differ: {line}")

