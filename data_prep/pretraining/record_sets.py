@@ -56,7 +56,7 @@ class Records:
     manifest: dict = field(default_factory=dict)
     folder: str = ""
     checksums: list[str] = field(default_factory=list)
-    lock: locks.SharedLock | None = field(default=None, repr=False, compare=False)
+    lock: locks.FolderLock | None = field(default=None, repr=False, compare=False)
 
     @property
     def examples(self) -> int:
@@ -167,7 +167,7 @@ def open_records(
     return records
 
 
-def _hold(source) -> locks.SharedLock | None:
+def _hold(source) -> locks.FolderLock | None:
     """Holds the folder that create_pretraining_data made, and would write to."""
     if isinstance(source, list):
         source = source[0] if source else ""

@@ -23,7 +23,7 @@ from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json, shorten
-from official_bert.common.manifests import recover
+from official_bert.common.manifests import clean
 from official_bert.config import PROBLEMS, BertConfig
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.window_pooling import POOLINGS
@@ -132,7 +132,8 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
         names the file and the field.
     """
     folder = embedded.find(folder)
-    recover(folder.absolute())
+    if not folder.exists():
+        clean(folder.absolute().parent)  # the moment between the two steps of a replacement
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     settings = read_settings(folder)

@@ -8,24 +8,33 @@ from typing import BinaryIO
 from official_bert.common.errors import UserError
 
 
-def open_file(path: str | os.PathLike, missing: str = "") -> BinaryIO:
+def open_file(
+    path: str | os.PathLike, missing: str = "", most_bytes: int | None = None, links: bool = True
+) -> BinaryIO:
     """Opens a regular file for reading.
 
     Args:
       missing: what to add to the message where the file cannot be read.
+      most_bytes: a larger file is refused.
+      links: whether the name may be that of a link.
 
     Raises:
-      UserError: it cannot be read, or is a pipe, a device or a folder.
+      UserError: it cannot be read, is larger, or is a pipe, a device or a folder.
     """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # no wait for a pipe
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait for a pipe
+        handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
     except OSError as error:
         told = f"{path}: cannot be read ({error.strerror})"
         raise UserError(f"{told}; {missing}" if missing else told) from error
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
+    status, told = os.fstat(handle), ""
+    if not stat.S_ISREG(status.st_mode):
+        told = "is no file" + " but a folder" * stat.S_ISDIR(status.st_mode)
+    elif most_bytes is not None and status.st_size > most_bytes:
+        told = f"{status.st_size:,} bytes; at most {most_bytes:,} are read"
+    if told:
         os.close(handle)
-        raise UserError(f"{path}: is no file" + " but a folder" * stat.S_ISDIR(mode))
+        raise UserError(f"{path}: {told}")
     return open(handle, "rb")
 
 
@@ -33,13 +42,10 @@ def read_bytes(path: str | os.PathLike, most_bytes: int, missing: str = "") -> b
     """The content of a regular file; one of more than `most_bytes` is refused before it is read.
 
     Raises:
-      UserError: as `open_file`, or it is larger.
+      UserError: as `open_file`.
     """
-    with open_file(path, missing) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most_bytes:
-            raise UserError(f"{path}: {size:,} bytes; at most {most_bytes:,} are read")
-        return file.read(size)
+    with open_file(path, missing, most_bytes) as file:
+        return file.read(os.fstat(file.fileno()).st_size)  # so little memory as that takes
 
 
 def check_below(folder: str | os.PathLike, most_bytes: int) -> None:
@@ -47,7 +53,4 @@ def check_below(folder: str | os.PathLike, most_bytes: int) -> None:
     file or is larger."""
     for path in Path(folder).rglob("*"):
         if not path.is_dir():
-            if not path.is_file():
-                raise UserError(f"{path}: is no file")
-            if (size := path.stat().st_size) > most_bytes:
-                raise UserError(f"{path}: {size:,} bytes; at most {most_bytes:,} are read")
+            open_file(path, most_bytes=most_bytes).close()

@@ -113,7 +113,6 @@ def atomic_folder(
     shown, path = path, real_path(path)
     with _readable_errors(path):
         make_folder(path.parent)
-        manifests.clean(path.parent)
         number = secrets.token_hex(8)
         temporary = path.with_name(f".{path.name}.{number}.tmp")
         os.mkdir(temporary)
@@ -125,10 +124,11 @@ def atomic_folder(
             with tempfile.TemporaryFile(dir=temporary) as file:
                 _reserve(file.fileno(), size)
             yield temporary
-            manifests.add(temporary, *manifests.names_below(temporary))
+            whole = manifests.add_whole(temporary, *os.listdir(temporary))
             if path.exists():
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-            _sync_tree(temporary)
+            for each in (*whole, temporary):
+                manifests.sync(each)
             _put_folder(temporary, path, number, shown, overwrite)
         finally:
             _private.discard(temporary)
@@ -138,9 +138,12 @@ def atomic_folder(
 
 
 def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
-    """Raises UserError where `atomic_folder` would not write: something is there."""
+    """Raises UserError where `atomic_folder` would not write: something is there.
+
+    What killed processes left beside it goes, or comes back to its place.
+    """
     shown, path = path, real_path(path)
-    manifests.recover(path)
+    manifests.clean(path.parent)
     if os.path.lexists(path) and not path.is_dir():
         raise UserError(f"{shown} exists already and is no folder; choose another")
     if path.exists() and any(path.iterdir()):
@@ -181,8 +184,13 @@ def make_folder(path: str | os.PathLike) -> None:
     """Makes a folder and those above it; each is on the disk when its parent is synced.
 
     A folder that is made inside one of ours is ours.
+
+    Raises:
+      UserError: it is a file, or cannot be made.
     """
     folder = Path(os.path.realpath(path))
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{path} is a file; give a folder")
     with _readable_errors(folder):
         made = None
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -200,8 +208,10 @@ def remove(*paths: str | os.PathLike) -> None:
     A link stays as well, while the folder that it leads to is emptied of what is ours.
     """
     named = [Path(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
-    linked = [path.resolve() for path in named if path.is_symlink() and path.is_dir()]
-    manifests.remove(*named, *(inner for folder in linked for inner in folder.iterdir()))
+    for path in list(named):
+        if path.is_symlink() and path.is_dir():
+            named += path.resolve().iterdir()
+    manifests.remove(*named)
 
 
 @contextlib.contextmanager
@@ -270,32 +280,24 @@ def _direct(path: Path, target: Path) -> int | Path | None:
 
 
 def _put_folder(new: Path, path: Path, number: str, shown, overwrite: bool) -> None:
-    kept = manifests.is_kept(path.parent)
     if not path.exists() or not any(path.iterdir()):
+        kept = manifests.is_kept(path.parent)
         try:
             with manifests.adding(path) if kept else contextlib.nullcontext():
-                renames.to_new_folder(new, path)
-        except FileExistsError:
-            raise UserError(f"{shown} exists already: it came to be meanwhile") from None
-        manifests.sync(path.parent)
-        return
-    check_free(path, overwrite)
-    manifests.begin(path, number)
-    if not renames.exchange(new, path):
-        old = new.with_suffix(".old")
-        os.rename(path, old)  # `manifests.recover` undoes this if it is the last thing that happens
-        os.rename(new, path)
-        manifests.sync(path.parent)
-        manifests.clear_away(old)
-    manifests.sync(path.parent)  # else `new` names the old one now, which the caller removes
-
-
-def _sync_tree(folder: Path) -> None:
-    """Waits until all that is below `folder`, and the folder itself, is on the disk."""
-    for parent, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            manifests.sync(Path(parent, name))
-        manifests.sync(Path(parent))
+                os.rename(new, path)
+        except OSError:
+            check_free(shown)  # it came to be meanwhile
+            raise
+    else:
+        check_free(shown, overwrite)
+        manifests.begin(path, number)
+        if not renames.exchange(new, path):
+            old = new.with_suffix(".old")
+            os.rename(path, old)  # `manifests.clean` undoes this if it is the last that happens
+            os.rename(new, path)
+            manifests.sync(path.parent)
+            manifests.clear_away(old)
+    manifests.sync(path.parent)  # exchanged, `new` names the old one, which the caller removes
 
 
 def _reserve(handle: int, size: int) -> None:

@@ -9,6 +9,7 @@ keeps mishaps away; it is no sandbox against code that a file brings along.
 import contextlib
 import importlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -90,7 +91,7 @@ def _run(reader, path: Path, library, folder: str, seconds: int, size: int) -> i
 
 
 def _reason(code: int | None, seconds: int) -> str:
-    if code is None or code == -getattr(signal, "SIGXCPU", 0):
+    if code is None or code == -signal.SIGXCPU:
         return f"did not end within {seconds} s"
     if code < 0:
         with contextlib.suppress(ValueError):
@@ -123,10 +124,6 @@ def _read_here(reader: str, path: str, library: str, folder: str, seconds: str, 
 
 
 def _limit(seconds: int, size: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows: time is limited from outside
-        return
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = int(used.ru_utime + used.ru_stime) + 1
     limits = {"RLIMIT_CPU": spent + seconds, "RLIMIT_CORE": 0}

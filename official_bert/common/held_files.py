@@ -3,17 +3,26 @@
 Where a file system knows no locks, everybody gets them, and all files count as held by others.
 """
 
-import contextlib
 import errno
+import fcntl
 import os
 from pathlib import Path
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
-def lock(handle: int, shared: bool = False, wait: bool = True) -> bool:
+def lock(handle: int, shared: bool = False, wait: bool = True, without_locks: bool = True) -> bool:
     """Locks an open file or folder; False where another process holds it and `wait` is false."""
-    return _flock(handle, shared, wait) is not False
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            return without_locks
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            return False
+        raise
+    return True
 
 
 def is_held(path: Path) -> bool:
@@ -23,7 +32,7 @@ def is_held(path: Path) -> bool:
     except OSError:
         return True
     try:
-        return _flock(handle, shared=False, wait=False) is not True
+        return not lock(handle, wait=False, without_locks=False)
     finally:
         os.close(handle)
 
@@ -50,26 +59,3 @@ def is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
         return False
-
-
-def remove_held(path: Path, handle: int) -> None:
-    """Removes the file that is open as `handle`, if it is still the one of this name."""
-    with contextlib.suppress(OSError):
-        if is_at(handle, path):
-            os.unlink(path)
-
-
-def _flock(handle: int, shared: bool, wait: bool) -> bool | None:
-    """Whether the lock was got; None where there are no locks."""
-    import fcntl
-
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    try:
-        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return None
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            return False
-        raise
-    return True

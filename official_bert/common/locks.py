@@ -12,7 +12,7 @@ from pathlib import Path
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder
-from official_bert.common.held_files import is_at, is_held, lock, open_locked, remove_held
+from official_bert.common.held_files import is_at, is_held, lock, open_locked
 from official_bert.common.paths import local_path
 
 LOCK_FILE = ".official_bert.lock"
@@ -20,11 +20,14 @@ _OURS = b"process "  # how what `exclusive` writes begins
 
 
 class FolderLock:
-    """A lock that is held; made by `exclusive`."""
+    """A lock of a folder: a writer's own (`exclusive`), or one that readers share (`shared`).
 
-    def __init__(self, folder: Path, handle: int):
-        self.folder = folder
-        self._handle = handle
+    It ends with `release`, with this object, or with the process.
+    """
+
+    def __init__(self, path: Path, handle: int):
+        self._path, self._handle = path, handle
+        self.release = weakref.finalize(self, _release, path, handle, os.getpid())
 
     def check(self) -> None:
         """Call before results are written: another folder may have come under the name.
@@ -32,9 +35,9 @@ class FolderLock:
         Raises:
           UserError: the folder was removed or replaced since it was locked.
         """
-        if not is_at(self._handle, self.folder / LOCK_FILE):
+        if not is_at(self._handle, self._path):
             raise UserError(
-                f"{self.folder} was removed or replaced while this command used it; "
+                f"{self._path.parent} was removed or replaced while this command used it; "
                 "its results are lost, run the command again"
             )
 
@@ -55,32 +58,18 @@ def exclusive(folder: str | os.PathLike, wait: bool = False) -> Iterator[FolderL
     """
     folder = local_path(folder)
     path = folder / LOCK_FILE
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; give a folder")
     try:
         make_folder(folder)
-        handle = _open(path, os.O_RDWR | os.O_CREAT, wait=wait)
+        lock = FolderLock(path, _open(path, os.O_RDWR | os.O_CREAT, wait=wait))
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
-        yield FolderLock(folder, handle)
+        yield lock
     finally:
-        # Removed while it is held: nobody can have locked this very file in between.
-        remove_held(path, handle)
-        os.close(handle)
+        lock.release()
 
 
-class SharedLock:
-    """A lock that readers hold together; made by `shared`.
-
-    It ends with `release`, with this object, or with the process.
-    """
-
-    def __init__(self, handle: int, path: Path):
-        self.release = weakref.finalize(self, _release, handle, path, os.getpid())
-
-
-def shared(folder: str | os.PathLike) -> SharedLock | None:
+def shared(folder: str | os.PathLike) -> FolderLock | None:
     """Holds an existing folder against processes that would write to it (`exclusive`).
 
     Returns: None where the file system takes no lock of this user; nor does it take one of a
@@ -91,7 +80,7 @@ def shared(folder: str | os.PathLike) -> SharedLock | None:
     path = Path(folder) / LOCK_FILE
     for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with contextlib.suppress(OSError):
-            return SharedLock(_open(path, flags, is_shared=True), path)
+            return FolderLock(path, _open(path, flags, is_shared=True))
     return None
 
 
@@ -101,12 +90,12 @@ def is_locked(folder: str | os.PathLike) -> bool:
     return os.path.lexists(path) and is_held(path)
 
 
-def _release(handle: int, path: Path, owner: int) -> None:
-    """Ends a shared lock; the last holder removes the file."""
+def _release(path: Path, handle: int, owner: int) -> None:
     with contextlib.suppress(OSError):
-        # A forked process has the same lock: it only lets go.
-        if os.getpid() == owner and lock(handle, wait=False):
-            remove_held(path, handle)
+        # A forked process has the same lock: it only lets go. The last holder removes the file,
+        # while it is held: nobody can have locked this very file in between.
+        if os.getpid() == owner and lock(handle, wait=False) and is_at(handle, path):
+            os.unlink(path)
     os.close(handle)
 
 

@@ -5,6 +5,8 @@ number, which the names of temporary files in the folder carry; then a line says
 ("+") or removed ("-"), before a new name appears. A folder that came into being as a whole lists
 all that is below it. Only regular files and folders are ever listed, replaced or removed; links,
 devices and whatever no manifest lists stay as they are.
+
+Folders are given to these functions as absolute paths whose links are resolved.
 """
 
 import contextlib
@@ -14,11 +16,11 @@ import os
 import re
 import secrets
 import shutil
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
 from official_bert.common.held_files import is_held, lock, open_locked
 
@@ -43,11 +45,7 @@ _read_before: dict[Path, tuple[tuple, _Manifest]] = {}
 
 
 def is_listed(path: Path) -> bool:
-    """Whether the manifest of a folder above says that this project wrote `path`.
-
-    Args:
-      path: absolute, the links above it resolved.
-    """
+    """Whether the manifest of a folder above says that this project wrote `path`."""
     for folder in path.parents:
         written = _read(folder).written.get(path.relative_to(folder).as_posix())
         if written is not None:
@@ -57,45 +55,33 @@ def is_listed(path: Path) -> bool:
 
 def is_ours(path: Path) -> bool:
     """Whether `path` is a listed regular file, or a listed folder."""
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return False
-    return (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and is_listed(path)
+    plain = not path.is_symlink() and (os.path.isfile(path) or os.path.isdir(path))
+    return plain and is_listed(path)
+
+
+def is_kept(folder: Path) -> bool:
+    """Whether new folders in `folder` are listed: it has a manifest, or is ours and gets one."""
+    return bool(_read(folder).numbers) or is_listed(folder)
 
 
 def foreign(folder: Path) -> Iterator[Path]:
     """What stands in a folder, at any depth, and is not ours."""
     for path in _below(folder):
-        if not (path.name == FILE and has_manifest(path.parent)) and not is_ours(path):
+        if not (path.name == FILE and _read(path.parent).numbers) and not is_ours(path):
             yield path
 
 
 def add(folder: Path, *names: str) -> None:
     """Lists what will be written in a folder; the lines are on the disk when this returns."""
-    with _opened(folder) as handle:
-        _write(handle, b"".join(_line("+", name) for name in names))
+    _write(folder, b"".join(_line("+", name) for name in names))
 
 
-@contextlib.contextmanager
-def adding(path: Path) -> Iterator[None]:
-    """Lists what the block gives the name `path`; not so where it raises FileExistsError."""
-    with _opened(path.parent) as handle:  # others may write the same file at this moment
-        size = os.fstat(handle).st_size
-        _write(handle, _line("+", path.name))
-        try:
-            yield
-        except FileExistsError:
-            if not _parse(os.pread(handle, size, 0)).written.get(path.name):
-                _write(handle, _line("-", path.name))
-            raise
-
-
-def names_below(folder: Path) -> Iterator[str]:
-    """What can be listed of all that is in a folder, at any depth."""
-    for path in _below(folder):
-        if path != folder / FILE and not path.is_symlink():
-            yield path.relative_to(folder).as_posix()
+def add_whole(folder: Path, *names: str) -> list[Path]:
+    """Lists files and folders, and all below them; returns what it listed, inner names first."""
+    tops = [folder / name for name in names if name != FILE and os.path.exists(folder / name)]
+    found = [path for top in tops for path in (*_below(top), top) if not path.is_symlink()]
+    add(folder, *(path.relative_to(folder).as_posix() for path in found))
+    return found
 
 
 def adopt(folder: str | os.PathLike, *names: str) -> None:
@@ -108,18 +94,26 @@ def adopt(folder: str | os.PathLike, *names: str) -> None:
     """
     folder = Path(os.path.realpath(folder))
     if not is_listed(folder / names[-1]):
-        found = [name for name in names if os.path.lexists(folder / name)]
-        below = [f"{name}/{inner}" for name in found for inner in names_below(folder / name)]
-        add(folder, *below, *found)
+        add_whole(folder, *names)
 
 
-def has_manifest(folder: Path) -> bool:
-    return bool(_read(folder).numbers)
+@contextlib.contextmanager
+def adding(path: Path) -> Iterator[None]:
+    """Lists what the block gives the name `path`; not so where it fails."""
+    with _opened(path.parent) as handle:  # others may write the same file at this moment
+        size = os.fstat(handle).st_size
+        _append(handle, _line("+", path.name))
+        try:
+            yield
+        except OSError:
+            if not _parse(os.pread(handle, size, 0)).written.get(path.name):
+                _append(handle, _line("-", path.name))
+            raise
 
 
-def is_kept(folder: Path) -> bool:
-    """Whether new folders in `folder` are listed: it has a manifest, or is ours and gets one."""
-    return has_manifest(folder) or is_listed(folder)
+def begin(folder: Path, number: str) -> None:
+    """Gives a folder a further number: temporary folders are known by that of their name."""
+    _write(folder, f"= {number}\n".encode())
 
 
 def create(folder: Path) -> tuple[Path, int]:
@@ -131,8 +125,7 @@ def create(folder: Path) -> tuple[Path, int]:
     with _opened(folder) as manifest:
         number = _parse(os.pread(manifest, _FIRST_LINE, 0)).numbers[0]
         path = folder / f".{number}.{secrets.token_hex(4)}.tmp"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        handle = os.open(path, flags, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         lock(handle)
     return path, handle
 
@@ -144,61 +137,42 @@ def discard(temporary: Path) -> None:
         os.unlink(temporary)
         with _opened(folder):
             numbers, written = _read(folder)
-            names = os.listdir(folder)
-            used = any(name.startswith(f".{number}.") for number in numbers for name in names)
+            used = any(name.startswith(f".{n}.") for n in numbers for name in os.listdir(folder))
             if len(numbers) == 1 and not written and not used:
                 os.unlink(folder / FILE)
 
 
-def begin(folder: Path, number: str) -> None:
-    """Gives a folder a further number: temporary folders are known by that of their name."""
-    with _opened(folder) as handle:
-        _write(handle, f"= {number}\n".encode())
-
-
 def remove(*paths: Path) -> None:
     """Removes files and folders as far as they are ours; what is foreign in them, and the way
-    there, stays.
-
-    Args:
-      paths: absolute, the links above them resolved.
-    """
-    lines: dict[Path, bytes] = {}
-    for path in paths:
-        if is_ours(path) and _remove(path):
-            lines[path.parent] = lines.get(path.parent, b"") + _line("-", path.name)
-    for folder, removed in lines.items():
+    there, stays."""
+    gone = [path for path in paths if is_ours(path) and _remove(path)]
+    for folder in {path.parent for path in gone}:
         with contextlib.suppress(FileNotFoundError):
-            if has_manifest(folder):
+            if _read(folder).numbers:
                 sync(folder)  # a name that came back after a loss of power would not be ours
-                with _opened(folder) as handle:
-                    _write(handle, removed)
+                lines = [_line("-", path.name) for path in gone if path.parent == folder]
+                _write(folder, b"".join(lines))
 
 
 def clean(folder: str | os.PathLike) -> None:
-    """Puts back or removes what killed processes left in `folder` under temporary names."""
+    """Puts back or removes what killed processes left in `folder` under temporary names.
+
+    Put back is an old folder where a replacement was cut off between its two steps, on systems that
+    cannot exchange two folders.
+    """
     folder = Path(os.path.realpath(folder))
     with contextlib.suppress(OSError):
-        found = [(folder / name, _TEMPORARY.fullmatch(name)) for name in os.listdir(folder)]
-        found = [(path, match) for path, match in found if match and not path.is_symlink()]
-        numbers = _read(folder).numbers
-        files = [path for path, match in found if match[2] in numbers and path.is_file()]
-        with _opened(folder) if files else contextlib.nullcontext():  # no new one is being made
-            for path in files:
-                if not is_held(path):
-                    os.unlink(path)
-        for path, match in found:
-            if path.is_dir() and match[2] in _read(path).numbers and not is_held(path):
-                clear_away(path, match[1], match[3])
-
-
-def recover(path: Path) -> None:
-    """Puts back the old folder where a replacement was cut off between its two steps.
-
-    Only where the system cannot exchange two folders is there such a moment.
-    """
-    if not os.path.lexists(path):
-        clean(path.parent)
+        for name in os.listdir(folder):
+            path, match = folder / name, _TEMPORARY.fullmatch(name)
+            if match is None or path.is_symlink():
+                continue
+            if path.is_dir():
+                if match[2] in _read(path).numbers and not is_held(path):
+                    clear_away(path, match[1], match[3])
+            elif path.is_file() and match[2] in _read(folder).numbers:
+                with _opened(folder):  # no new one is being made
+                    if not is_held(path):
+                        os.unlink(path)
 
 
 def clear_away(path: Path, name: str | None = None, ending: str = "tmp") -> None:
@@ -233,7 +207,7 @@ def _remove(path: Path) -> bool:
         for name in os.listdir(path):
             if name != FILE and is_ours(path / name):
                 _remove(path / name)
-        if os.listdir(path) == [FILE] and has_manifest(path):
+        if os.listdir(path) == [FILE] and _read(path).numbers:
             os.unlink(path / FILE)
         os.rmdir(path)
         return True
@@ -244,8 +218,8 @@ def _remove(path: Path) -> bool:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        yield from (Path(parent, name) for name in (*folders, *names))
+    for parent, folders, names in os.walk(folder, topdown=False):
+        yield from (Path(parent, name) for name in (*names, *folders))
 
 
 def _line(sign: str, name: str) -> bytes:
@@ -267,27 +241,28 @@ def _parse(content: bytes) -> _Manifest:
 def _read(folder: Path) -> _Manifest:
     """The manifest of a folder; an empty one where there is none of ours."""
     try:
-        handle = os.open(folder / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        file = open_file(folder / FILE, most_bytes=_MOST_BYTES, links=False)
+    except UserError:
         return _parse(b"")
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        os.close(handle)
-        return _parse(b"")
-    with open(handle, "rb") as file:
+    with file:
+        status = os.fstat(file.fileno())
         first = file.read(_FIRST_LINE)  # other manifests of the same size have another number
         state = status.st_size, status.st_mtime_ns, first
         before = _read_before.get(folder)
-        if before and before[0] == state:
-            return before[1]
-        manifest = _parse(first + file.read(status.st_size - len(first)))
-    if len(_read_before) > 32:
-        _read_before.clear()
-    _read_before[folder] = state, manifest
-    return manifest
+        if before is None or before[0] != state:
+            if len(_read_before) > 32:
+                _read_before.clear()
+            before = state, _parse(first + file.read(status.st_size - len(first)))
+            _read_before[folder] = before
+    return before[1]
 
 
-def _write(handle: int, lines: bytes) -> None:
+def _write(folder: Path, lines: bytes) -> None:
+    with _opened(folder) as handle:
+        _append(handle, lines)
+
+
+def _append(handle: int, lines: bytes) -> None:
     while lines:
         lines = lines[os.write(handle, lines) :]
     os.fsync(handle)
@@ -297,29 +272,28 @@ def _write(handle: int, lines: bytes) -> None:
 def _opened(folder: Path) -> Iterator[int]:
     """The manifest, made where it is missing, open at a new line and locked: several processes
     write to it, and a line that was cut off does no harm."""
-    path, handle = folder / FILE, None
+    path = folder / FILE
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise _not_ours(path)
+    handle, _ = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        try:
-            handle, _ = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        except OSError as error:
-            if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-                raise
-        is_file = handle is not None and stat.S_ISREG(os.fstat(handle).st_mode)
-        start = os.pread(handle, _FIRST_LINE, 0) if is_file else b"-"
-        is_new = start.startswith(_TITLE[: len(start)])  # or its first line was cut off
-        is_new = is_new and b"\n" not in start and len(start) < _FIRST_LINE
-        if not (is_new or _parse(start).numbers):
-            raise UserError(
-                f"{path} was not written by this project, which keeps a list of its files under "
-                "that name; move it away or choose another folder"
-            )
-        if is_new:
+        start = os.pread(handle, _FIRST_LINE, 0)
+        if not _parse(start).numbers:
+            cut_off = start.startswith(_TITLE[: len(start)]) and b"\n" not in start
+            if not cut_off or len(start) == _FIRST_LINE:
+                raise _not_ours(path)
             os.ftruncate(handle, 0)
-            _write(handle, _TITLE + f"number {secrets.token_hex(8)}\n".encode())
+            _append(handle, _TITLE + f"number {secrets.token_hex(8)}\n".encode())
             sync(folder)
         elif os.pread(handle, 1, os.fstat(handle).st_size - 1) != b"\n":
             os.write(handle, b"\n")
         yield handle
     finally:
-        if handle is not None:
-            os.close(handle)
+        os.close(handle)
+
+
+def _not_ours(path: Path) -> UserError:
+    return UserError(
+        f"{path} was not written by this project, which keeps a list of its files under that name; "
+        "move it away or choose another folder"
+    )

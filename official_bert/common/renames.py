@@ -19,17 +19,6 @@ def to_new_name(old: Path, new: Path) -> None:
         os.replace(old, new)
 
 
-def to_new_folder(old: Path, new: Path) -> None:
-    """Renames a folder; raises FileExistsError where the new name is that of anything but an empty
-    folder."""
-    try:
-        os.rename(old, new)
-    except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise FileExistsError(error.errno, error.strerror, str(new)) from None
-        raise
-
-
 def exchange(one: Path, other: Path) -> bool:
     """Lets two files or folders change places in one step; False where that is not possible."""
     return not _rename(one, other, _RENAME_EXCHANGE)
@@ -40,17 +29,11 @@ def _rename(one: Path, other: Path, flags: int) -> int:
     rename = _renameat2()
     if rename is None:
         return errno.ENOSYS
-    paths = os.fsencode(one), os.fsencode(other)
-    failed = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], flags)
+    failed = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), flags)
     return ctypes.get_errno() if failed else 0
 
 
 @functools.cache
 def _renameat2():
     # A call of Linux that Python does not have; not every file system knows the flags.
-    try:
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_char_p] * 2 + [ctypes.c_uint]
-    return function
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
