@@ -15,7 +15,7 @@ import os
 import shutil
 from pathlib import Path
 
-from official_bert.common import renames
+from official_bert.common import system
 
 _CALLS = ("fsync", "replace", "rename", "mkdir", "rmdir", "unlink", "remove")
 
@@ -48,7 +48,7 @@ class Recorder:
         with monkeypatch.context() as patch:
             for name in _CALLS:
                 patch.setattr(os, name, self._recorded(name, getattr(os, name)))
-            patch.setattr(renames, "_rename", self._recorded("renameat2", renames._rename))
+            patch.setattr(system, "_rename", self._recorded("renameat2", system._rename))
             yield self
         self._cut("the end")
         self.on_disk = dict(self._on_disk(self._number(self.root), ""))

@@ -14,14 +14,14 @@ from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from experiments.tables import pool as statuses
 from experiments.training.checkpointing import Checkpoints
-from official_bert.common import files, manifests, renames
+from official_bert.common import files, manifests, system
 
 
 @pytest.fixture(params=[True, False], ids=["exchange", "two steps"])
 def exchange(request, monkeypatch):
     """Whether the system can let two folders change places."""
     if not request.param:
-        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+        monkeypatch.setattr(system, "_renameat2", lambda: None)
     return request.param
 
 

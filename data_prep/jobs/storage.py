@@ -22,6 +22,7 @@ import numpy as np
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
+from official_bert.common import manifests
 from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
@@ -104,7 +105,7 @@ def make_folder(path: str) -> None:
 def remove(path: str) -> None:
     """Removes a file or a whole folder; a local one as far as this project wrote it."""
     if not is_remote(path):
-        local_files.remove(path)
+        manifests.remove(path)
     elif exists(path):
         _remote(path, "rm", recursive=True)
 
@@ -112,7 +113,7 @@ def remove(path: str) -> None:
 def remove_all(paths: Iterable[str]) -> None:
     """Removes files, several at a time, for remote ones answer slowly."""
     paths = list(paths)
-    local_files.remove(*(path for path in paths if not is_remote(path)))
+    manifests.remove(*(path for path in paths if not is_remote(path)))
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         list(pool.map(remove, filter(is_remote, paths)))
 

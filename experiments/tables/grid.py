@@ -22,8 +22,8 @@ from typing import Any
 
 from experiments.tables.pool import FAILED, PENDING, RUNNING, Pool, Status, read_status
 from official_bert.common.errors import UserError
-from official_bert.common.files import remove
 from official_bert.common.locks import exclusive, is_locked
+from official_bert.common.manifests import remove
 
 RUNNER = "experiments.tables.cells:run_cell"
 KEY_LENGTH = 16

@@ -16,7 +16,7 @@ import numpy as np
 from official_bert.checkpoints import integrity
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, atomic_write, make_folder, remove, write_text
+from official_bert.common.files import atomic_folder, atomic_write, make_folder, write_text
 from official_bert.common.json_files import read_json
 
 _STATE = "state.json"
@@ -65,7 +65,7 @@ class Checkpoints:
             write_text(folder / _STATE, json.dumps(fields, indent=1))
         for old in self.steps()[: -self.keep]:
             if old not in (best_step, step):
-                remove(self._path(old))
+                manifests.remove(self._path(old))
 
     def load(self, step):
         """(arrays, state) of one checkpoint; raises UserError, or anything, if it is damaged."""
@@ -98,7 +98,7 @@ class Checkpoints:
 
     def remove_all(self):
         """Removes the folder: a finished fine-tuning needs its checkpoints no longer."""
-        remove(self.folder)
+        manifests.remove(self.folder)
 
     def newest_state(self):
         """The file that describes the newest checkpoint.

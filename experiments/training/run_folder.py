@@ -17,7 +17,7 @@ from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
-from official_bert.common.files import make_folder, remove, write_text
+from official_bert.common.files import make_folder, write_text
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path, real_path
 from official_bert.compared.elmo_config import is_elmo_folder
@@ -54,7 +54,7 @@ class RunFolder:
             manifests.clean(self.path)
         if overwrite and write:
             for name in _FILES + _FOLDERS:
-                remove(self.path / name)
+                manifests.remove(self.path / name)
         if write:
             self._check_names()
         self._config, self._inputs = config, None

@@ -68,15 +68,16 @@ def _check_apart(source, output) -> None:
     read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
     plain = os.path.isfile(read) or os.path.isdir(read)  # who reads a device may write to it
     if written == read or plain and os.path.exists(written) and os.path.samefile(read, written):
-        raise UserError(f"{output} is an input as well as the output; choose another output")
-    if written in read.parents:
-        raise UserError(
-            f"the output {output} holds the input {source}, which must not change; choose another"
-        )
-    if read in written.parents:
-        raise UserError(
-            f"the output {output} lies in the input {source}, which must not change; choose another"
-        )
+        how = "is"
+    elif written in read.parents:
+        how = "holds"
+    elif read in written.parents:
+        how = "lies in"
+    else:
+        return
+    raise UserError(
+        f"the output {output} {how} the input {source}, which must not change; choose another"
+    )
 
 
 def _counts(path) -> bool:

@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from official_bert.common import manifests, renames
+from official_bert.common import manifests, system
 from official_bert.common.errors import UserError
-from official_bert.common.held_files import lock
 from official_bert.common.paths import OWN_STREAM, local_path, real_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -117,7 +116,7 @@ def atomic_folder(
         temporary = path.with_name(f".{path.name}.{number}.tmp")
         os.mkdir(temporary)
         handle = os.open(temporary, os.O_RDONLY)
-        lock(handle)
+        system.lock(handle)
         _private.add(temporary)
         try:
             manifests.begin(temporary, number)
@@ -128,7 +127,7 @@ def atomic_folder(
             if path.exists():
                 os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
             for each in (*whole, temporary):
-                manifests.sync(each)
+                system.sync(each)
             _put_folder(temporary, path, number, shown, overwrite)
         finally:
             _private.discard(temporary)
@@ -149,7 +148,7 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
     if path.exists() and any(path.iterdir()):
         if not overwrite:
             raise UserError(f"{shown} exists already; choose another folder or pass --overwrite")
-        if strangers := sorted(map(str, manifests.foreign(path))):
+        if strangers := list(map(str, manifests.foreign(path))):
             more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
             raise UserError(
                 f"{shown} holds what this project did not write ({', '.join(strangers[:3])}{more}) "
@@ -198,20 +197,8 @@ def make_folder(path: str | os.PathLike) -> None:
             if each.parent == made or manifests.is_kept(each.parent):
                 manifests.add(each.parent, each.name)
             each.mkdir(exist_ok=True)
-            manifests.sync(each.parent)
+            system.sync(each.parent)
             made = each
-
-
-def remove(*paths: str | os.PathLike) -> None:
-    """Removes files and folders with all in them as far as this project wrote it; the rest stays.
-
-    A link stays as well, while the folder that it leads to is emptied of what is ours.
-    """
-    named = [Path(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
-    for path in list(named):
-        if path.is_symlink() and path.is_dir():
-            named += path.resolve().iterdir()
-    manifests.remove(*named)
 
 
 @contextlib.contextmanager
@@ -246,8 +233,8 @@ def _put_file(temporary: Path, target: Path, shown: Path) -> None:
     with contextlib.suppress(FileExistsError):  # another process of ours may be faster
         if not os.path.lexists(target):
             with manifests.adding(target):
-                renames.to_new_name(temporary, target)
-            manifests.sync(target.parent)
+                system.to_new_name(temporary, target)
+            system.sync(target.parent)
             return
     if check_file(target, shown) and os.lstat(target).st_nlink == 1:
         os.replace(temporary, target)
@@ -257,7 +244,7 @@ def _put_file(temporary: Path, target: Path, shown: Path) -> None:
             old.truncate()
             old.flush()
             os.fsync(old.fileno())
-    manifests.sync(target.parent)
+    system.sync(target.parent)
 
 
 def _direct(path: Path, target: Path) -> int | Path | None:
@@ -291,13 +278,13 @@ def _put_folder(new: Path, path: Path, number: str, shown, overwrite: bool) -> N
     else:
         check_free(shown, overwrite)
         manifests.begin(path, number)
-        if not renames.exchange(new, path):
+        if not system.exchange(new, path):
             old = new.with_suffix(".old")
             os.rename(path, old)  # `manifests.clean` undoes this if it is the last that happens
             os.rename(new, path)
-            manifests.sync(path.parent)
+            system.sync(path.parent)
             manifests.clear_away(old)
-    manifests.sync(path.parent)  # exchanged, `new` names the old one, which the caller removes
+    system.sync(path.parent)  # exchanged, `new` names the old one, which the caller removes
 
 
 def _reserve(handle: int, size: int) -> None:

@@ -74,20 +74,13 @@ def _run(reader, path: Path, library, folder: str, seconds: int, size: int) -> i
     # -P: nothing is imported from the folder in which the user happens to be.
     command = [sys.executable, "-P", "-m", "official_bert.common.guarded"]
     command += [reader, str(path.absolute()), library, folder, str(seconds), str(size)]
-    with (
-        open(Path(folder, _NOISE), "wb") as noise,
-        subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=noise, stderr=noise, env=environment
-        ) as process,
-    ):
+    options = {"stdin": subprocess.DEVNULL, "env": environment, "check": False}
+    options["timeout"] = 10 * seconds  # for a reader that waits, which takes no processor time
+    with open(Path(folder, _NOISE), "wb") as noise:
         try:
-            # Processor time is what counts; this is for a reader that waits.
-            return process.wait(10 * seconds)
+            return subprocess.run(command, stdout=noise, stderr=noise, **options).returncode
         except subprocess.TimeoutExpired:
             return None
-        finally:
-            process.kill()
-            process.wait()
 
 
 def _reason(code: int | None, seconds: int) -> str:

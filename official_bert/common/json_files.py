@@ -154,18 +154,10 @@ def shorten(value: Any, most: int = 80) -> str:
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
-    # Level by level, with no recursion: the stack's limit is what must not decide.
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(depth):
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if isinstance(each, dict) else each)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+    if not isinstance(value, (dict, list)):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_is_deeper(each, depth - 1) for each in inner)
 
 
 def _refuse(name: str):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder
-from official_bert.common.held_files import is_at, is_held, lock, open_locked
 from official_bert.common.paths import local_path
+from official_bert.common.system import is_at, is_held, lock, open_locked
 
 LOCK_FILE = ".official_bert.lock"
 _OURS = b"process "  # how what `exclusive` writes begins

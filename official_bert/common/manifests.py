@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
-from official_bert.common.held_files import is_held, lock, open_locked
+from official_bert.common.system import is_held, lock, open_locked, sync
 
 FILE = ".official_bert"
 _TITLE = b"# What official_bert wrote in this folder; it replaces and removes nothing else. "
@@ -64,11 +64,10 @@ def is_kept(folder: Path) -> bool:
     return bool(_read(folder).numbers) or is_listed(folder)
 
 
-def foreign(folder: Path) -> Iterator[Path]:
-    """What stands in a folder, at any depth, and is not ours."""
-    for path in _below(folder):
-        if not (path.name == FILE and _read(path.parent).numbers) and not is_ours(path):
-            yield path
+def foreign(folder: Path) -> list[Path]:
+    """What stands in a folder, at any depth, and is not ours, sorted."""
+    found = (p for p in _below(folder) if p.name != FILE or not _read(p.parent).numbers)
+    return sorted(path for path in found if not is_ours(path))
 
 
 def add(folder: Path, *names: str) -> None:
@@ -142,10 +141,14 @@ def discard(temporary: Path) -> None:
                 os.unlink(folder / FILE)
 
 
-def remove(*paths: Path) -> None:
-    """Removes files and folders as far as they are ours; what is foreign in them, and the way
-    there, stays."""
-    gone = [path for path in paths if is_ours(path) and _remove(path)]
+def remove(*paths: str | os.PathLike) -> None:
+    """Removes files and folders with all in them as far as they are ours; the rest stays, and the
+    way there. So does a link, while the folder that it leads to is emptied of what is ours."""
+    named = [Path(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
+    for path in list(named):
+        if path.is_symlink() and path.is_dir():
+            named += path.resolve().iterdir()
+    gone = [path for path in named if is_ours(path) and _remove(path)]
     for folder in {path.parent for path in gone}:
         with contextlib.suppress(FileNotFoundError):
             if _read(folder).numbers:
@@ -167,35 +170,26 @@ def clean(folder: str | os.PathLike) -> None:
             if match is None or path.is_symlink():
                 continue
             if path.is_dir():
-                if match[2] in _read(path).numbers and not is_held(path):
-                    clear_away(path, match[1], match[3])
+                if match[2] not in _read(path).numbers or is_held(path):
+                    continue
+                home = path.with_name(match[1] or name)
+                if match[3] == "old" and not os.path.lexists(home):
+                    os.rename(path, home)
+                    sync(folder)
+                else:
+                    clear_away(path)
             elif path.is_file() and match[2] in _read(folder).numbers:
                 with _opened(folder):  # no new one is being made
                     if not is_held(path):
                         os.unlink(path)
 
 
-def clear_away(path: Path, name: str | None = None, ending: str = "tmp") -> None:
-    """Removes a temporary folder, or puts it back if it is the old one of a `name` that is gone."""
-    if ending == "old" and name and not os.path.lexists(path.with_name(name)):
-        os.rename(path, path.with_name(name))
-        sync(path.parent)
-    elif not _read(path).written:  # it was never whole
-        shutil.rmtree(path, ignore_errors=True)
-    else:
+def clear_away(path: Path) -> None:
+    """Removes a temporary folder, or what is ours in an old one."""
+    if _read(path).written:
         _remove(path)
-
-
-def sync(path: Path) -> None:
-    """Waits until a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the call
-            raise
-    finally:
-        os.close(handle)
+    else:  # it was never whole
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove(path: Path) -> bool:

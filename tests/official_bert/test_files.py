@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from official_bert.common import files, manifests, renames
+from official_bert.common import files, manifests, system
 from official_bert.common.checksums import sha256_file
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -17,17 +17,17 @@ from official_bert.common.locks import LOCK_FILE, exclusive
 
 
 @pytest.fixture(params=[True, False], ids=["renameat2", "older systems"])
-def system(request, monkeypatch):
+def both_systems(request, monkeypatch):
     """Whether the system knows how to rename without replacing, and to exchange."""
     if not request.param:
-        monkeypatch.setattr(renames, "_renameat2", lambda: None)
+        monkeypatch.setattr(system, "_renameat2", lambda: None)
 
 
 def listed(folder):
     return sorted(name for name in os.listdir(folder) if name != manifests.FILE)
 
 
-def test_a_file_appears_only_when_complete(tmp_path, system):
+def test_a_file_appears_only_when_complete(tmp_path, both_systems):
     path = tmp_path / "deep" / "file.txt"
     with atomic_write(path) as file:
         file.write("ä\n")
@@ -76,7 +76,7 @@ def test_a_folder_that_will_not_fit_is_not_begun(tmp_path, monkeypatch):
     assert listed(tmp_path) == []
 
 
-def test_a_folder_is_replaced_only_on_request(tmp_path, system):
+def test_a_folder_is_replaced_only_on_request(tmp_path, both_systems):
     folder = tmp_path / "model"
     for content in ("one", "two"):
         with atomic_folder(folder, overwrite=content == "two") as temporary:
@@ -92,7 +92,7 @@ def test_a_folder_is_replaced_only_on_request(tmp_path, system):
     assert listed(tmp_path / "moved") == []
 
 
-def test_what_others_put_into_a_folder_keeps_it(tmp_path, system):
+def test_what_others_put_into_a_folder_keeps_it(tmp_path, both_systems):
     with atomic_folder(tmp_path / "model") as temporary:
         (temporary / "weights").write_text("ours")
     for name, make in (
@@ -112,7 +112,7 @@ def test_what_others_put_into_a_folder_keeps_it(tmp_path, system):
         path.rmdir() if name == "empty" else path.unlink()
 
 
-def test_files_of_others_are_not_replaced(tmp_path, system):
+def test_files_of_others_are_not_replaced(tmp_path, both_systems):
     path = tmp_path / "mine.txt"
     for content in ("mine", ""):
         path.write_text(content)
@@ -121,7 +121,7 @@ def test_files_of_others_are_not_replaced(tmp_path, system):
                 write(path, "new")
         with pytest.raises(UserError, match="exists already"), atomic_folder(path, overwrite=True):
             pass
-        files.remove(path)
+        manifests.remove(path)
         assert path.read_text() == content and os.listdir(tmp_path) == ["mine.txt"]
     write_text(tmp_path / "other.txt", "ours")
     path.unlink()
@@ -130,8 +130,8 @@ def test_files_of_others_are_not_replaced(tmp_path, system):
         write_text(path, "new")
 
 
-def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
-    path, move = tmp_path / "file", renames.to_new_name
+def test_what_comes_meanwhile_stays(tmp_path, both_systems, monkeypatch):
+    path, move = tmp_path / "file", system.to_new_name
 
     def comes_at_the_last_moment(old, new):
         path.write_text("mine")
@@ -139,7 +139,7 @@ def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
 
     for early in (True, False):
         if not early:
-            monkeypatch.setattr(renames, "to_new_name", comes_at_the_last_moment)
+            monkeypatch.setattr(system, "to_new_name", comes_at_the_last_moment)
         with pytest.raises(UserError, match="meanwhile|did not write"), atomic_write(path) as file:
             file.write("ours")
             if early:
@@ -155,7 +155,7 @@ def test_what_comes_meanwhile_stays(tmp_path, system, monkeypatch):
     assert os.listdir(path) == ["file"] and listed(tmp_path) == ["folder"]
 
 
-def test_what_another_process_of_ours_writes_meanwhile_is_ours(tmp_path, system, monkeypatch):
+def test_what_another_process_of_ours_writes_meanwhile_is_ours(tmp_path, both_systems, monkeypatch):
     path, exists = tmp_path / "file", os.path.lexists
     with monkeypatch.context() as patch, atomic_write(path) as file:
         file.write("second")
@@ -166,7 +166,7 @@ def test_what_another_process_of_ours_writes_meanwhile_is_ours(tmp_path, system,
     write_text(path, "third")
 
 
-def test_links_are_written_through(tmp_path, system):
+def test_links_are_written_through(tmp_path, both_systems):
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk" / "file")  # to nothing yet
     for text in ("one", "two"):
@@ -298,7 +298,7 @@ def test_a_folder_goes_but_for_what_is_foreign(tmp_path):
     write_text(folder / "events" / "x", "ours")
     (folder / "plots" / "mine.svg").write_text("mine")
     for name in ("plots", "events", "mine"):
-        files.remove(folder / name)
+        manifests.remove(folder / name)
     assert listed(folder) == ["plots"] and listed(folder / "plots") == ["mine.svg"]
     with pytest.raises(UserError, match="did not write it"):
         write_text(folder / "plots" / "mine.svg", "new")
@@ -349,7 +349,7 @@ def test_any_name(tmp_path, name):
         write_text(tmp_path / name, text)
     with atomic_folder(tmp_path / f"{name}f"):
         pass
-    files.remove(tmp_path / name)
+    manifests.remove(tmp_path / name)
     assert listed(tmp_path) == [f"{name}f"]
     with atomic_folder(tmp_path / f"{name}f", overwrite=True):
         pass
@@ -404,11 +404,11 @@ def test_the_cost_of_a_manifest_grows_with_its_files(tmp_path, monkeypatch):
         write_text(path, "again")
     assert sum(size > manifests._FIRST_LINE for size in parsed) == 1
     parsed.clear()
-    files.remove(*paths)
+    manifests.remove(*paths)
     assert sum(size > manifests._FIRST_LINE for size in parsed) <= 2 and listed(tmp_path) == []
 
 
-def test_a_file_system_without_locks(tmp_path, monkeypatch, system):
+def test_a_file_system_without_locks(tmp_path, monkeypatch, both_systems):
     """Writes go on there; what may be another process's is not cleaned up."""
 
     def no_locks(*_):

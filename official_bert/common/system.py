@@ -1,14 +1,18 @@
-"""Files that a process holds by a lock, which ends with the process; others see that it does.
+"""Steps of the operating system that not every file system knows: locks, renames, syncs.
 
-Where a file system knows no locks, everybody gets them, and all files count as held by others.
+A lock ends with its process, and others see that it does. Where there are no locks everybody gets
+them, and all files count as held by others.
 """
 
+import ctypes
 import errno
 import fcntl
+import functools
 import os
 from pathlib import Path
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+_AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCHANGE = -100, 1, 2
 
 
 def lock(handle: int, shared: bool = False, wait: bool = True, without_locks: bool = True) -> bool:
@@ -59,3 +63,45 @@ def is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
         return False
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without the call
+            raise
+    finally:
+        os.close(handle)
+
+
+def to_new_name(old: Path, new: Path) -> None:
+    """Renames a file; raises FileExistsError where the new name is taken, at whatever moment."""
+    number = _rename(old, new, _RENAME_NOREPLACE)
+    if number == errno.EEXIST:
+        raise FileExistsError(number, os.strerror(number), str(new))
+    if number:  # not known to this file system
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o666))
+        os.replace(old, new)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Lets two files or folders change places in one step; False where that is not possible."""
+    return not _rename(one, other, _RENAME_EXCHANGE)
+
+
+def _rename(one: Path, other: Path, flags: int) -> int:
+    """0, or the number of the error."""
+    rename = _renameat2()
+    if rename is None:
+        return errno.ENOSYS
+    failed = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), flags)
+    return ctypes.get_errno() if failed else 0
+
+
+@functools.cache
+def _renameat2():
+    # A call of Linux that Python does not have; not every file system knows the flags.
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
