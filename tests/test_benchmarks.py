@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import all as everything
-from benchmarks import feeding, machine, memory, pretraining, serving
+from benchmarks import feeding, machine, memory, own_data_trainer, pretraining, serving
 from official_bert.config import named_config
 
 DOCS = (Path(__file__).parents[1] / "docs" / "distribution.md").read_text()
@@ -103,3 +103,15 @@ def test_a_table_of_latencies_has_sizes_where_they_are_known(size):
     assert cells == "| A | " + "90 | " * bool(size) + "1.0 | 2.0 | 30 |"
     assert header.count("|") == line.count("|") == 5 + bool(size)
     assert reason == "- B: did not run (no)"
+
+
+def test_a_peer_stands_beside_this_projects_scores():
+    ours = json.loads(own_data_trainer.OURS.read_text())
+    theirs = {
+        "BERT tiny, 0.0003, corrected/questions/1": 0.25,
+        "BERT tiny, 0.0003, corrected/questions/2": 0.27,
+        "a model that no table has, corrected/questions/1": 0.5,
+    }
+    lines = own_data_trainer.table(ours, theirs).splitlines()
+    assert lines[2] == "| BERT tiny, 0.0003 | questions | 29.8 | 26.0 | 1.4 |"
+    assert lines[3] == "| a model that no table has | questions | not run | 50.0 | 0.0 |"

@@ -1,0 +1,134 @@
+"""Fine-tuning on small data with `transformers`' Trainer: the peer of the table `own_data`.
+
+    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer                 # 60 runs, 10 minutes
+    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer --scale=minilm  # 9 runs, 15 minutes
+    python -m benchmarks.own_data_trainer --table                            # beside this project's
+
+Minutes are of one core; the extras `peers` and `bench` are needed.
+
+One run for each checkpoint, task, rate and seed of experiments/configs/own_data.py. Both sides have
+its examples, features, batch size, steps, rates and warm-up, and start from the same weights; the
+head is drawn for each seed. Trainer has its own AdamW (with bias correction, without weight decay),
+order, dropout and clipping, and computes in float32. Scores are added to
+experiments/results/own_data/trainer.json as they come; those that are there are not made again.
+"""
+
+import argparse
+import collections
+import dataclasses
+import itertools
+import json
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from experiments.configs.own_data import get_config
+
+RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"
+OURS, THEIRS = RESULTS / "results.json", RESULTS / "trainer.json"
+
+
+def runs(scale: str) -> dict[str, tuple]:
+    """{name: (checkpoint, FinetuneConfig, metric)} of a scale's rows with the correction."""
+    ablation, found = get_config(scale), {}
+    checkpoints = {variant.name: variant.checkpoint for variant in ablation.variants}
+    corrected = [row for row in ablation.rows if row.finetune["bias_correction"]]
+    for row, column in itertools.product(corrected, ablation.columns):
+        folder = str(Path(ablation.data_dir) / column.finetune.data_dir)
+        for seed in column.seeds:
+            config = dataclasses.replace(
+                column.finetune, data_dir=folder, seed=seed, **row.finetune
+            )
+            name = f"{row.label}/{column.label}/{seed}"
+            found[name] = checkpoints[row.variant], config, column.metric
+    return found
+
+
+def train(checkpoint: str, config) -> dict[str, float]:
+    """The scores of one fine-tuning with Trainer."""
+    import torch
+    import transformers
+
+    from data_prep.tasks import get_task
+    from data_prep.tasks.batches import make_batch
+    from data_prep.tasks.featurize import featurize
+    from experiments.training.evaluation import outputs
+    from experiments.training.examples import read_examples
+    from official_bert.checkpoints import resolve
+    from tests.parity import finetuning, peers
+
+    task = get_task(config.task, config.data_dir, **config.task_options)
+    start, length, size = resolve.load(checkpoint), config.max_seq_length, config.train_batch_size
+    train, dev = (read_examples(task, split, config) for split in ("train", "dev"))
+    features, asked = (featurize(task, e, start.tokenizer, length) for e in (train, dev))
+    model = peers.in_transformers(finetuning.make_model(start.encoder, task.head, config.seed))
+
+    def collate(rows):
+        batch = make_batch(features, rows, len(rows), int(features.lengths[rows].max()))
+        return peers.their_inputs(batch) | finetuning.their_labels(batch)
+
+    def predict(batch):
+        with torch.no_grad():
+            found = model(**peers.their_inputs(batch))
+        return {name: values.numpy() for name, values in found.items()}
+
+    steps = -(-len(features) // size) * int(config.num_train_epochs)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(
+            folder,
+            per_device_train_batch_size=size,
+            max_steps=steps,
+            learning_rate=config.learning_rate,
+            warmup_steps=int(steps * config.warmup_proportion),
+            seed=config.seed,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=True,
+            remove_unused_columns=False,
+        )
+        transformers.Trainer(
+            model, arguments, data_collator=collate, train_dataset=range(len(features))
+        ).train()
+    model.eval()
+    return task.score(dev, task.predictions(dev, asked, outputs(predict, asked, 32)))
+
+
+def table(ours: dict, theirs: dict[str, float]) -> str:
+    """Means of the seeds side by side, and the larger of the two standard deviations."""
+    groups, cells = collections.defaultdict(list), {}
+    for name, score in theirs.items():
+        groups[name.rpartition("/")[0]].append(100 * score)
+    for row in (row for scale in ours.values() for row in scale["rows"]):
+        cells |= {f"{row['label']}/{column}": cell for column, cell in row["cells"].items()}
+    lines = ["| model, rate | task | this project | Trainer | spread |", "|---|---|---:|---:|---:|"]
+    for group, scores in groups.items():
+        cell, label = cells.get(group, {}), group.replace(", corrected/", " | ")
+        mine = f"{cell['mean']:.1f}" if "mean" in cell else "not run"
+        spread = max(cell.get("deviation", 0.0), statistics.stdev(scores) if scores[1:] else 0.0)
+        lines.append(f"| {label} | {mine} | {statistics.fmean(scores):.1f} | {spread:.1f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--scale", default="tiny", choices=("tiny", "minilm"))
+    parser.add_argument("--only", default="", help="runs whose name has this: questions/1")
+    parser.add_argument("--output", type=Path, default=THEIRS)
+    parser.add_argument("--table", action="store_true", help="print what is there, run nothing")
+    options = parser.parse_args()
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # beside other work two wait for each other
+    scores = json.loads(options.output.read_text()) if options.output.exists() else {}
+    for name, run in ({} if options.table else runs(options.scale)).items():
+        if name not in scores and options.only in name:
+            scores[name] = train(*run[:2])[run[2]]
+            options.output.write_text(json.dumps(scores, indent=1) + "\n")
+            print(f"{name}: {100 * scores[name]:.1f}", file=sys.stderr)
+    print(table(json.loads(OURS.read_text()), scores))
+
+
+if __name__ == "__main__":
+    main()
