@@ -296,8 +296,9 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
         for delimiter in likely if names else "":
             if len(_first_values(lines, delimiter)) == len(names):
                 return table(delimiter, names, False)
-    delimiter = _DELIMITERS.get(kind, "\t")[0]
-    values = _first_values(lines, delimiter)
+    # None names what is wanted: what cuts the first line into most is what stands between them.
+    cut = {delimiter: _first_values(lines, delimiter) for delimiter in _DELIMITERS.get(kind, "\t")}
+    delimiter, values = max(cut.items(), key=lambda item: len(item[1]))
     if texts:
         (*_, fields) = wanted
         if len(fields) > 1 and len(first.split("\t")) == len(fields):

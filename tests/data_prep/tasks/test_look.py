@@ -97,6 +97,7 @@ def test_a_file_without_header(write):
     ("name", "content", "message"),
     [
         ("a.tsv", "mood\tmessage\nx\ty\n", r"no column text; the columns are mood, message"),
+        ("a.csv", "Nr;Urteil;Text\n1;gut;a, b\n", "no column text; .*are Nr, Urteil, Text"),
         ("a.csv", "good film\nbad film\n", r"no column text; .*--format=lines takes every line"),
         ("a.txt", "good\tpos\nbad\tneg\n", r"no column text; the columns are good, pos"),
         ("a.txt", "text\rone\rtwo\r", "lines end with carriage returns alone"),
