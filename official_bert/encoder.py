@@ -30,9 +30,17 @@ class BertEncoder(keras.Model):
       remat: recompute the activations of each block in the backward pass instead of keeping them.
         Memory for activations falls from all blocks' to one block's, for about a third more work.
       seed: seed of the initial weights and, where a call gives none, of dropout; None draws one.
+      kind: the parts, where they are not those that the configuration says; saved without them.
     """
 
-    def __init__(self, config: BertConfig, remat: bool = False, seed: int | None = None, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig,
+        remat: bool = False,
+        seed: int | None = None,
+        kind: Transformer | None = None,
+        **kwargs,
+    ):
         super().__init__(**{"name": "encoder", **kwargs})
         self.config = config
         self.remat = remat
@@ -42,7 +50,8 @@ class BertEncoder(keras.Model):
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
         kinds = registry.ENCODER_KINDS
-        self.kind = (kinds.load(config.kind) if config.kind in kinds else Transformer)(config)
+        own = kinds.load(config.kind) if config.kind in kinds else Transformer
+        self.kind = kind or own(config)
         policy = self.dtype_policy
         with keras.name_scope(self.name):
             self.embeddings = self.kind.embeddings(initializer, dtype=policy, name="embeddings")

@@ -36,6 +36,7 @@ TASKS = {
     "codah": ("swag", "Codah", {}),
     "conll2003": ("conll", "Conll", {}),
     "visits": ("visits", "Visits", {}),
+    "videos": ("videos", "Videos", {}),
     "word_senses": ("word_senses", "WordSenses", {}),
 }
 _OTHER_NAMES = {

@@ -8,8 +8,6 @@ GLUE's baselines (Wang et al. 2018, section 5).
 A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do not matter then.
 """
 
-import importlib.util
-
 import numpy as np
 
 from experiments.training import starts, whole_run
@@ -29,10 +27,7 @@ class Tfidf(starts.Start):
 
     def check_finetuning(self, config, task):
         """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
-        if importlib.util.find_spec("sklearn") is None:
-            raise UserError(
-                f"--config.model={NAME} needs scikit-learn: pip install 'official-bert[words]'"
-            )
+        whole_run.check_scikit_learn(config)
         for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
             if getattr(config, name):
                 raise UserError(f"--config.{name}: {NAME} is no network; leave it out")

@@ -26,9 +26,9 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
     whole = task.score(examples, predictions)
     for metric in task.metrics:
         if metric not in found and metric in whole:
-            values = _means(task, examples, predictions, metric)
-            if values is not None and abs(values.mean() - whole[metric]) < 1e-6:
-                found[metric] = ("mean", np.stack([values, np.ones(len(values))], axis=1))
+            rows = _means(task, examples, predictions, metric)
+            if rows is not None and abs(rows[:, 0].sum() / rows[:, 1].sum() - whole[metric]) < 1e-6:
+                found[metric] = "mean", rows
     return found
 
 
@@ -69,15 +69,15 @@ def load(path, metric: str) -> tuple[str, np.ndarray] | None:
 
 
 def _means(task, examples, predictions, metric) -> np.ndarray | None:
-    """The metric of each example alone, for metrics that are means over examples."""
+    """[examples, 2] of metrics that are means over examples: the metric of each alone and 1, or 0
+    and 0 where it is not about the example."""
     try:
-        return np.array(
-            [
-                task.score([example], [prediction])[metric]
-                for example, prediction in zip(examples, predictions, strict=True)
-            ]
+        alone = (
+            task.score([example], [prediction])
+            for example, prediction in zip(examples, predictions, strict=True)
         )
-    except (ValueError, KeyError, ZeroDivisionError):
+        return np.array([(s[metric], 1.0) if metric in s else (0.0, 0.0) for s in alone])
+    except (ValueError, ZeroDivisionError):
         return None
 
 

@@ -1,10 +1,12 @@
 """A fine-tuning run of what no `Trainer` trains step by step; it leaves no model."""
 
+import importlib.util
 import time
 
 from data_prep.tasks.task import MissingFile
 from experiments.training import finetune_report
 from experiments.training.examples import read_examples, splits_to_predict
+from official_bert.common.errors import UserError
 
 
 def run(config, folder, task, examples, learn, head: str) -> dict:
@@ -56,3 +58,11 @@ def run(config, folder, task, examples, learn, head: str) -> dict:
     finetune_report.write_report(folder, results, analysis)
     results["seconds"] = round(time.perf_counter() - started, 2)
     return folder.finish(results)
+
+
+def check_scikit_learn(config) -> None:
+    """Raises UserError where scikit-learn is missing, which the model of a FinetuneConfig needs."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise UserError(
+            f"--config.model={config.model} needs scikit-learn: pip install 'official-bert[words]'"
+        )

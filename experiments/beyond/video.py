@@ -1,0 +1,192 @@
+"""VideoBERT (`official_bert.family.video`) as a run: learns from videos, is asked zero-shot.
+
+A FinetuneConfig asks for it by `model="videobert"`, or by a name of `NAMES` for a part left out;
+`bert` has its sizes. Nothing is fine-tuned: an epoch draws as many rows of each of the three kinds
+as there are segments, then the model fills in "now let me show you how to [MASK] the [MASK]" beside
+clips that it has not seen.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from data_prep.pretraining.video_rows import Tokens, VideoRows
+from data_prep.tasks.videos import ASKED
+from data_prep.visual_words import VisualWords
+from experiments.training import starts, whole_run
+from experiments.training.flops import encoder_flops
+from experiments.training.progress import Progress
+from official_bert.common import commands
+from official_bert.common.errors import UserError
+from official_bert.tokenization import BertTokenizer
+
+QUESTION = "now let me show you how to [MASK] the [MASK]"
+_ASKED_AT_ONCE = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Idea:
+    """What is left of the system.
+
+    Attributes:
+      centroids: visual words' rows begin as frozen centroids; otherwise random, and are trained.
+      joint_masks: rows of text and clips are masked too.
+      clips: are beside the question; otherwise it is asked of the language alone.
+    """
+
+    centroids: bool = True
+    joint_masks: bool = True
+    clips: bool = True
+
+
+NAMES = {
+    "videobert": Idea(),
+    "videobert-language-alone": Idea(clips=False),
+    "videobert-random-rows": Idea(centroids=False),
+    "videobert-no-joint-masks": Idea(joint_masks=False),
+}
+
+
+class VideoBert(starts.Start):
+    """VideoBERT, or what is left of it."""
+
+    has_seeds = True
+
+    def asked(self, config):
+        return getattr(config, "model", "") in NAMES
+
+    def check_finetuning(self, config, task):
+        whole_run.check_scikit_learn(config)
+        if task.head["head"] != "shown_words":
+            raise UserError(
+                f"--config.model={config.model} reads videos; {config.task} is {task.head['head']}"
+            )
+        if config.max_seq_length < 16:
+            raise UserError("--config.max_seq_length: the question and its clips need 16 or more")
+        return config.bert_config, None
+
+    def finetune(self, config, folder, progress, task, examples):
+        commands.import_tensorflow()
+
+        def learnt(train):
+            return learn(config, task, train, lambda last: Progress(folder, 0, last, progress))
+
+        return whole_run.run(config, folder, task, examples, learnt, config.model)
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        # Four segments a video: an estimate.
+        rows = 3 * 4 * train_examples * config.num_train_epochs
+        return 3 * encoder_flops(config.bert_config, rows, config.max_seq_length)
+
+
+starts.register(VideoBert())
+
+
+def learn(config, task, train, logged):
+    """Trains the model.
+
+    Args:
+      config: FinetuneConfig.
+      task: Videos.
+      train: its Videos.
+      logged: function of the number of steps -> Progress.
+
+    Returns: (function of Segments -> predictions, steps).
+    """
+    import keras
+
+    from official_bert.family import video
+    from official_bert.optimization import WarmupLinearDecay
+
+    idea, bert = NAMES[config.model], config.bert_config
+    tokenizer = BertTokenizer(task.vocab, do_lower_case=config.do_lower_case)
+    segments = [segment for one in train for segment in one.segments]
+    words = VisualWords(_clips(task, segments), task.k, task.depth, config.seed)
+    shape = len(words.centroids), bert.embedding_width
+    rows = np.random.default_rng(config.seed).normal(size=shape) * bert.initializer_range
+    if idea.centroids:
+        rows = video.rows_of_centroids(words.centroids, shape[1], bert.initializer_range)
+    between = tokenizer.vocab_size  # the id after the text's
+    bert = dataclasses.replace(bert, vocab_size=between + 1 + shape[0])
+    tokens = Tokens(tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id,
+                    between, bert.vocab_size)  # fmt: skip
+    shown = _Shown(task, words, between + 1)
+    batches = VideoRows(
+        [[(tokenizer.encode(s.text), shown(s)) for s in one.segments] for one in train],
+        tokens,
+        config.train_batch_size,
+        config.max_seq_length,
+        idea.joint_masks,
+        config.seed,
+    )
+    model = video.pretrainer(bert, rows, idea.centroids, config.seed)
+    steps = max(1, round(config.num_train_epochs * len(segments) / config.train_batch_size))
+    rate = WarmupLinearDecay(config.learning_rate, int(config.warmup_proportion * steps), steps)
+    model.compile(
+        keras.optimizers.Adam(
+            rate,
+            beta_2=config.adam_beta_2,
+            epsilon=config.adam_epsilon,
+            global_clipnorm=config.clip_norm or None,
+        )
+    )
+    with logged(steps) as progress:
+        for step in range(1, steps + 1):
+            losses = model.train_on_batch(batches.batch(step), return_dict=True)
+            if step % config.log_every == 0 or step == steps:
+                progress.advance(config.log_every, 0, 0, 0, float(losses["masked_lm_loss"]))
+                progress.log(step, {name: float(value) for name, value in losses.items()})
+                model.reset_metrics()
+    candidates = {what: _ids(tokenizer, task.words[what]) for what in ASKED}
+    pieces = tokenizer.encode_masked(QUESTION)
+
+    def answer(asked):
+        scores = {what: [] for what in ASKED}
+        for start in range(0, len(asked), _ASKED_AT_ONCE):
+            some = asked[start : start + _ASKED_AT_ONCE]
+            rows = [tokens.row(pieces, shown(s) if idea.clips else [], config.max_seq_length)
+                    for s in some]  # fmt: skip
+            batch = tokens.pad_rows(rows, config.max_seq_length)
+            places = np.stack([np.flatnonzero(ids == tokens.mask) for ids in batch["input_ids"]])
+            logits = _logits(model, batch, places)
+            for number, what in enumerate(ASKED):
+                ids = candidates[what]
+                scores[what].append(np.where(ids < 0, -np.inf, logits[:, number, ids]))
+        outputs = {what: np.concatenate(found) for what, found in scores.items()}
+        return task.predictions(asked, [], outputs)
+
+    return answer, steps
+
+
+class _Shown:
+    """Function of a Segment -> the ids of its visual words."""
+
+    def __init__(self, task, words, first):
+        self._task, self._words, self._first = task, words, first
+
+    def __call__(self, segment) -> list[int]:
+        return (self._first + self._words(_clips(self._task, [segment]))).tolist()
+
+
+def _clips(task, segments):
+    """float32 [clips of the segments, width]."""
+    parts = [task.features[s.first : s.first + s.clips] for s in segments]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _ids(tokenizer, words):
+    """int [words]; -1 for a word of several pieces, which one [MASK] cannot be."""
+    pieces = [tokenizer.encode(word) for word in words]
+    return np.array([found[0] if len(found) == 1 else -1 for found in pieces])
+
+
+def _logits(model, batch, places):
+    """[B, P, V] at places [B, P]."""
+    from keras import ops
+
+    from official_bert.layers import gather_positions
+
+    states = gather_positions(
+        model.encoder(batch)["sequence_output"], ops.convert_to_tensor(places)
+    )
+    return ops.convert_to_numpy(model.objectives[0].scores(model, states))

@@ -1,0 +1,103 @@
+"""VideoBERT (Sun et al. 2019): visual words among the pieces, and whether clips go with a text.
+
+Clips are words of a vocabulary (`data_prep.visual_words`), whose rows of the token table begin as
+the clusters' centroids and stay so. The table is tied, so the scores of visual words are products
+with centroids too. Masks are `masked_lm`'s; `Alignment` is asked of rows of text and clips.
+"""
+
+import dataclasses
+
+import numpy as np
+from keras import ops
+
+from official_bert.config import BertConfig
+from official_bert.encoder import BertEncoder
+from official_bert.layers import Embeddings, Transformer
+from official_bert.losses import correct, cross_entropy, weighted_sum
+from official_bert.objectives.protocol import Loss, Objective
+from official_bert.objectives.sentence_pair import add_head
+from official_bert.pretraining import BertPretrainer
+
+
+@dataclasses.dataclass(frozen=True)
+class Alignment(Objective):
+    """Predicts from the last state of [CLS] whether a row's clips are those of its text (1)."""
+
+    name = "alignment"
+    needs = ("alignment_labels", "alignment_weights")
+    metrics = ("alignment_accuracy",)
+    losses = {"alignment_loss": Loss()}
+
+    def build(self, model, initializer):
+        add_head(model, initializer, self.name)
+
+    def call(self, model, batch, encoded):
+        """{"alignment_logits": float32 [B, 2]}."""
+        return {"alignment_logits": model.alignment(encoded["sequence_output"][:, 0])}
+
+    def loss_terms(self, batch, outputs):
+        losses = cross_entropy(outputs["alignment_logits"], batch["alignment_labels"][:, 0])
+        return {"alignment_loss": weighted_sum(losses, batch["alignment_weights"][:, 0])}
+
+    def metric_terms(self, batch, outputs):
+        hits = correct(outputs["alignment_logits"], batch["alignment_labels"][:, 0])
+        return {"alignment_accuracy": weighted_sum(hits, batch["alignment_weights"][:, 0])}
+
+
+class _Embeddings(Embeddings):
+    """The token table in two weights: of text, and of visual words."""
+
+    def __init__(self, config, initializer, rows, frozen, **kwargs):
+        text = dataclasses.replace(config, vocab_size=config.vocab_size - len(rows))
+        super().__init__(text, initializer, **kwargs)
+        self.visual_rows = self.add_weight(
+            name="visual_rows",
+            shape=rows.shape,
+            initializer="zeros",
+            trainable=not frozen,
+            autocast=False,
+        )
+        self.visual_rows.assign(rows)
+
+    @property
+    def word_embeddings(self):
+        """float32 [V, E], the visual words last."""
+        return ops.concatenate([self.text_rows, self.visual_rows], axis=0)
+
+    @word_embeddings.setter
+    def word_embeddings(self, rows):
+        self.text_rows = rows
+
+
+class _WithVisualWords(Transformer):
+    def __init__(self, config, rows, frozen):
+        super().__init__(config)
+        self._rows, self._frozen = rows, frozen
+
+    def embeddings(self, initializer, **kwargs):
+        return _Embeddings(self.config, initializer, self._rows, self._frozen, **kwargs)
+
+
+def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrainer:
+    """A model of the objectives masked_lm and alignment.
+
+    Args:
+      config: `vocab_size` counts all ids, visual words last.
+      rows: float [visual words, E] of the table.
+      frozen: whether they stay as they are.
+    """
+    kind = _WithVisualWords(config, np.asarray(rows, np.float32), frozen)
+    encoder = BertEncoder(config, seed=seed, kind=kind)
+    return BertPretrainer(encoder, ("masked_lm", Alignment()), seed=seed)
+
+
+def rows_of_centroids(centroids, width: int, deviation: float) -> np.ndarray:
+    """float [words, D] -> [words, width] with the standard deviation of a table's other rows.
+
+    Centroids have neither its scale nor, often, its width: they are turned to their own principal
+    axes about their mean, of which the first `width` are kept, or zeros follow.
+    """
+    x = np.asarray(centroids, np.float64) - np.mean(centroids, axis=0)
+    x = x @ np.linalg.svd(x, full_matrices=False)[2][:width].T
+    x = np.pad(x, ((0, 0), (0, width - x.shape[1])))
+    return x * (deviation / max(x.std(), 1e-12))
