@@ -46,11 +46,13 @@ class VisualWords:
     def _node(self, points, centre, depth):
         """A word's number, or (centres [C, D], C nodes)."""
         from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
 
         labels = np.zeros(len(points), int)
         if depth and len(points) > 1:
             model = KMeans(min(self._k, len(points)), n_init=4, random_state=self._seed)
-            with warnings.catch_warnings():
+            # Threads would add up in any order, to other words in other runs.
+            with warnings.catch_warnings(), threadpool_limits(1):
                 warnings.simplefilter("ignore")  # of fewer different points than clusters
                 labels = model.fit(points).labels_
         found = np.unique(labels)

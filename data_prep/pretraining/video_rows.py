@@ -5,8 +5,8 @@
 
 Half of all segments are joined with the one that follows in their video; of their clips every
 first, second, ... or fifth stays, drawn anew each time. In half of the rows of both the clips are
-those of another segment. They are masked as the others are, so that no mask says which is which,
-but only what belongs together is predicted there.
+another video's. They are masked as the others are, so that no mask says which is which, but only
+what belongs together is predicted there.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from official_bert.common.errors import UserError
 
 MASKED = 0.15
 _MOST_APART = 5  # of clips that stay
+_MOST_DRAWS = 10_000  # of a segment that shows something else
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,20 +67,20 @@ class VideoRows:
       joint_masks: whether rows of both are masked too.
 
     Raises:
-      UserError: no segment has a text, or all clips are alike.
+      UserError: no segment has a text, or there is one video alone.
     """
 
     def __init__(self, videos, tokens: Tokens, each: int, length: int, joint_masks=True, seed=0):
         self._tokens, self._each, self._length, self._seed = tokens, each, length, seed
         self._joint_masks = joint_masks
         self._segments = [segment for video in videos for segment in video]
-        lasts = np.cumsum([len(video) for video in videos]) - 1
-        self._follows = ~np.isin(np.arange(len(self._segments)), lasts)
+        self._video = np.repeat(np.arange(len(videos)), [len(video) for video in videos])
+        self._follows = np.append(self._video[1:] == self._video[:-1], False)
         self._told = np.flatnonzero([len(pieces) > 0 for pieces, _ in self._segments])
         if not len(self._told):
             raise UserError("no segment of train has a text: nothing tells what is shown")
-        if len({tuple(words) for _, words in self._segments}) == 1:
-            raise UserError("all segments of train show the same visual words: nothing to align")
+        if len(videos) == 1:
+            raise UserError("train has one video; texts are set beside clips of other videos too")
 
     def batch(self, number: int) -> dict:
         """Texts, clips, and both, in this order, as `BertPretrainer` reads them with the objectives
@@ -102,13 +103,21 @@ class VideoRows:
         }
 
     def pair(self, number: int, own: bool, stream) -> tuple[list[int], list[int]]:
-        """(pieces, visual words) of a segment; not `own`: the words of another, never the same."""
+        """(pieces, visual words) of a segment; not `own`: the words of one of another video, which
+        are never the same.
+
+        Raises:
+          UserError: all other videos seem to show the same.
+        """
         pieces, words = self._shown(number, stream)
-        others = words
-        while not own and others == words:
+        if own:
+            return pieces, words
+        for _ in range(_MOST_DRAWS):
             other = int(below(stream.raw(1), len(self._segments))[0])
             others = self._shown(other, stream)[1]
-        return pieces, others
+            if self._video[other] != self._video[number] and others != words:
+                return pieces, others
+        raise UserError(f"{_MOST_DRAWS} segments of train show the same visual words as another")
 
     def _shown(self, number, stream):
         """(pieces, visual words) of a segment and perhaps the next one, clips left out."""

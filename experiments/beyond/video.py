@@ -105,7 +105,7 @@ def learn(config, task, train, logged):
     shape = len(words.centroids), bert.embedding_width
     rows = np.random.default_rng(config.seed).normal(size=shape) * bert.initializer_range
     if idea.centroids:
-        rows = video.rows_of_centroids(words.centroids, shape[1], bert.initializer_range)
+        rows = video.rows_of_centroids(words.centroids, shape[1])
     between = tokenizer.vocab_size  # the id after the text's
     bert = dataclasses.replace(bert, vocab_size=between + 1 + shape[0])
     tokens = Tokens(tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id,
@@ -131,12 +131,14 @@ def learn(config, task, train, logged):
         )
     )
     with logged(steps) as progress:
+        losses = []  # of steps since the last log point
         for step in range(1, steps + 1):
-            losses = model.train_on_batch(batches.batch(step), return_dict=True)
+            losses.append(model.train_on_batch(batches.batch(step), return_dict=True))
             if step % config.log_every == 0 or step == steps:
-                progress.advance(config.log_every, 0, 0, 0, float(losses["masked_lm_loss"]))
-                progress.log(step, {name: float(value) for name, value in losses.items()})
-                model.reset_metrics()
+                means = {name: float(np.mean([l[name] for l in losses])) for name in losses[0]}
+                progress.advance(len(losses), 0, 0, 0, means["masked_lm_loss"])
+                progress.log(step, means)
+                losses = []
     candidates = {what: _ids(tokenizer, task.words[what]) for what in ASKED}
     pieces = tokenizer.encode_masked(QUESTION)
 
@@ -186,7 +188,6 @@ def _logits(model, batch, places):
 
     from official_bert.layers import gather_positions
 
-    states = gather_positions(
-        model.encoder(batch)["sequence_output"], ops.convert_to_tensor(places)
-    )
+    encoded = model.encoder(batch)["sequence_output"]
+    states = gather_positions(encoded, ops.convert_to_tensor(places, "int32"))
     return ops.convert_to_numpy(model.objectives[0].scores(model, states))

@@ -91,13 +91,15 @@ def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrai
     return BertPretrainer(encoder, ("masked_lm", Alignment()), seed=seed)
 
 
-def rows_of_centroids(centroids, width: int, deviation: float) -> np.ndarray:
-    """float [words, D] -> [words, width] with the standard deviation of a table's other rows.
+def rows_of_centroids(centroids, width: int) -> np.ndarray:
+    """float [words, D] -> [words, width], of length 1 on average (root mean square).
 
-    Centroids have neither its scale nor, often, its width: they are turned to their own principal
-    axes about their mean, of which the first `width` are kept, or zeros follow.
+    Centroids have neither the scale of a table nor, often, its width. They are turned to their own
+    principal axes about their mean, of which the first `width` are kept, or zeros follow. Length 1
+    is about that of a trained BERT's rows; BERT's initial ones are shorter, but grow, and beside
+    them rows that stay so short would be lost.
     """
     x = np.asarray(centroids, np.float64) - np.mean(centroids, axis=0)
     x = x @ np.linalg.svd(x, full_matrices=False)[2][:width].T
     x = np.pad(x, ((0, 0), (0, width - x.shape[1])))
-    return x * (deviation / max(x.std(), 1e-12))
+    return x / max(np.sqrt((x**2).sum(axis=1).mean()), 1e-12)
