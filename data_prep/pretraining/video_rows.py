@@ -1,4 +1,4 @@
-"""Rows of VideoBERT (section 4.3): text, clips, and both; texts with their own clips or others.
+"""Rows of VideoBERT (section 3.2): text, clips, and both; texts with their own clips or others.
 
     [CLS] now we cut the onion [SEP]      [CLS] v7 v7 v30 [SEP]
     [CLS] now we cut the onion [>] v7 v7 v30 [SEP]
