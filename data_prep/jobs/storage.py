@@ -39,7 +39,8 @@ _EXTRAS = {
 
 
 def exists(path: str) -> bool:
-    return _remote(path, "exists") if is_remote(path) else os.path.exists(path)
+    """Whether the name exists: a link that leads nowhere does, and is refused where it is read."""
+    return _remote(path, "exists") if is_remote(path) else os.path.lexists(path)
 
 
 def is_directory(path: str) -> bool:

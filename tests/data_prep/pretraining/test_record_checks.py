@@ -1,6 +1,7 @@
 """Records that no model can read: found on the way, and named with file, record and field."""
 
 import json
+import os
 import re
 import struct
 
@@ -195,4 +196,45 @@ def test_a_manifest_names_no_file_outside_of_its_folder(folder, tmp_path_factory
     manifest["shards"][0]["file"] = name
     path.write_text(json.dumps(manifest))
     with pytest.raises(UserError, match=re.escape(f"names the file {name!r}, which is outside")):
+        open_records(str(folder))
+
+
+def replaced(make):
+    def replace(path):
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_bytes(b""), "not valid JSON"),
+        (lambda path: os.truncate(path, 1 << 30), "1,073,741,824 bytes; at most"),
+        (replaced(lambda path: path.symlink_to(path.name)), "cannot be read .*symbolic links"),
+        (replaced(lambda path: path.symlink_to("nowhere")), "cannot be read .*No such file"),
+        (replaced(lambda path: path.symlink_to("/dev/zero")), "is no file"),
+        (replaced(os.mkdir), "is no file but a folder"),
+        (replaced(os.mkfifo), "is no file"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_not_passed_over(folder, change, message):
+    change(folder / "manifest.json")
+    for source in (folder, folder / "a.tfrecord"):
+        with pytest.raises(UserError, match=f"manifest.json: {message}"):
+            open_records(str(source))
+
+
+def test_a_manifest_may_be_a_link(folder, tmp_path_factory):
+    path, kept = folder / "manifest.json", tmp_path_factory.mktemp("other") / "kept.json"
+    path.rename(kept)
+    path.symlink_to(kept)
+    assert open_records(str(folder)).vocab_size == VOCAB
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_manifest_that_is_kept_from_us_is_not_passed_over(folder):
+    (folder / "manifest.json").chmod(0)
+    with pytest.raises(UserError, match=r"manifest.json: cannot be read \(Permission denied\)"):
         open_records(str(folder))
