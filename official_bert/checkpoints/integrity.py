@@ -26,15 +26,16 @@ _MOST_TIMES = 4  # a model may be so many times as large as its weights file
 
 
 def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """`fields` and, under "checksums", the CRC-32C of every other file of the folder and of them.
+    """`fields` and, under "checksums", the CRC-32C of all other files below the folder and of them.
 
     Args:
       folder: the folder, complete but for the JSON file that the fields are for.
       name: the name of that file.
       fields: what it holds.
     """
-    paths = sorted(path for path in Path(folder).iterdir() if path.name != manifests.FILE)
-    checksums = {path.name: crc32c_file(path) for path in paths}
+    paths = (path for path in sorted(Path(folder).rglob("*")) if path.name != manifests.FILE)
+    found = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
+    checksums = {inner: crc32c_file(path) for inner, path in found.items()}
     return {**fields, CHECKSUMS: {**checksums, name: _checksum_of(fields)}}
 
 
@@ -57,18 +58,18 @@ def check_folder(
     if checksums is None:
         warnings.warn(
             f"{folder / name} has no {CHECKSUMS}: damage of this folder would not be noticed; "
-            "load the model and save it again to add them",
+            "write it again to add them",
             stacklevel=3,
         )
         return
     if not isinstance(checksums, dict) or checksums.get(name) != _checksum_of(fields):
         raise _differs(folder / name, name)
-    present = {path.name for path in folder.iterdir() if path.is_file()}
     for other in checksums:
         path = folder / other
         if other == name or other.startswith("."):
             continue
-        if other not in present:
+        inside = folder in path.parents and ".." not in Path(other).parts
+        if not (inside and path.is_file()):
             raise UserError(f"{path}: missing, but {name} has its checksum")
         if crc32c_file(path) != checksums[other]:
             raise _differs(path, name)

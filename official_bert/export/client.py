@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from official_bert.checkpoints import integrity
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
+
+DESCRIPTION = "assets.extra/serving.json"  # in the folder of a version
 
 
 def load(folder: str | os.PathLike) -> "ExportedModel":
@@ -54,10 +57,11 @@ class ExportedModel:
         import tensorflow_text  # noqa: F401  (registers the tokeniser's operations)
 
         self.path = path
-        description = path / "assets.extra" / "serving.json"
         self.description: dict[str, Any] = {}
-        if description.is_file():
-            self.description = read_json(description)
+        if os.path.lexists(path / DESCRIPTION):  # it is one of ours
+            self.description = read_json(path / DESCRIPTION)
+            integrity.check_folder(path, DESCRIPTION, self.description)
+            self.description.pop(integrity.CHECKSUMS, None)
         try:
             self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
         except Exception as error:  # of damage TensorFlow makes every kind

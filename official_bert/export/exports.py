@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+from official_bert.checkpoints import integrity
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.export.settings import ServingSettings
@@ -106,10 +107,11 @@ def description(loaded, head: str, inputs: list[str], settings: ServingSettings,
     }
 
 
-def write_description(folder: Path, *described, **more) -> None:
-    """Writes `serving.json`; the arguments are those of `description`."""
-    text = json.dumps(description(*described, **more), indent=2, ensure_ascii=False)
-    write_text(folder / "serving.json", text + "\n")
+def write_description(folder: Path, name: str, *described, **more) -> None:
+    """Writes `serving.json` under `name`, with checksums of what is in the folder by now; the other
+    arguments are those of `description`."""
+    fields = integrity.with_checksums(folder, name, description(*described, **more))
+    write_text(folder / name, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
 
 
 def _with_vocabulary(loaded, folder):

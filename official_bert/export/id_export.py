@@ -95,7 +95,8 @@ def export_ids(
         exports.write_tokenizer(folder, loaded.tokenizer, settings.labels)
         notes = write_tokenizer_json(folder, loaded.tokenizer, head, settings)
         more = {"format": format, "outputs": list(differences)}
-        exports.write_description(folder, loaded, head, list(answers.inputs), settings, **more)
+        described = loaded, head, list(answers.inputs), settings
+        exports.write_description(folder, "serving.json", *described, **more)
     return IdExport(Path(output) / file.FILE, differences, notes)
 
 

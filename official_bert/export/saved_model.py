@@ -23,6 +23,7 @@ from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, scratch
 from official_bert.export import exports
+from official_bert.export.client import DESCRIPTION
 from official_bert.export.settings import ServingSettings
 
 # One short text and two of different length: the graph is optimised once, memory is touched twice.
@@ -71,7 +72,8 @@ def export(
         extra = folder / "assets.extra"
         extra.mkdir()
         write_warm_up(extra / "tf_serving_warmup_requests", Path(output).resolve().name, model)
-        exports.write_description(extra, loaded, head, list(model.text_inputs), settings)
+        described = loaded, head, list(model.text_inputs), settings
+        exports.write_description(folder, DESCRIPTION, *described)
     return target
 
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,29 @@ def test_classifiers_answer_in_a_fresh_process(classifier, tmp_path):
     expected = numpy_logits(pair.model, features(pair.tokenizer, pairs, 32))
     np.testing.assert_allclose(by_pair["logits"], expected, atol=1e-4)
     assert len(set(expected.argmax(axis=1))) > 1, "the test needs answers that differ"
+
+
+@pytest.mark.filterwarnings("error:.*serving.json has no checksums")  # the flip was in that word
+def test_every_flipped_bit_is_found_before_the_graph_is_read(classifier, tmp_path):
+    folder = tmp_path / "1"
+    shutil.copytree(classifier[1], folder)
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name[:1] != ".")
+    assert {"saved_model.pb", "variables.index", "vocab.txt", "serving.json"} <= {
+        path.name for path in files
+    }
+    draw = random.Random(0)
+    for path in files:
+        content = path.read_bytes()
+        for _ in range(20):
+            changed, bit = bytearray(content), draw.randrange(8 * len(content))
+            changed[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(changed)
+            with pytest.raises((UserError, UserWarning), match=r"checksum|json: not valid JSON"):
+                load(folder)
+        path.write_bytes(content)
+    (folder / "assets" / "labels.txt").unlink()
+    with pytest.raises(UserError, match="labels.txt: missing, but assets.extra/serving.json has"):
+        load(folder)
 
 
 def test_a_folder_holds_what_tensorflow_serving_wants(classifier):
