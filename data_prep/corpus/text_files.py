@@ -11,6 +11,7 @@ is found without reading the others. Packed files cannot be cut.
 
 import bz2
 import codecs
+import functools
 import gzip
 import io
 import lzma
@@ -23,7 +24,7 @@ from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-_LONGEST_LINE = 1 << 29  # of a packed file: a few bytes of it could ask for all memory
+_LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 _PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
@@ -60,14 +61,17 @@ def decode_lines(
     """(line number from 1, line) of an open binary file or stream.
 
     Args:
+      lines: the file, or its lines.
       name: what errors call it.
       invalid_utf8: of INVALID_UTF8, what becomes of bytes that are no UTF-8: U+FFFD or nothing.
         "" of commands that have no such option: an error that does not name it.
       counts: gets under "invalid_utf8" how many lines had such bytes.
 
     Raises:
-      UserError: a line is not UTF-8.
+      UserError: a line is not UTF-8, or too long for the memory.
     """
+    if hasattr(lines, "readline"):
+        lines = iter(functools.partial(_line, lines, name), b"")
     for number, line in enumerate(lines, 1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
@@ -87,6 +91,13 @@ def decode_lines(
             if counts is not None:
                 counts["invalid_utf8"] += 1
         yield number, text.rstrip("\r\n")
+
+
+def _line(file, name: str) -> bytes:
+    line = file.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE:
+        raise UserError(f"{name}: it has a line of more than {_LONGEST_LINE:,} bytes")
+    return line
 
 
 def open_bytes(path: str) -> io.BufferedReader:
@@ -155,7 +166,7 @@ class _Content(io.RawIOBase):
         self._path, self._file = path, file
         self._name, unpack = kind
         self._content = unpack(file)
-        self._line = self._given = 0  # bytes since the last line end, and in all
+        self._given = 0  # bytes
 
     def readable(self):
         return True
@@ -174,11 +185,6 @@ class _Content(io.RawIOBase):
             raise UserError(
                 f"{self._path}: unpacked, it is more than {_MOST_TIMES} times as large; if that is "
                 "right, unpack it before"
-            )
-        self._line = 0 if b"\n" in bytes(buffer[:count]) else self._line + count
-        if self._line > _LONGEST_LINE:
-            raise UserError(
-                f"{self._path}: unpacked, it has a line of more than {_LONGEST_LINE:,} bytes"
             )
         return count
 
@@ -311,6 +317,7 @@ _REFUSED = (
         (b"ARROW1", b"\xff\xff\xff\xff"),
         "an Arrow file; write it as Parquet (to_parquet of Hugging Face's datasets)",
     ),
+    ((bytes(24),), "full of zeros at its start, as a download that did not end; get it again"),
     ((b"PAR1",), "a Parquet file, and text is expected"),
     ((b"version https://git-lfs",), "a pointer of Git LFS; fetch the file itself: git lfs pull"),
     ((b"%PDF-",), "a PDF; make text of it first: pdftotext"),
@@ -339,32 +346,32 @@ def line_blocks(path: str, start: int = 0, stop: int | None = None) -> Iterator[
     with open_bytes(path) as file:
         at, end = 0, None
         if start:
-            at = _next_document(file, start, stop)
+            at = _next_document(file, path, start, stop)
             if at is None:
                 return
         if stop is not None:
-            end = _next_document(file, stop)
+            end = _next_document(file, path, stop)
             file.seek(at)
         while end is None or at < end:
             data = file.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, end - at))
             if not data:
                 return
             if data[-1:] != b"\n":
-                data += file.readline()
+                data += _line(file, path)
             at += len(data)
             if at == len(data):
                 data = data.removeprefix(BYTE_ORDER_MARK)
             yield data if data[-1:] == b"\n" else data + b"\n"
 
 
-def _next_document(file, place, limit=None):
+def _next_document(file, path, place, limit=None):
     """The end of the first blank line that begins at `place` or later, or the end of the file.
 
     None where no blank line begins before `limit`: the documents there belong to later stretches.
     """
     file.seek(place - 1)
-    file.readline()  # the rest of the line before
+    _line(file, path)  # the rest of the line before
     while limit is None or file.tell() < limit:
-        if not file.readline().strip():  # blank, or the end of the file
+        if not _line(file, path).strip():  # blank, or the end of the file
             return file.tell()
     return None

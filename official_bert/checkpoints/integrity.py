@@ -69,7 +69,7 @@ def check_folder(
         if other == name or other.startswith("."):
             continue
         inside = folder in path.parents and ".." not in Path(other).parts
-        if not (inside and path.is_file()):
+        if not (inside and os.path.isfile(path)):
             raise UserError(f"{path}: missing, but {name} has its checksum")
         if crc32c_file(path) != checksums[other]:
             raise _differs(path, name)

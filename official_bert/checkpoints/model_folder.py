@@ -141,10 +141,10 @@ def load(folder: str | os.PathLike, **encoder_options: Any) -> LoadedModel:
     path = folder / WEIGHTS_FILE
     if not path.is_file():
         raise UserError(f"{path}: missing; a model folder needs its weights")
-    integrity.check_folder(folder, MODEL_FILE, settings)
-    settings.pop(integrity.CHECKSUMS, None)
     with contextlib.ExitStack() as stack:
-        shapes, read = safetensors_files.open_all([path], stack)
+        shapes, read = safetensors_files.open_all([path], stack)  # of the size that its head says
+        integrity.check_folder(folder, MODEL_FILE, settings)
+        settings.pop(integrity.CHECKSUMS, None)
         integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), path)
         encoder, model = build(config, settings, **encoder_options)
         _fill(model, shapes, read, path)

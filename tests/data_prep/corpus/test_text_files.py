@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import tracemalloc
 from collections import Counter
 
@@ -59,14 +60,25 @@ def test_half_a_packed_file_is_an_error(tmp_path, kind):
             list(text_lines(str(path)))
 
 
-def test_a_packed_line_of_all_memory_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("pack", [gzip.compress, bytes], ids=["packed", "plain"])
+def test_a_line_of_all_memory_is_refused(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(text_files, "_LONGEST_LINE", 1000)
-    path = tmp_path / "a.txt.gz"
-    path.write_bytes(gzip.compress(b"a" * 5000))
-    with pytest.raises(UserError, match="a.txt.gz: unpacked, it has a line of more than 1,000"):
-        list(text_lines(str(path)))
-    path.write_bytes(gzip.compress((b"a" * 900 + b"\n") * 5))
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", 100)
+    path = tmp_path / "a.txt"
+    path.write_bytes(pack(b"a" * 5000))
+    for read in (text_lines, line_blocks):
+        with pytest.raises(UserError, match=r"a.txt: it has a line of more than 1,000 bytes"):
+            list(read(str(path)))
+    path.write_bytes(pack((b"a" * 900 + b"\n") * 5))
     assert len(list(text_lines(str(path)))) == 5
+
+
+def test_a_file_of_zeros_is_no_text(tmp_path):
+    (tmp_path / "a.txt").touch()
+    os.truncate(tmp_path / "a.txt", 3 << 30)  # as a download begins for which room is kept
+    for read in (text_lines, line_blocks):
+        with pytest.raises(UserError, match=r"a.txt is full of zeros at its start"):
+            list(read(str(tmp_path / "a.txt")))
 
 
 @pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "Zstandard"])
