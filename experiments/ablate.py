@@ -182,13 +182,13 @@ class _Progress:
             self.running.pop(name, None)
             if event == "finished":
                 self.done += 1
-                note = f"{status.seconds:.0f} s{_headline(status.result)}"
+                note = f"{status.result['seconds']:.0f} s{_headline(status.result)}"
             else:
                 note = f"FAILED: {status.reason}"
             self.say(f"  {self.done:>3}/{len(self.grid.cells)} {name}: {note}")
 
     def _where(self, name):
-        path = self.grid.folder(name) / "run" / "metrics.jsonl"
+        path = self.grid.folder(name) / "metrics.jsonl"
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             values = json.loads(lines[-1])

@@ -31,10 +31,11 @@ NAMES = [*["a\nb", "b c", " ", "�", "[x]*?", "-rf", "ä"], LOCK_FILE]
 for line in (
     "options.json manifest.json report.json sentences.json config.json vocab.txt results.json",
     "report.md metrics.jsonl versions.json scores.json search.json model events checkpoints work",
-    "predictions snapshots plots heldout model.json bert_config.json model.weights.h5 1 cell.json",
-    "log.txt train.tsv out wiki-00000.txt.gz articles-00000.jsonl.gz a.txt.gz answers.tsv .lock",
+    "predictions snapshots plots heldout model.json bert_config.json model.weights.h5 1 log.txt",
+    "failure.json train.tsv wiki-00000.txt.gz articles-00000.jsonl.gz a.txt.gz answers.tsv .lock",
     "examples-00000-of-00001.tfrecord .bashrc.old .env.tmp .backup.tmp .model.old .official_bert",
     ".out.0123456789abcdef.tmp .out.0123456789abcdef.old .0123456789abcdef.01234567.tmp notes.txt",
+    "out",
 ):
     NAMES += line.split(" ")
 

@@ -114,12 +114,13 @@ def test_checkpoints(root, monkeypatch, exchange):
 
 
 def test_cells_of_a_table(root, monkeypatch):
-    status = statuses.Status(statuses.FINISHED, seconds=3.0, result={"score": 0.5})
+    monkeypatch.setattr(statuses.provenance, "here", lambda: {"code": "one"})
     folder = root / "cell"
     recorder = Recorder(root)
     with recorder.recording(monkeypatch):
         folder.mkdir()
-        statuses.write_status(folder, status)
+        status = statuses.run_cell(lambda *_: {"score": 0.5}, "fake", {}, folder)
+    assert status.result["score"] == 0.5 and status.provenance == [{"code": "one"}]
     found = []
     for state in recorder.states:
         recorder.restore(state)

@@ -57,4 +57,5 @@ def _environment(options):
 
 def _say(event, name, status):
     if event != "waiting":
-        print(f"  {event} {name} {status.reason or ''} {status.seconds or ''}", flush=True)
+        seconds = (status.result or {}).get("seconds", "")
+        print(f"  {event} {name} {status.reason} {seconds}", flush=True)

@@ -1,9 +1,9 @@
 """Archives of a table's cells, a small file a pre-training seed that a repository can keep.
 
-An archive holds the results and the scores by example of the seed's finished cells, and no models
-or data. With results.json it is all that the report is made again from, by anybody (`runs`).
-Unpacked into a folder of cells it makes them finished there, so that another question can be asked
-of the same runs on any machine that has the data that the table names.
+An archive holds the results, the origins and the scores by example of the seed's finished cells,
+and no models or data. With results.json it is all that the report is made again from, by anybody
+(`runs`). Unpacked into a folder of cells it makes them finished there, so that another question can
+be asked of the same runs on any machine that has the data that the table names.
 """
 
 import io
@@ -19,13 +19,14 @@ from experiments.tables import intervals
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run
 from experiments.tables.pool import FINISHED
-from experiments.training import example_scores
+from experiments.training import example_scores, provenance
+from experiments.training.run_folder import RESULTS
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
 SCORED = ("pretrain", "finetune", "cloze", "pairs")
-SCORES = "run/example_scores.npz"
-KEPT = ("cell.json", SCORES)
+SCORES = "example_scores.npz"
+KEPT = (RESULTS, provenance.FILE, SCORES)
 
 
 def write(grid: Grid, folder: Path) -> list[Path]:
@@ -87,10 +88,10 @@ def influence(cell: Path, metric: str) -> np.ndarray | None:
 
 
 def _influence(cell: Path, metric: str, folder: Path) -> np.ndarray | None:
-    if not (cell / "cell.json").exists():
+    if not (cell / RESULTS).exists():
         raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
     if not metric:
-        metric = storage.read_json(cell / "cell.json", finite=False)["result"]["main_metric"]
+        metric = storage.read_json(cell / RESULTS, finite=False)["main_metric"]
     return influence(cell, metric)
 
 

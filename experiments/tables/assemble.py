@@ -14,7 +14,7 @@ from experiments.tables.intervals import Run, mean_and_deviation
 from experiments.tables.judgement import judge_results
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
-from experiments.tables.pool import FAILED, FINISHED, Status
+from experiments.tables.pool import FAILED, FINISHED
 from experiments.training.config import resolve_bert
 from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss
@@ -27,6 +27,7 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
       command: how to run it again, for the caption.
     """
     statuses = grid.statuses()
+    finished = [status.result for status in statuses.values() if status.state == FINISHED]
     runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses)
     paper = TABLES.get(ablation.name)
     results = {
@@ -37,8 +38,8 @@ def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> d
         "command": command,
         "date": datetime.date.today().isoformat(),
         "origins": origins.origins(statuses.values()),
-        "seconds": round(sum(_seconds(s) for s in statuses.values() if s.state == FINISHED), 1),
-        "wall_seconds": _wall_seconds(statuses.values()),
+        "seconds": round(sum(r["seconds"] for r in finished), 1),
+        "wall_seconds": _wall_seconds(finished),
         "cells": {
             state: sum(s.state == state for s in statuses.values())
             for state in ("finished", "failed", "pending", "running")
@@ -284,15 +285,9 @@ def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
     return curves
 
 
-def _seconds(status: Status) -> float:
-    """A cell's time; a run that was interrupted has itself counted what came before."""
-    return max(status.seconds, (status.result or {}).get("seconds", 0.0))
-
-
-def _wall_seconds(statuses) -> float:
+def _wall_seconds(finished: list[dict]) -> float:
     """Time in which at least one cell was at work; pauses between calls do not count."""
-    ends = [(s.started + s.seconds, _seconds(s)) for s in statuses if s.started]
-    spans = sorted((end - seconds, end) for end, seconds in ends)
+    spans = sorted((result["ended"] - result["seconds"], result["ended"]) for result in finished)
     total, end = 0.0, 0.0
     for first, last in spans:
         total += max(0.0, last - max(first, end))

@@ -1,10 +1,10 @@
 """The work of each kind of cell of an ablation; runs in the workers of `experiments.tables.grid`.
 
 A function takes the cell's configuration (paths filled in) and its folder, and returns its result
-as JSON values. All of them continue what an interrupted call left in the folder.
+as JSON values. All of them continue what an interrupted call left in the folder. Cells that train
+are runs of `experiments.training`, in a folder like any other run's.
 """
 
-import json
 import os
 from pathlib import Path
 
@@ -21,9 +21,13 @@ from official_bert.common.json_files import read_json
 _NLI_LABELS = ("entailment", "neutral", "contradiction")
 
 
-def run_cell(kind: str, config: dict, folder: Path) -> dict:
-    """Runs one cell of an ablation."""
-    return KINDS[kind](config, Path(folder))
+def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
+    """Runs one cell of an ablation; `lock`: of its folder, where it is locked."""
+    if kind not in TRAININGS:
+        return KINDS[kind](config, Path(folder))
+    from experiments.training import runs
+
+    return getattr(runs, kind)(from_dict(TRAININGS[kind], config), folder, lock=lock)
 
 
 def split_sentences(config: dict, folder: Path) -> dict:
@@ -80,47 +84,16 @@ def mix_nli(config: dict, folder: Path) -> dict:
     return mix(config["mnli_dev"], config["others"], folder / "data")
 
 
-def pretrain(config: dict, folder: Path) -> dict:
-    from experiments.training import runs
-    from official_bert.objectives import objective
-
-    config = from_dict(PretrainConfig, config)
-    results = runs.pretrain(config, folder / "run")
-    bert = config.bert_config
-    baseline = unigram_baseline(
-        objective(config.objectives_of(bert)[0]),
-        config.phases[-1].records,
-        config.phases[-1].heldout_records,
-        bert.vocab_size,
-        every_token=bert.attention_direction != "bidirectional",
-    )
-    return {
-        **{k: results[k] for k in ("steps", "examples", "tokens", "seconds", "heldout")},
-        "parameters": results["parameters"],
-        "train_seconds": results["train_seconds"],
-        "baseline": baseline,
-        "curve": learning_curve(folder / "run" / "metrics.jsonl"),
-    }
-
-
-def finetune(config: dict, folder: Path) -> dict:
-    from experiments.training import runs
-
-    results = runs.finetune(from_dict(FinetuneConfig, config), folder / "run")
-    names = ("task", "dev", "main_metric", "baseline", "steps", "train_examples", "dev_examples")
-    return {name: results[name] for name in (*names, "seconds")}
-
-
 def cloze(config: dict, folder: Path) -> dict:
     """Scores a pre-trained model on held-out masked pieces (`experiments.training.questions`)."""
-    from experiments.training import example_scores, questions
+    from experiments.training import example_scores, questions, unigram
 
     records = f"{config['records']}/heldout"
     found = questions.cloze(config["model"], records, config["max_examples"])
-    example_scores.write(folder / "run" / "example_scores.npz", questions.cloze_statistics(found))
+    example_scores.write(folder / "example_scores.npz", questions.cloze_statistics(found))
     size = config["vocab_size"]
-    known = np.ones(size) + _piece_counts(config["records"], size, every_token=False)
-    loss, accuracy = _frequency_scores(known, np.bincount(found["piece"], minlength=size))
+    known = np.ones(size) + unigram.piece_counts(config["records"], size, every_token=False)
+    loss, accuracy = unigram.frequency_scores(known, np.bincount(found["piece"], minlength=size))
     return {
         "heldout": {
             "cloze_loss": float(found["loss"].mean()),
@@ -139,7 +112,7 @@ def pairs(config: dict, folder: Path) -> dict:
     question, heldout = config["question"], f"{config['records']}/heldout"
     found = questions.pairs(config["model"], heldout, question, config["max_examples"])
     sums = questions.pair_statistics(found, question)
-    example_scores.write(folder / "run" / "example_scores.npz", sums)
+    example_scores.write(folder / "example_scores.npz", sums)
     correct, label = (
         float(np.average(found[name], weights=found["weight"])) for name in ("correct", "label")
     )
@@ -168,14 +141,13 @@ def export_model(config: dict, folder: Path) -> dict:
     }
 
 
+TRAININGS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
 KINDS = {
     "sentences": split_sentences,
     "vocab": learn_vocabulary,
     "vectors": learn_vectors,
     "records": make_records,
     "nli": mix_nli,
-    "pretrain": pretrain,
-    "finetune": finetune,
     "cloze": cloze,
     "pairs": pairs,
     "export": export_model,
@@ -186,74 +158,6 @@ def _best_label(outputs: dict) -> dict:
     label = outputs["labels"]
     label = label.decode() if isinstance(label, bytes) else str(label)
     return {"label": label, "probability": float(max(outputs["probabilities"]))}
-
-
-def learning_curve(path: Path, points: int = 200) -> list[dict]:
-    """Losses and held-out metrics by step, at most so many points of training loss."""
-    if not path.exists():
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    kept = []
-    stride = max(1, len(lines) // points)
-    for index, line in enumerate(lines):
-        evaluation = any(key.startswith("dev/") for key in line)
-        if evaluation or index % stride == 0 or index == len(lines) - 1:
-            values = {
-                key.removeprefix("dev/"): round(value, 5)
-                for key, value in line.items()
-                if not key.endswith("_per_second") and key != "time"
-            }
-            kept.append({"heldout": evaluation, **values})
-    return kept
-
-
-def unigram_baseline(
-    objective, records: str, heldout: str, vocab_size: int, every_token: bool
-) -> dict:
-    """What a language model scores that knows only how frequent each piece is.
-
-    The frequencies are those of the predicted pieces of the training records, one added to each.
-
-    Args:
-      objective: whose names the scores get; one that predicts no pieces has no such baseline.
-      every_token: of all tokens (left-to-right models, and half of a shallow concatenation) rather
-        than of the masked ones.
-    """
-    if not objective.perplexities:
-        return {}
-    counts = np.ones(vocab_size) + _piece_counts(records, vocab_size, every_token)
-    loss, accuracy = _frequency_scores(counts, _piece_counts(heldout, vocab_size, every_token))
-    [(perplexity, name)] = objective.perplexities.items()
-    scored = name.removesuffix("_loss") + "_accuracy"
-    return {name: loss, perplexity: float(np.exp(loss)), scored: accuracy}
-
-
-def _frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
-    """(loss in nats, accuracy) of predicting the pieces counted in `seen` by how often they are
-    in `known`, both float [vocab_size]."""
-    loss = -float(seen @ np.log(known / known.sum()) / max(1.0, seen.sum()))
-    return loss, float(seen[np.argmax(known)] / max(1.0, seen.sum()))
-
-
-def _piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
-    from data_prep.records import numpy_batches, open_records
-
-    counts = np.zeros(vocab_size)
-    for batch in numpy_batches(open_records(records), 256, shuffle=False, drop_remainder=False):
-        counts += _pieces_of(batch, vocab_size, every_token)
-        if counts.sum() >= limit:
-            break
-    return counts
-
-
-def _pieces_of(batch: dict, vocab_size: int, every_token: bool) -> np.ndarray:
-    real = batch["masked_lm_weights"] > 0
-    predicted = batch["masked_lm_ids"][real]
-    if every_token:
-        ids, rows = batch["input_ids"].copy(), np.nonzero(real)[0]
-        ids[rows, batch["masked_lm_positions"][real]] = predicted
-        predicted = ids[:, 1:][batch["input_mask"][:, 1:] > 0]
-    return np.bincount(predicted, minlength=vocab_size)
 
 
 def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:

@@ -5,8 +5,10 @@ import os
 from pathlib import Path
 
 from data_prep.corpus.documents import expand_inputs
+from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell
+from experiments.training.config_values import changed
 from experiments.training.inputs import files_digest
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
@@ -77,6 +79,7 @@ def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
         options = dataclasses.asdict(records)
         options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
         del options["name"]
+        options = changed(RecordOptions(**options))
         cells.append(
             Cell(
                 f"records/{records.name}",

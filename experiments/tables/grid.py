@@ -1,11 +1,12 @@
 """Runs a grid of cells: each at most once, several side by side, through kills and failures.
 
 A cell is one piece of work with one result: a vocabulary, a set of records, a pre-training, a
-fine-tuning. Its configuration may refer to a file of another cell as "@NAME/file"; such a cell
-waits for the other. A cell's folder is named by a key made from what determines its result: the
-configuration and the keys of the cells and the fingerprints of the files that it reads. Paths,
-devices and bookkeeping do not enter, so a result is found again wherever the same question is
-asked.
+fine-tuning. Its configuration may refer to a file of another cell as "@NAME//file"; such a cell
+waits for the other. Its folder is a run's folder, named by a key made from what determines the
+result: the number of the folders' format, the configuration, the keys of the cells and the
+fingerprints of the files that it reads. Paths, devices and bookkeeping do not enter, so a result is
+found again wherever the same question is asked. Which code and machine made it stands in
+versions.json, and is compared there (`origins`): a finished cell is never run again.
 """
 
 import contextlib
@@ -21,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tables.pool import FAILED, PENDING, RUNNING, Pool, Status, read_status
+from experiments.training.run_folder import FAILURE
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive, is_locked
 from official_bert.common.manifests import remove
 
 RUNNER = "experiments.tables.cells:run_cell"
-KEY_LENGTH = 16
+FORMAT = 2  # of keys and folders; raised where one of them, or the default of an option, changes
+_KEY = re.compile(r"(v\d+-)?[0-9a-f]{16}$")  # at the end of a folder's name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Cell:
     Attributes:
       name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
       kind: chooses the function that runs it.
-      config: JSON values; strings that start with "@NAME/" are files of the cell NAME.
+      config: JSON values; strings that start with "@NAME//" are files of the cell NAME. Options
+        with their defaults are left out, so that keys stay where an option is added.
       ignored: top-level fields of `config` that do not determine the result (paths, devices);
         cells that they refer to still do.
       fingerprints: digests of what the cell reads from outside the grid.
@@ -85,10 +89,11 @@ class Grid:
         for name in self.cells:
             self.key(name)
         # Another table may have asked for the same cell, under its own name.
-        self._others = {path.name[-KEY_LENGTH:]: path for path in sorted(self.root.glob("*-*"))}
+        found = ((_KEY.search(path.name), path) for path in sorted(self.root.glob("*-*")))
+        self._others = {key[0]: path for key, path in found if key}
 
     def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
-        """The hexadecimal digits of what determines the cell's result."""
+        """The format, "v2-", and the hexadecimal digits of what determines the cell's result."""
         if name not in self.cells:
             raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
         if name in _path:
@@ -100,8 +105,9 @@ class Grid:
             config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
             # All keys once more: an ignored field may refer to a cell too.
             needs = list(keys.values())
-            text = json.dumps([cell.kind, config, cell.fingerprints, needs], sort_keys=True)
-            self._keys[name] = hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+            text = json.dumps([FORMAT, cell.kind, config, cell.fingerprints, needs], sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            self._keys[name] = f"v{FORMAT}-{digest}"
         return self._keys[name]
 
     def folder(self, name: str) -> Path:
@@ -155,14 +161,20 @@ class Grid:
           poll_seconds: how often the workers are looked at.
 
         Raises:
-          UserError: another process is running cells in this folder.
+          UserError: another process is running cells in this folder, or it holds cells of another
+            format.
         """
+        if foreign := [p.name for k, p in self._others.items() if k[:-16] != f"v{FORMAT}-"]:
+            raise UserError(
+                f"{self.root} holds {len(foreign)} cells of another format ({foreign[0]}), which "
+                "this version neither reads nor removes; choose another --cells or --workdir"
+            )
         with exclusive(self.root), _ended_in_order():
             for name in self.cells:
                 folder = self.folder(name)
                 ended = read_status(folder)
                 if ended and ended.state == FAILED and retry_failed:
-                    remove(folder / "cell.json")
+                    remove(folder / FAILURE)
             Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
 

@@ -20,7 +20,7 @@ from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.grid import Cell
 from experiments.training import starts
 from experiments.training.config import FinetuneConfig, resolve_bert
-from experiments.training.config_values import to_dict
+from experiments.training.config_values import changed
 from experiments.training.flops import pretrain_flops
 from experiments.training.inputs import checkpoint_digest, of_places, task_digest
 from official_bert.checkpoints import embedded
@@ -160,7 +160,7 @@ class _Planner:
                 trunk = self._variants_cell("trunk", config.trunk, seed)
                 before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
                 flops -= pretrain_flops(before)
-                config = dataclasses.replace(config, trunk=f"@{trunk}//run")
+                config = dataclasses.replace(config, trunk=f"@{trunk}")
             if config.teacher:
                 config, teacher = self._with_teacher(config, seed)
                 self.teachers[name] = teacher
@@ -168,21 +168,21 @@ class _Planner:
             self.pretrains[variant.name, seed] = self._add(
                 name,
                 "pretrain",
-                to_dict(config),
+                changed(config),
                 ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
                 cost=cost.seconds(flops),
                 affinity=f"pretrain {bert} {config.objectives_of(bert)}",
                 round=seed,
             )
-            self.models[variant.name, seed] = f"@{name}//run"
+            self.models[variant.name, seed] = f"@{name}"
 
     def _with_teacher(self, config, seed):
         """(config with its teacher's place, the teacher's BertConfig); "@NAME" is the table's own
         variant NAME with the same seed, whose cell's key is then in the student's."""
         if not config.teacher.startswith("@"):
             return config, _checkpoint_config(config.teacher)
-        place = f"@{self._variants_cell('teacher', config.teacher, seed)}//run/model"
+        place = f"@{self._variants_cell('teacher', config.teacher, seed)}//model"
         bert = resolve_bert(self.ablation.variant(config.teacher[1:]).pretrain.bert)
         return dataclasses.replace(config, teacher=place), bert
 
@@ -292,7 +292,7 @@ class _Planner:
         if column.search:
             parts.append(str(setting + 1))
         # Columns that score one run by two metrics share it.
-        values = to_dict(config) | {"save_model": None}
+        values = changed(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)
         if same in self.same:
             return self.same[same]
@@ -302,7 +302,7 @@ class _Planner:
         return self._add(
             name,
             "finetune",
-            to_dict(config),
+            changed(config),
             ignored=tuple(ignored),
             fingerprints=prints,
             cost=cost.seconds(flops, rate),
@@ -324,7 +324,7 @@ class _Planner:
         return self._add(
             f"export/{export.column}/{export.row}",
             "export",
-            {"model": f"@{run.cell}//run/model", "examples": list(export.examples)},
+            {"model": f"@{run.cell}//model", "examples": list(export.examples)},
             cost=15,
             round=run.pretrain_seed,
         )
@@ -355,7 +355,7 @@ def _model(pretrained: str, row: Row) -> str:
     """The model folder of a pre-training: in its run's folder, unless that is a checkpoint."""
     if pretrained[0] != "@":
         return pretrained
-    return f"{pretrained}/" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
+    return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
 
 
 def _checkpoint_config(checkpoint: str):

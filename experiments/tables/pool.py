@@ -2,10 +2,10 @@
 
 Cells run in worker processes (`main`), each of which runs many cells in turn, so that TensorFlow
 starts once a worker and compiled steps are used again. A worker reads one JSON object a line from
-its input: name, kind, folder, config. It leaves the cell's output in `folder/log.txt` and its end
-in `folder/cell.json`. One that dies marks its cell as failed and is replaced. When its input is
-closed (its parent ended or was killed) it exits at once, in the middle of a cell if need be: the
-cell's checkpoints remain.
+its input: name, kind, folder, config. The cell's folder is a run's (`training.run_folder`), with
+the output in `log.txt` and at the end `results.json` or `failure.json`. One that dies marks its
+cell as failed and is replaced. When its input is closed (its parent ended or was killed) it exits
+at once, in the middle of a cell if need be: the cell's checkpoints remain.
 """
 
 import contextlib
@@ -25,47 +25,42 @@ from typing import Any
 from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
 from experiments.training import provenance
+from experiments.training.run_folder import FAILURE, RESULTS
 from official_bert.common.errors import UserError
 from official_bert.common.files import appending, make_folder
 from official_bert.common.json_files import field
-from official_bert.common.locks import exclusive
+from official_bert.common.locks import exclusive, is_locked
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """How far a cell is, with the reason of a failure.
+    """How far a cell is.
 
     Attributes:
-      seconds: by the clock.
-      started: in seconds since 1970.
-      cpu_seconds: of all threads: what the cell costs on a machine that others use too.
+      reason: of a failure.
+      result: what results.json holds, "seconds" and "ended" (since 1970) among it.
       provenance: of each session that worked on it (`training.provenance`).
     """
 
     state: str
     reason: str = ""
-    seconds: float = 0.0
     result: dict[str, Any] | None = None
-    started: float = 0.0
-    cpu_seconds: float = 0.0
     provenance: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-
-
-def write_status(folder: Path, status: Status) -> None:
-    storage.write_json(folder / "cell.json", dataclasses.asdict(status))
 
 
 def read_status(folder: Path) -> Status | None:
     """The end of a cell, or None where it has not ended."""
-    path = folder / "cell.json"
-    if not path.exists():
-        return None
-    record = storage.read_json(path, finite=False)
-    field(record, "state", str, path)
-    names = {field.name for field in dataclasses.fields(Status)}
-    return Status(**{name: value for name, value in record.items() if name in names})
+    path, failure = folder / RESULTS, folder / FAILURE
+    if path.exists():
+        result = storage.read_json(path, finite=False)
+        for name in ("seconds", "ended"):
+            field(result, name, (int, float), path)
+        return Status(FINISHED, result=result, provenance=provenance.sessions(folder))
+    if failure.exists():
+        return Status(FAILED, field(storage.read_json(failure), "reason", str, failure))
+    return None
 
 
 class Pool:
@@ -114,9 +109,7 @@ class Pool:
         if status is None and code is None:
             return
         if status is None:
-            seconds = time.time() - worker.started
-            status = Status(FAILED, _death(code), seconds, started=worker.started)
-            write_status(self.grid.folder(name), status)
+            status = _failed(worker.folder, _death(code))
         if code is not None:
             self.workers.remove(worker)
             worker.stop()
@@ -163,12 +156,12 @@ class _Worker:
             text=True,
             start_new_session=True,  # Ctrl-C reaches the parent, which stops the workers in order
         )
-        self.cell, self.affinity, self.started = "", "", 0.0
+        self.cell, self.affinity = "", ""
         self.folder: Path | None = None
 
     def start(self, name, grid):
         cell = grid.cells[name]
-        self.cell, self.affinity, self.started = name, cell.affinity, time.time()
+        self.cell, self.affinity = name, cell.affinity
         self.folder = grid.folder(name)
         make_folder(self.folder)
         message = {
@@ -183,7 +176,7 @@ class _Worker:
             self.process.stdin.flush()
 
     def answer(self):
-        return read_status(self.folder)
+        return None if is_locked(self.folder) else read_status(self.folder)
 
     def stop(self):
         """Ends the worker; a training in progress saves a checkpoint first."""
@@ -217,41 +210,36 @@ def main(runner: str) -> None:
         command = json.loads(commands.get())
         folder = Path(command["folder"])
         # A worker whose parent was killed may still be on its way out of this very folder.
-        with exclusive(folder, wait=True):
-            with _output_to(folder / "log.txt"):
-                if function is None:
-                    module, _, name = runner.partition(":")
-                    function = getattr(importlib.import_module(module), name)
-                status = run_cell(function, command["kind"], command["config"], folder)
-            write_status(folder, status)
+        with exclusive(folder, wait=True) as lock, _output_to(folder / "log.txt"):
+            if function is None:
+                module, _, name = runner.partition(":")
+                function = getattr(importlib.import_module(module), name)
+            run_cell(function, command["kind"], command["config"], folder, lock)
 
 
-def run_cell(function, kind: str, config: dict, folder: Path) -> Status:
-    """Calls the function and turns its result or its exception into the cell's status."""
-    started, cpu_started = time.time(), time.process_time()
-    result, state, reason = None, FAILED, ""
+def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Status:
+    """Calls the function, whose result or exception ends the cell; returns how."""
+    started = time.time()
     if changed := provenance.note(folder):
         print(f"goes on with other code or versions: {changed}")
     try:
-        result = function(kind, config, folder)
-        json.dumps(result)
-        state = FINISHED
+        result = function(kind, config, folder, lock)
+        if not (folder / RESULTS).exists():  # runs write it themselves
+            ended = {"seconds": round(time.time() - started, 2), "ended": round(time.time(), 2)}
+            storage.write_json(folder / RESULTS, result | ended)
+        return read_status(folder)
     except UserError as error:
-        reason = str(error)
+        return _failed(folder, str(error))
     except MemoryError:
-        reason = "out of memory"
+        return _failed(folder, "out of memory")
     except Exception as error:
         traceback.print_exc()
-        reason = describe(error)
-    return Status(
-        state,
-        reason,
-        seconds=round(time.time() - started, 2),
-        result=result if state == FINISHED else None,
-        started=round(started, 2),
-        cpu_seconds=round(time.process_time() - cpu_started, 2),
-        provenance=provenance.sessions(folder),
-    )
+        return _failed(folder, describe(error))
+
+
+def _failed(folder: Path, reason: str) -> Status:
+    storage.write_json(folder / FAILURE, {"reason": reason})
+    return Status(FAILED, reason)
 
 
 def describe(error: Exception) -> str:

@@ -158,6 +158,18 @@ def to_dict(config):
     return config
 
 
+def changed(config):
+    """`to_dict` without the fields that have their defaults; `from_dict` reads it back equal."""
+    if isinstance(config, (list, tuple)):
+        return [changed(value) for value in config]
+    if not dataclasses.is_dataclass(config) or isinstance(config, ElmoConfig):
+        return to_dict(config)
+    default = type(config)()
+    names = [field.name for field in dataclasses.fields(config)]
+    kept = {name: getattr(config, name) for name in names}
+    return {n: changed(v) for n, v in kept.items() if v != getattr(default, n)}
+
+
 def from_dict(kind, values):
     """The configuration that `to_dict` was made of.
 

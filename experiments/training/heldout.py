@@ -1,7 +1,9 @@
 """Losses of the pre-training objectives on records that were not trained on."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -51,3 +53,22 @@ def main_loss(metrics):
     """The name of the loss that stands for a model in curves and tables: that of its first
     objective, the first of what `measure` returned."""
     return next(iter(metrics))
+
+
+def learning_curve(path: Path, points: int = 200) -> list[dict]:
+    """Losses and held-out metrics by step, at most so many points of training loss."""
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    kept = []
+    stride = max(1, len(lines) // points)
+    for index, line in enumerate(lines):
+        evaluation = any(key.startswith("dev/") for key in line)
+        if evaluation or index % stride == 0 or index == len(lines) - 1:
+            values = {
+                key.removeprefix("dev/"): round(value, 5)
+                for key, value in line.items()
+                if "second" not in key and key != "time"  # what another machine has too
+            }
+            kept.append({"heldout": evaluation, **values})
+    return kept

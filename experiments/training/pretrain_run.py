@@ -11,6 +11,7 @@ from experiments.training import (
     session,
     starts,
     teachers,
+    unigram,
 )
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
@@ -74,12 +75,22 @@ def run(config, folder, progress, records, began=None):
     )
     metrics = evaluator.at_end(config.num_train_steps)
     save_model(folder.model)
+    last = config.phases[-1]
+    both_sides = start.bert.attention_direction == "bidirectional"
     results = {
         "steps": state.step,
         "examples": state.examples,
         "tokens": state.tokens,
         "train_seconds": round(state.seconds, 2),
         "heldout": metrics,
+        "baseline": unigram.baseline(
+            objectives[0],
+            last.records,
+            last.heldout_records,
+            start.bert.vocab_size,
+            every_token=not both_sides,
+        ),
+        "curve": heldout.learning_curve(folder.path / "metrics.jsonl"),
         "best_step": state.best_step,
         "parameters": int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
         "records": feed.description(),

@@ -1,13 +1,13 @@
 """A run's folder: the resolved configuration, versions, metrics, results, and what may continue.
 
 config.json      versions.json    metrics.jsonl    events/    checkpoints/
-results.json     predictions/     model/
+results.json     predictions/     model/           failure.json, of a table's run that failed
 """
 
-import dataclasses
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from data_prep.jobs import storage
@@ -22,7 +22,8 @@ from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path, real_path
 from official_bert.compared.elmo_config import is_elmo_folder
 
-_FILES = ("config.json", "versions.json", "metrics.jsonl", "results.json", "analysis.json",
+CONFIG, RESULTS, FAILURE = "config.json", "results.json", "failure.json"
+_FILES = (CONFIG, provenance.FILE, "metrics.jsonl", RESULTS, FAILURE, "analysis.json",
           "report.md", "example_scores.npz")  # fmt: skip
 _LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides what a run leaves
 _FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
@@ -58,7 +59,7 @@ class RunFolder:
         if write:
             self._check_names()
         self._config, self._inputs = config, None
-        self._results = self.path / "results.json"
+        self._results = self.path / RESULTS
         self._before = self._check_config(config)
         if write:
             make_folder(self.path)
@@ -72,15 +73,11 @@ class RunFolder:
           UserError: an earlier run here read something else; the message lists the differences.
         """
         self._inputs = inputs
-        if self._before is not None:
-            stored = self._before.get("inputs")
-            lines = ["not noted by the version that began it"]
-            lines = lines if stored is None else inputs.differences(stored)
-            if lines:
-                raise UserError(
-                    f"{self.path} holds a run on other data: {'; '.join(lines)}. Put back what it "
-                    "read, choose another --workdir or pass --overwrite"
-                )
+        if self._before and (lines := inputs.differences(self._before[1])):
+            raise UserError(
+                f"{self.path} holds a run on other data: {'; '.join(lines)}. Put back what it "
+                "read, choose another --workdir or pass --overwrite"
+            )
         if not self._results.exists():
             self._write_config(inputs.stored())
 
@@ -105,12 +102,14 @@ class RunFolder:
         """
         if not self._results.exists():
             return None
-        asked = {name: value for name, value in to_dict(self._config).items() if name in _LEAVES}
-        missing = [n for n, value in asked.items() if value and value != self._before.get(n)]
+        asked = {name: getattr(self._config, name, None) for name in _LEAVES}
+        before = self._before[0]
+        missing = [n for n, value in asked.items() if value and value != getattr(before, n)]
         if missing:
             raise UserError(
                 f"{self.path} is finished, but ran without --config.{missing[0]}="
-                f"{asked[missing[0]]}; leave it out, choose another --workdir or pass --overwrite"
+                f"{to_dict(asked[missing[0]])}; leave it out, choose another --workdir or pass "
+                "--overwrite"
             )
         stored = storage.read_json(self._results, finite=False)
         results = _with_paths(stored, lambda inside: str(self.path / inside))
@@ -118,14 +117,16 @@ class RunFolder:
         return results
 
     def finish(self, results):
-        """Writes results.json, its paths as from the folder; returns the results.
+        """Writes results.json, its paths as from the folder and "ended", in seconds since 1970;
+        returns the results.
 
         Raises:
           UserError: the data changed while the run was reading.
         """
         if self.write and self._inputs:
             self._inputs.check()
-        self.write_json("results.json", _with_paths(results, self._inside))
+        results["ended"] = round(time.time(), 2)
+        self.write_json(RESULTS, _with_paths(results, self._inside))
         return results
 
     def write_json(self, name, value):
@@ -170,7 +171,7 @@ class RunFolder:
 
     def _write_config(self, inputs):
         kind = {"kind": type(self._config).__name__, **to_dict(self._config)}
-        self.write_json("config.json", kind if inputs is None else kind | {"inputs": inputs})
+        self.write_json(CONFIG, kind if inputs is None else kind | {"inputs": inputs})
 
     def _inside(self, path):
         return os.path.relpath(path, self.path)
@@ -189,22 +190,13 @@ class RunFolder:
         return path
 
     def _check_config(self, config):
-        """What config.json holds of an earlier run that began; None without one."""
-        path = self.path / "config.json"
+        """(configuration, its inputs) of an earlier run that began; None without one."""
         paths = (self.path / name for name in _FILES + _FOLDERS)
         left = [p.name for p in paths if p.exists() and not (p.is_symlink() and p.is_dir())]
-        if left in ([], ["config.json"]):
+        if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
             return None  # nothing but the options of a run that was refused before it began
-        stored = read_json(path, finite=False, missing="choose another --workdir or --overwrite")
-        kind = type(config).__name__
-        if stored.get("kind") != kind:
-            raise UserError(
-                f"{self.path} holds a run of {stored.get('kind')}, this is {kind}; "
-                "choose another --workdir or pass --overwrite"
-            )
-        known = {field.name for field in dataclasses.fields(config)}
-        old = from_dict(type(config), {k: v for k, v in stored.items() if k in known})
-        lines = differences(result_dict(old), result_dict(config))
+        stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")
+        lines = differences(result_dict(stored[0]), result_dict(config))
         if lines:
             raise UserError(
                 f"{self.path} holds a run with other options (old -> new): {'; '.join(lines)}. "
@@ -220,6 +212,20 @@ class RunFolder:
                     f"{path} is in the way: this project did not write it; move it away, or choose "
                     "another --workdir"
                 )
+
+
+def read_config(folder, kind, otherwise):
+    """(configuration of the dataclass `kind`, the inputs, as JSON) in the config.json of a run.
+
+    Raises:
+      UserError: there is none, or of another kind; `otherwise`: what else can be done.
+    """
+    stored = read_json(Path(folder) / CONFIG, finite=False, missing=otherwise)
+    inputs, name = stored.pop("inputs", {}), stored.pop("kind", None)
+    if name != kind.__name__:
+        raise UserError(f"{folder} holds a run of {name}, this is {kind.__name__}; {otherwise}")
+    stored.pop("checksum", None)
+    return from_dict(kind, stored), inputs
 
 
 def _with_paths(results, change):

@@ -16,7 +16,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive
 
 
-def pretrain(config, workdir, progress=True, overwrite=False, began=None):
+def pretrain(config, workdir, progress=True, overwrite=False, began=None, lock=None):
     """One pre-training run; continues an interrupted one, returns the results of a finished one.
 
     Args:
@@ -26,9 +26,11 @@ def pretrain(config, workdir, progress=True, overwrite=False, began=None):
       overwrite: discard an earlier run in `workdir`.
       began: `time.perf_counter()` of when the command began; the log says when the first step was
         done, counted from there.
+      lock: the folder's `locks.FolderLock`, where the caller holds it.
 
     Returns: what results.json holds: "steps", "examples", "tokens", "seconds", "heldout" {metric:
-      value} of the last phase, "model", ...
+      value} of the last phase, "baseline" of knowing only how frequent pieces are, "curve",
+      "model", ...
     Raises:
       UserError: wrong configuration or data, or `workdir` holds a run with other options or data.
       FloatingPointError: the loss is no longer finite.
@@ -40,10 +42,10 @@ def pretrain(config, workdir, progress=True, overwrite=False, began=None):
 
         return pretrain_run.run(config, folder, progress, records, began)
 
-    return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start)
+    return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start, lock)
 
 
-def finetune(config, workdir, progress=True, overwrite=False):
+def finetune(config, workdir, progress=True, overwrite=False, lock=None):
     """One fine-tuning run; continues an interrupted one, returns the results of a finished one.
 
     Args:
@@ -51,6 +53,7 @@ def finetune(config, workdir, progress=True, overwrite=False):
       workdir: the run's folder.
       progress: show a progress line on stderr.
       overwrite: discard an earlier run in `workdir`.
+      lock: the folder's `locks.FolderLock`, where the caller holds it.
 
     Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
       "steps", "train_examples", "dev_examples", "seconds", "predictions_file", ...
@@ -62,10 +65,10 @@ def finetune(config, workdir, progress=True, overwrite=False):
     def start(folder, read):
         return starts.of(config).finetune(config, folder, progress, *read)
 
-    return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start)
+    return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start, lock)
 
 
-def _continue(config, workdir, progress, overwrite, check, start):
+def _continue(config, workdir, progress, overwrite, check, start, lock):
     claim(_inputs(config), work=[workdir])
     # What an earlier run left is not removed for one that cannot begin.
     checked = check(config) if overwrite else None
@@ -74,7 +77,7 @@ def _continue(config, workdir, progress, overwrite, check, start):
         from experiments.training.backend import distribution
 
         chief = distribution.is_chief(config.distribute)
-    with exclusive(workdir) if chief else contextlib.nullcontext() as lock:
+    with contextlib.nullcontext(lock) if lock or not chief else exclusive(workdir) as lock:
         folder = RunFolder(workdir, config, overwrite, chief, lock)
         found, inputs = checked or check(config)
         folder.begin(inputs)

@@ -9,9 +9,9 @@ import dataclasses
 from pathlib import Path
 
 from experiments.training.checkpointing import Checkpoints
-from experiments.training.config_values import differences, from_dict, result_dict
+from experiments.training.config_values import differences, result_dict
+from experiments.training.run_folder import RESULTS, read_config
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import read_json
 
 
 def of(config):
@@ -30,13 +30,8 @@ def check(config, inputs) -> None:
     """Raises UserError unless the trunk of a PretrainConfig is finished, and is the run that this
     one would be up to its end; `inputs`: the `inputs.Inputs` of this one."""
     what = f"--config.trunk={config.trunk}"
-    stored = read_json(Path(config.trunk) / "config.json", finite=False)
-    read = stored.pop("inputs", {})
-    if stored.pop("kind", "") != type(config).__name__:
-        raise UserError(f"{what} is no pre-training")
-    known = {field.name for field in dataclasses.fields(config)}
-    trunk = from_dict(type(config), {k: v for k, v in stored.items() if k in known})
-    if not (Path(config.trunk) / "results.json").exists():
+    trunk, read = read_config(config.trunk, type(config), "give a pre-training's folder")
+    if not (Path(config.trunk) / RESULTS).exists():
         raise UserError(f"{what} is not finished; give its command again first")
     constant = trunk.num_train_steps
     if trunk.decay_steps or constant > config.num_train_steps - config.decay_steps:

@@ -82,7 +82,7 @@ def tables(tmp_path_factory):
     cut = subprocess.Popen(command("cut"), **quiet)
     end = time.time() + 240
     # Killed between two checkpoints of the pre-training.
-    while not list((folder / "cut" / "cells").glob("pretrain-*/run/checkpoints/*")):
+    while not list((folder / "cut" / "cells").glob("pretrain-*/checkpoints/*")):
         assert time.time() < end and cut.poll() is None, "nothing to kill"
         time.sleep(0.02)
     os.kill(cut.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_a_killed_run_that_was_moved_ends_with_the_same_table(tables):
     assert "goes on" not in log.read_text()  # neither with other code nor with other data
     starts = [line for line in log.read_text().splitlines() if "first step after" in line]
     assert len(starts) == 2
-    steps = [json.loads(line)["step"] for line in (log.parent / "run" / "metrics.jsonl").open()]
+    steps = [json.loads(line)["step"] for line in (log.parent / "metrics.jsonl").open()]
     assert steps == sorted(steps)
     assert whole["rows"] == cut["rows"]
     assert whole["baselines"] == cut["baselines"]

@@ -10,7 +10,7 @@ from experiments.configs.series import RANDOM
 from experiments.tables import assemble, cells, plan, report
 from experiments.tables.ablation import Text
 from experiments.tables.grid import Grid
-from experiments.tables.pool import run_cell, write_status
+from experiments.tables.pool import run_cell
 from experiments.training.config_files import load_config
 from official_bert.config import BertConfig
 
@@ -24,7 +24,6 @@ def run(ablation, folder):
         at.mkdir(parents=True)
         status = run_cell(cells.run_cell, cell.kind, grid.resolved(name), at)
         assert status.state == "finished", (name, status.reason)
-        write_status(at, status)
     results = assemble.assemble(ablation, planned, grid, "a command")
     report.write(results, folder)
     return results, report.text(results, folder)
@@ -56,7 +55,7 @@ def path(tmp_path_factory):
         columns=(table.columns[0], small(table.columns[1])),
     )
     results, told = run(table, folder)
-    [model] = (folder / "cells").glob("pretrain-*/run/model")
+    [model] = (folder / "cells").glob("pretrain-*/model")
     return results, told, str(model)
 
 

@@ -82,6 +82,16 @@ def test_key_follows_what_determines_the_result(tmp_path):
     assert one("/here", "1") == one("/there", "1") != one("/here", "2")
 
 
+def test_cells_of_another_format_are_refused_and_stay(tmp_path):
+    """Those of format 1 had cell.json and a folder run/, and no number in their names."""
+    kept = tmp_path / "pretrain-BERT-1-0123456789abcdef" / "run" / "checkpoints"
+    kept.mkdir(parents=True)
+    (tmp_path / "a user's folder-1").mkdir()
+    with pytest.raises(UserError, match="holds 1 cells of another format .pretrain-BERT-1-0123"):
+        Grid(chain(), tmp_path).run(runner=RUNNER)
+    assert kept.is_dir()
+
+
 def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
     Grid(chain(), tmp_path).run(runner=RUNNER, poll_seconds=0.02)
     data, model = chain()[:2]

@@ -11,11 +11,12 @@ from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
 from experiments.tables import assemble, cost, paper, plan
-from experiments.tables.cells import mix
+from experiments.tables.cells import TRAININGS, mix
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.pool import FINISHED, Status
 from experiments.training import config_files, flops
 from experiments.training.config_files import load_config
+from experiments.training.config_values import changed, from_dict
 from official_bert.common.errors import UserError
 
 TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
@@ -214,6 +215,16 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
     assert not any("random" in name for name in different)
 
 
+def test_keys_do_not_change_where_options_are_added_with_their_defaults():
+    made = plan.plan(load_config("table5:smoke"))
+    for cell in made.cells:
+        if cell.kind in TRAININGS:
+            config = from_dict(TRAININGS[cell.kind], cell.config)
+            assert changed(config) == cell.config and len(cell.config) < len(vars(config)) / 2
+    assert made.cells[1].config["options"]["dupe_factor"] == 1
+    assert "same_rate" not in made.cells[1].config["options"]
+
+
 def test_keys_follow_the_content_of_a_given_vocabulary_not_its_place(tmp_path):
     ablation, keys = load_config("table5:smoke"), {}
     for name, words in (("here", "a b"), ("there", "a b"), ("other", "a c")):
@@ -360,8 +371,8 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
         assert runs[row] == [(1, 1), (2, 1), (3, 1)]
     assert runs[compared.BOTH] == runs[compared.STATES] == [(1, 1)]
     [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.STATES}/1-1"]
-    assert [cell.config[name] for name in ("model", "elmo", "word_vectors")] == [
-        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//run/model", ""),
+    assert [cell.config.get(name, "") for name in ("model", "elmo", "word_vectors")] == [
+        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//model", ""),
     ]
     (tmp_path / compared.VECTORS).unlink()  # the same table: its runs will say what is missing
     same = compared.with_compared(empty, scale, (1, 2, 3))

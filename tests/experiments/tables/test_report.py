@@ -11,7 +11,6 @@ import pytest
 from experiments import report as command
 from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
-from experiments.tables.pool import Status
 from official_bert.common.errors import UserError
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
@@ -257,12 +256,10 @@ def test_a_checkpoint_goes_by_the_end_of_its_path():
 
 
 def test_times_count_work_before_an_interruption_and_no_pauses():
-    cells = [
-        Status("finished", seconds=10.0, started=100.0),
-        Status("finished", seconds=10.0, started=105.0),  # beside the first
+    finished = [
+        {"seconds": 10.0, "ended": 110.0},
+        {"seconds": 10.0, "ended": 115.0},  # beside the first
         # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
-        Status("finished", seconds=10.0, started=500.0, result={"seconds": 40.0}),
-        Status("pending"),
+        {"seconds": 40.0, "ended": 510.0},
     ]
-    assert [assemble._seconds(cell) for cell in cells] == [10.0, 10.0, 40.0, 0.0]
-    assert assemble._wall_seconds(cells) == 55.0
+    assert assemble._wall_seconds(finished) == 55.0

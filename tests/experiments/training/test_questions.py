@@ -116,7 +116,7 @@ def test_a_cell_keeps_means_baseline_and_sums(data, tmp_path):
     assert result["examples"] == 64 and result["pieces"] > 64  # whole batches
     assert 0 < result["baseline"]["cloze_loss"] < result["heldout"]["cloze_loss"]  # untrained
     for metric, value in result["heldout"].items():
-        path = tmp_path / "cell" / "run" / "example_scores.npz"
+        path = tmp_path / "cell" / "example_scores.npz"
         measure, table = example_scores.load(path, metric)
         factor = 100 if measure == "mean" else 1
         assert len(table) == 64
@@ -172,7 +172,7 @@ def test_a_cell_keeps_mean_baseline_and_sums(data, tmp_path):
     config = asked | {"model": str(tmp_path / "m"), "records": str(records)}
     result = cells.run_cell("pairs", config, tmp_path / "cell")
     [(metric, value)] = result["heldout"].items()
-    path = tmp_path / "cell" / "run" / "example_scores.npz"
+    path = tmp_path / "cell" / "example_scores.npz"
     measure, table = example_scores.load(path, metric)
     assert metric == "sentence_order_accuracy" and len(table) == 64  # whole batches
     assert MEASURES[measure](table.sum(axis=0)) == pytest.approx(100 * value)
