@@ -92,7 +92,8 @@ class Videos(Task):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # numpy raises many kinds
             raise UserError(f"{path}: no array of NumPy ({error})") from None
-        if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
+        whole = isinstance(array, np.ndarray) and array.ndim == 2 and array.shape[1] > 0
+        if not whole or array.dtype.kind != "f":
             what = f"{array.dtype} {list(array.shape)}" if hasattr(array, "shape") else "several"
             raise UserError(f"{path}: expected floats [clips, width], not {what}")
         for start in range(0, len(array), 1 << 14):
@@ -140,12 +141,13 @@ class Videos(Task):
         return find_file(self.data_dir, [name], "videos")
 
     def predictions(self, examples, features, outputs):
-        """The five likeliest words, of `outputs["verb"]` and `["noun"]`, scores [N, words]."""
+        """The five likeliest words, of `outputs["verb"]` and `["noun"]`, scores [N, words]; one of
+        -inf is none."""
         found = [{"video": e.video, "first": e.first} for e in examples]
         for what in ASKED:
-            ranked = np.argsort(-np.asarray(outputs[what]), axis=1, kind="stable")[:, : max(TOPS)]
-            for answer, row in zip(found, ranked, strict=True):
-                answer[what] = [self.words[what][i] for i in row]
+            ranked = np.argsort(-outputs[what], axis=1, kind="stable")[:, : max(TOPS)]
+            for answer, scores, row in zip(found, outputs[what], ranked, strict=True):
+                answer[what] = [self.words[what][i] for i in row if scores[i] > -np.inf]
         return found
 
     def score(self, examples, predictions):

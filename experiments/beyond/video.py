@@ -61,8 +61,6 @@ class VideoBert(starts.Start):
             raise UserError(
                 f"--config.model={config.model} reads videos; {config.task} is {task.head['head']}"
             )
-        if config.max_seq_length < 16:
-            raise UserError("--config.max_seq_length: the question and its clips need 16 or more")
         return config.bert_config, None
 
     def finetune(self, config, folder, progress, task, examples):
@@ -100,6 +98,12 @@ def learn(config, task, train, logged):
 
     idea, bert = NAMES[config.model], config.bert_config
     tokenizer = BertTokenizer(task.vocab, do_lower_case=config.do_lower_case)
+    question, length = tokenizer.encode_masked(QUESTION), config.max_seq_length
+    if 2 * len(question) + 3 > length:
+        raise UserError(
+            f"--config.max_seq_length={length}: the question has {len(question)} pieces, and its "
+            f"clips need as many places; give {2 * len(question) + 3} or more"
+        )
     segments = [segment for one in train for segment in one.segments]
     words = VisualWords(_clips(task, segments), task.k, task.depth, config.seed)
     shape = len(words.centroids), bert.embedding_width
@@ -111,13 +115,11 @@ def learn(config, task, train, logged):
     tokens = Tokens(tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id,
                     between, bert.vocab_size)  # fmt: skip
     shown = _Shown(task, words, between + 1)
+    told = [[(tokenizer.encode(s.text), shown(s)) for s in one.segments] for one in train]
+    cut = sum(len(pieces) + len(ids) + 3 > length for one in told for pieces, ids in one)
+    task.notes["train"] = {"segments too long for a row, cut": cut}
     batches = VideoRows(
-        [[(tokenizer.encode(s.text), shown(s)) for s in one.segments] for one in train],
-        tokens,
-        config.train_batch_size,
-        config.max_seq_length,
-        idea.joint_masks,
-        config.seed,
+        told, tokens, config.train_batch_size, length, idea.joint_masks, config.seed
     )
     model = video.pretrainer(bert, rows, idea.centroids, config.seed)
     steps = max(1, round(config.num_train_epochs * len(segments) / config.train_batch_size))
@@ -140,15 +142,16 @@ def learn(config, task, train, logged):
                 progress.log(step, means)
                 losses = []
     candidates = {what: _ids(tokenizer, task.words[what]) for what in ASKED}
-    pieces = tokenizer.encode_masked(QUESTION)
+    several = sum(int((ids < 0).sum()) for ids in candidates.values())
+    task.notes["dev"] = {"words of several pieces, never the answer": several}
 
     def answer(asked):
         scores = {what: [] for what in ASKED}
         for start in range(0, len(asked), _ASKED_AT_ONCE):
             some = asked[start : start + _ASKED_AT_ONCE]
-            rows = [tokens.row(pieces, shown(s) if idea.clips else [], config.max_seq_length)
+            rows = [tokens.row(question, shown(s) if idea.clips else [], length)
                     for s in some]  # fmt: skip
-            batch = tokens.pad_rows(rows, config.max_seq_length)
+            batch = tokens.pad_rows(rows, length)
             places = np.stack([np.flatnonzero(ids == tokens.mask) for ids in batch["input_ids"]])
             logits = _logits(model, batch, places)
             for number, what in enumerate(ASKED):

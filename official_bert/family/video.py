@@ -88,7 +88,11 @@ def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrai
     """
     kind = _WithVisualWords(config, np.asarray(rows, np.float32), frozen)
     encoder = BertEncoder(config, seed=seed, kind=kind)
-    return BertPretrainer(encoder, ("masked_lm", Alignment()), seed=seed)
+    model = BertPretrainer(encoder, ("masked_lm", Alignment()), seed=seed)
+    for part in (encoder.pooler, model.next_sentence):  # nothing reads them
+        if part is not None:
+            part.trainable = False
+    return model
 
 
 def rows_of_centroids(centroids, width: int) -> np.ndarray:

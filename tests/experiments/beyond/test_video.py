@@ -82,6 +82,7 @@ def test_segments_that_are_none(tmp_path, changes, message):
     ("features", "message"),
     [
         (np.zeros(3, np.float32), r"expected floats \[clips, width\], not float32 \[3\]"),
+        (np.zeros((3, 0)), r"not float64 \[3, 0\]"),
         (np.zeros((3, 2), int), r"not int64 \[3, 2\]"),
         (np.array([[0], [np.nan], [0]]), "row 1: a number is not finite"),
     ],
@@ -130,10 +131,22 @@ def test_scores_by_hand(tmp_path):
     assert task.clusters(asked)[0] == "cut egg"
 
 
+def test_a_word_of_several_pieces_is_never_the_answer(tmp_path):
+    line = {"video": "2", "split": "dev", "first": 2, "clips": 1, "verb": "to", "noun": "sh"}
+    task = write(tmp_path, np.zeros((3, 2), np.float32), LINE, line)
+    asked = task.examples("dev")
+    [answer] = task.predictions(
+        asked, [], {"verb": np.ones((1, 1)), "noun": np.full((1, 1), -np.inf)}
+    )
+    assert (answer["verb"], answer["noun"]) == (["to"], [])
+
+
 @pytest.fixture
 def config(videos):
     config = load_config("video:smoke").columns[0].finetune
-    bert = dataclasses.replace(config.bert, hidden_size=16, intermediate_size=16)
+    # Weights so large that even in the beginning other clips are other answers.
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "initializer_range": 0.5}
+    bert = dataclasses.replace(config.bert, **sizes)
     return dataclasses.replace(
         config, bert=bert, data_dir=str(videos[0]), num_train_epochs=1.0, log_every=4
     )
@@ -154,6 +167,11 @@ def test_runs(config, tmp_path, name):
         json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     ]
     assert [line["step"] for line in log] == [4, 8, 10] and log[0]["alignment_loss"] > 0
+    assert results["train_notes"] == {"segments too long for a row, cut": 0}
+    assert results["dev_notes"] == {"words of several pieces, never the answer": 0}
+    with pytest.raises(UserError, match="max_seq_length=20: the question has 10 pieces.*23"):
+        short = dataclasses.replace(config, max_seq_length=20)
+        finetune.run(short, tmp_path / "short", progress=False)
     with pytest.raises(UserError, match="reads videos; sst2 is classification"):
         start_checks.finetuning(dataclasses.replace(config, task="sst2", task_options={}))
 
