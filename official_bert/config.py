@@ -32,9 +32,9 @@ AWD_LSTM = {
     "prediction_transform": False,
     "pooler_activation": "none",
 }
-# For fields that came with the successors: they are not written where they have their defaults, so
-# that configurations of the time before are found again.
-_LATER = {"later": True}
+# For fields of BERT's successors: written only where they differ from BERT's, so that a BERT's file
+# is one of the original's.
+_SUCCESSORS = {"successors": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,14 +96,14 @@ class BertConfig:
     attention_direction: str = "bidirectional"
     gelu_form: str = "erf"
     layer_norm_eps: float = 1e-12
-    embedding_size: int = dataclasses.field(default=0, metadata=_LATER)
-    num_hidden_groups: int = dataclasses.field(default=0, metadata=_LATER)
-    pooler_activation: str = dataclasses.field(default="tanh", metadata=_LATER)
-    embedding_norm: bool = dataclasses.field(default=True, metadata=_LATER)
-    prediction_transform: bool = dataclasses.field(default=True, metadata=_LATER)
-    recurrent: bool = dataclasses.field(default=False, metadata=_LATER)
-    norm_first: bool = dataclasses.field(default=False, metadata=_LATER)
-    pad_token_id: int = dataclasses.field(default=0, metadata=_LATER)
+    embedding_size: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
+    num_hidden_groups: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
+    pooler_activation: str = dataclasses.field(default="tanh", metadata=_SUCCESSORS)
+    embedding_norm: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
+    prediction_transform: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
+    recurrent: bool = dataclasses.field(default=False, metadata=_SUCCESSORS)
+    norm_first: bool = dataclasses.field(default=False, metadata=_SUCCESSORS)
+    pad_token_id: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -181,8 +181,11 @@ class BertConfig:
 
     def check_is_bert(self, target: str) -> None:
         """Raises UserError where the encoder is a successor's, which no export writes."""
-        later = [field for field in dataclasses.fields(self) if field.metadata.get("later")]
-        names = [f.name for f in later if getattr(self, f.name) != f.default]
+        names = [
+            field.name
+            for field in dataclasses.fields(self)
+            if field.metadata.get("successors") and getattr(self, field.name) != field.default
+        ]
         names = [name for name in names if name != "pad_token_id"]  # every format has a mask
         names += [] if self.type_vocab_size else ["type_vocab_size"]
         if names:
@@ -268,7 +271,7 @@ class BertConfig:
         return {
             field.name: value
             for field, value in values.items()
-            if not (field.metadata.get("later") and value == field.default)
+            if not (field.metadata.get("successors") and value == field.default)
         }
 
     def to_json_file(self, path: str | os.PathLike) -> None:

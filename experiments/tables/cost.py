@@ -5,6 +5,7 @@ import functools
 import os
 import time
 
+from data_prep.pretraining.record_options import RecordOptions
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
 from experiments.training.config_values import from_dict
 from experiments.training.flops import (
@@ -171,4 +172,7 @@ def _text_bytes(cell) -> float:
     files = [path for path in inputs if os.path.isfile(path)]
     text = sum(os.path.getsize(path) * (2.5 if path.endswith(".gz") else 1) for path in files)
     # Records take about 16 bytes a token and pass, a token is about 4.5 characters.
-    return text * 3.5 * cell.config.get("options", {}).get("dupe_factor", 1)
+    passes = 1
+    if cell.kind == "records":
+        passes = cell.config["options"].get("dupe_factor", RecordOptions.dupe_factor)
+    return text * 3.5 * passes
