@@ -64,7 +64,7 @@ class Embeddings(keras.layers.Layer):
     def call(self, input_ids, segment_ids, seed=None, places=None):
         """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference.
 
-        `places`, int32 [L], are the tokens' positions; None: from 0.
+        `places`, int32 [L] or [B, L], are the tokens' positions; None: from 0.
         """
         x = self.of_tables(input_ids, segment_ids, seed, places)
         return self.projection(x) if self.projection else x
@@ -105,24 +105,33 @@ class SelfAttention(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, x, attention_bias, seed=None, return_attention=False, kept=None):
+    def call(
+        self, x, attention_bias, seed=None, return_attention=False, kept=None, keys_values=None
+    ):
         """[B, L, H] and a bias that broadcasts to [B, A, L, L] -> [B, L, H].
 
         With `return_attention` a pair of that and the scores before the softmax, [B, A, L, L].
-        `kept` holds the keys and values of the tokens before (`family.generation.Kept`).
+        `kept` holds the keys and values of the tokens before (`family.generation.Kept`);
+        `keys_values`, those of another text, stand in the place of x's own (cross attention).
         """
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
-        key = self._split_heads(self.key(x), (0, 2, 3, 1))  # [B, A, D, L]
-        value = self._split_heads(self.value(x), (0, 2, 1, 3))  # [B, A, L, D]
+        key, value = keys_values or self.keys_values(x)
         if kept is not None:
             key, value = kept.with_those_before(key, value)
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
-        kept = dropout(_softmax(scores), self.dropout_rate, seed)
-        context = ops.matmul(kept, value)  # [B, A, L, D]
+        weights = dropout(_softmax(scores), self.dropout_rate, seed)
+        context = ops.matmul(weights, value)  # [B, A, L, D]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
         attended = self.output_dense(context)
         return (attended, scores) if return_attention else attended
+
+    def keys_values(self, x):
+        """[B, L, H] -> [B, A, D, L], [B, A, L, D]."""
+        return (
+            self._split_heads(self.key(x), (0, 2, 3, 1)),
+            self._split_heads(self.value(x), (0, 2, 1, 3)),
+        )
 
     def _split_heads(self, x, order):
         batch, length = ops.shape(x)[:2]
@@ -156,17 +165,25 @@ class TransformerBlock(keras.layers.Layer):
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
+        x, scores = self.attend(x, attention_bias, seed, kept)
+        x = self.feed_forward(x, seed)
+        return (x, scores) if return_attention else x
+
+    def attend(self, x, attention_bias, seed=None, kept=None):
+        """The first sub-layer, and the attention scores."""
         read = self.attention_norm(x) if self.norm_first else x
         attended, scores = self.attention(
             read, attention_bias, seed=fold_in(seed, 0), return_attention=True, kept=kept
         )
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 1))
-        x = x if self.norm_first else self.attention_norm(x)
+        return (x if self.norm_first else self.attention_norm(x)), scores
+
+    def feed_forward(self, x, seed=None):
+        """The second sub-layer."""
         read = self.output_norm(x) if self.norm_first else x
         fed_forward = self.output_dense(self.activation(self.intermediate(read)))
         x = x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2))
-        x = x if self.norm_first else self.output_norm(x)
-        return (x, scores) if return_attention else x
+        return x if self.norm_first else self.output_norm(x)
 
 
 class Transformer:

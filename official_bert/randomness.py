@@ -20,6 +20,7 @@ _SEED_RANGE = 2**30
 # The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
 # 3 L for its blocks, three each; what stands on it begins beyond the deepest.
 GENERATOR = 450  # plus what the parts of an encoder have
+DECODER = 450  # 1 + 5 L numbers of what writes; a model that writes has no generator
 RIGHT_TO_LEFT = 450  # the same of a half of a shallow concatenation, which has no generator
 HEAD_DROPOUT = 900
 FEATURE_DROPOUT = 950  # plus the number of the BiLSTM that reads the vectors

@@ -6,6 +6,7 @@ from tests.parity import (  # noqa: F401 (imported for what they register)
     family_checks,
     foreign_checks,
     other_checks,
+    seq2seq_checks,
     tokenizer_checks,
     training_checks,
     transformers_checks,

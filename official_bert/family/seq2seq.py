@@ -1,0 +1,202 @@
+"""Transformers that read a text and write another, and what they begin with.
+
+"separate": encoder and decoder with weights of their own, the Transformer (Vaswani et al. 2017)
+where they are random, BERT2BERT where both begin as a BERT. "shared": one set for both, BertShare
+(Rothe, Narayan, Severyn 2020). A layer of the decoder has a second attention, new in any case, to
+what was read. "prefix": none of it, one encoder reads what it writes as a second segment that sees
+the first and what is before it (UniLM, Dong et al. 2019): keys and values of the source are kept.
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.encoder import BertEncoder
+from official_bert.family.generation import Kept
+from official_bert.family.text_to_text import TextToText
+from official_bert.layers import LayerNorm, SelfAttention, bias_of
+from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.randomness import DECODER, dropout, fold_in
+
+DECODERS = ("separate", "shared", "prefix")
+
+
+class CrossAttention(keras.layers.Layer):
+    """The attention of a decoder's layer to what was read, with dropout, residual, normalisation.
+
+    Args:
+      config, initializer: of the decoder.
+    """
+
+    def __init__(self, config, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate, self.norm_first = config.hidden_dropout_prob, config.norm_first
+        with keras.name_scope(self.name):
+            self.attention = SelfAttention(
+                config, initializer, dtype=self.dtype_policy, name="attention"
+            )
+            self.norm = LayerNorm(config, dtype=self.dtype_policy, name="norm")
+        self.built = True
+
+    def call(self, x, keys_values, bias, seed=None):
+        """[B, T, H], what `SelfAttention.keys_values` gave, a bias [B, 1, 1, L] -> [B, T, H]."""
+        read = self.norm(x) if self.norm_first else x
+        attended = self.attention(read, bias, seed=fold_in(seed, 3), keys_values=keys_values)
+        x = x + dropout(attended, self.dropout_rate, fold_in(seed, 4))
+        return x if self.norm_first else self.norm(x)
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class Seq2Seq(TextToText):
+    """An encoder and what writes.
+
+    Args:
+      encoder: BertEncoder that reads both ways.
+      decoder: of `DECODERS`.
+      **options: of `TextToText`.
+    """
+
+    def __init__(self, encoder, decoder="separate", **options):
+        config = encoder.config
+        if config.kind != "bidirectional":
+            raise UserError(
+                f"texts are read by Transformers that see both ways; this encoder is {config.kind}"
+            )
+        super().__init__(encoder, **options)
+        self.form, seed = decoder, self.seed
+        initializer = keras.initializers.TruncatedNormal(
+            stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
+        )
+        policy = self.dtype_policy
+        with keras.name_scope(self.name):
+            self.own_decoder = None
+            if decoder == "separate":
+                self.own_decoder = BertEncoder(
+                    dataclasses.replace(
+                        config, attention_direction="left_to_right", pooler_activation="none"
+                    ),
+                    seed=seed if seed is None else seed + 1,  # not the encoder's draws again
+                    dtype=policy,
+                    name="decoder",
+                )
+            self.cross = []
+            if decoder != "prefix":
+                self.cross = [
+                    CrossAttention(config, initializer, dtype=policy, name=f"cross_{i}")
+                    for i in range(config.num_hidden_layers)
+                ]
+            self.masked_lm = MaskedLMHead(config, initializer, dtype=policy, name="masked_lm")
+        self.built = True
+
+    @property
+    def decoder(self) -> BertEncoder:
+        return self.own_decoder or self.encoder
+
+    def begin_as(self, head_weights: dict) -> None:
+        """Gives the decoder the encoder's weights, and the language model's head a checkpoint's.
+
+        Args:
+          head_weights: {path below its model: array}; what is not there stays as it is.
+        """
+        if self.own_decoder:
+            theirs = {v.path.partition("/")[2]: v for v in self.encoder.weights}
+            for variable in self.own_decoder.weights:
+                variable.assign(theirs[variable.path.partition("decoder/")[2]])
+        for variable in self.masked_lm.weights:
+            path = variable.path.partition("/")[2]
+            if path in head_weights:
+                variable.assign(head_weights[path])
+
+    def read(self, batch, seed=None):
+        mask = ops.cast(batch["input_mask"], "int32")
+        memory = {"bias": bias_of(mask[:, None, None, :] > 0, self.compute_dtype)}
+        if self.cross:
+            sequence = self.encoder(batch, training=seed is not None, seed=seed)["sequence_output"]
+            layers = [cross.attention.keys_values(sequence) for cross in self.cross]
+            return {**memory, "layers": layers}
+        encoder, seen = self.encoder, []
+        segments = ops.zeros_like(batch["input_ids"])
+        x = encoder.kind.widened(encoder.embeddings(batch["input_ids"], segments, fold_in(seed, 0)))
+        for layer in range(encoder.config.num_hidden_layers):
+            seen.append(_Seen())
+            block, part = encoder.block_of(layer), fold_in(seed, 1 + 3 * layer)
+            x = block(x, memory["bias"], seed=part, kept=seen[-1])
+        layers = [one.keys_values for one in seen]
+        return {**memory, "layers": layers, "count": ops.sum(mask, axis=1, keepdims=True)}
+
+    def scores(self, memory, ids, seed=None):
+        places = ops.arange(ops.shape(ids)[1], dtype="int32")
+        return self._written(memory, ids, places, places <= places[:, None], seed)
+
+    def begin(self, memory, rows, longest):
+        config = self.decoder.config
+        heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
+        shapes = (rows, heads, width, longest), (rows, heads, longest, width)
+        return [
+            [ops.zeros(shape, self.compute_dtype) for shape in shapes]
+            for _ in range(config.num_hidden_layers)
+        ]
+
+    def step(self, memory, tokens, place, state):
+        kept = [Kept(*pair, place) for pair in state]
+        seen = ops.arange(self.longest, dtype="int32") <= place
+        scores = self._written(memory, tokens[:, None], place[None], seen[None], kept=kept)
+        return scores[:, 0], [[one.keys, one.values] for one in kept]
+
+    def _written(self, memory, ids, places, allowed, seed=None, kept=None):
+        """Scores [B, T, V] of what stands behind each token.
+
+        Args:
+          memory: of `read`.
+          ids: int32 [B, T].
+          places: int32 [T], theirs in the text that is written.
+          allowed: bool [T, K], whether a token sees each of the K of that text.
+          kept: a `Kept` a layer, of the tokens before.
+        """
+        decoder, prefix = self.decoder, not self.cross
+        segments, own = ops.zeros_like(ids), bias_of(allowed, self.compute_dtype)[None, None]
+        if prefix:
+            segments, places = segments + 1, places + memory["count"]
+            rows, tokens = ops.shape(ids)
+            both = [
+                ops.broadcast_to(bias, (rows, 1, tokens, ops.shape(bias)[-1]))
+                for bias in (memory["bias"], own)
+            ]
+            own = ops.concatenate(both, axis=-1)
+        x = decoder.embeddings(ids, segments, seed=fold_in(seed, DECODER), places=places)
+        x = decoder.kind.widened(x)
+        for layer, source in enumerate(memory["layers"]):
+            block, part = decoder.block_of(layer), fold_in(seed, DECODER + 1 + 5 * layer)
+            before = kept[layer] if kept else None
+            x, _ = block.attend(x, own, part, _Behind(source, before) if prefix else before)
+            if not prefix:
+                x = self.cross[layer](x, source, memory["bias"], seed=part)
+            x = block.feed_forward(x, part)
+        x = decoder.last_norm(x) if decoder.last_norm else x
+        return self.masked_lm(x, decoder.embeddings.word_embeddings)
+
+    def get_config(self):
+        return {**super().get_config(), "decoder": self.form}
+
+
+class _Seen:
+    """Notes the keys and values that pass."""
+
+    def with_those_before(self, key, value):
+        self.keys_values = key, value
+        return key, value
+
+
+class _Behind:
+    """Puts keys and values behind a source's; in between those of the tokens before."""
+
+    def __init__(self, source, before=None):
+        self.source, self.before = source, before
+
+    def with_those_before(self, key, value):
+        if self.before:
+            key, value = self.before.with_those_before(key, value)
+        keys, values = self.source
+        return ops.concatenate([keys, key], axis=-1), ops.concatenate([values, value], axis=-2)

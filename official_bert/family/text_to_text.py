@@ -1,0 +1,123 @@
+"""What models that read a text and write another have in common: loss, metric, and the writing.
+
+What is written begins and ends as what is read does, with [CLS] and [SEP] in BERT's vocabulary.
+"""
+
+import keras
+from keras import ops
+
+from official_bert.common.errors import UserError
+from official_bert.encoder import complete_inputs, input_specs
+from official_bert.family.beam_search import search
+from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
+from official_bert.randomness import next_seed
+
+
+class TextToText(ModelWithLosses):
+    """A model that writes, from an `encoder` with a BertConfig in `config`.
+
+    Subclasses define `read`, `scores`, `begin` and `step`.
+
+    Args:
+      encoder: what reads.
+      longest: tokens that are written at most, the last one among them.
+      beams, length_penalty: of `beam_search.search`.
+      seed: of new weights, and of dropout where a call gives none.
+    """
+
+    label_names = ("label_ids",)
+
+    def __init__(
+        self, encoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None, **kwargs
+    ):
+        if longest < 1 or beams < 1:
+            raise UserError(f"longest={longest} and beams={beams} must be positive")
+        super().__init__(dtype=dtype or encoder.dtype_policy, **{"name": "text_to_text", **kwargs})
+        self.encoder = encoder
+        self.longest, self.beams, self.length_penalty = longest, beams, length_penalty
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self._declare_means("label_loss", "accuracy")
+
+    def read(self, batch, seed=None):
+        """What the writing needs of the source: nested tensors whose first axis is the batch's."""
+        raise NotImplementedError
+
+    def scores(self, memory, ids, seed=None):
+        """Of the token after each: what `read` gave, int32 [B, T] -> [B, T, V]."""
+        raise NotImplementedError
+
+    def begin(self, memory, rows, longest: int):
+        """The state of before the first token."""
+        raise NotImplementedError
+
+    def step(self, memory, tokens, place, state):
+        """As `beam_search.search` asks it, with what `read` gave."""
+        raise NotImplementedError
+
+    def input_specs(self):
+        return input_specs(2)
+
+    def call(self, batch, training=False, seed=None):
+        """Encoder inputs, int32 [B, L] each.
+
+        Returns:
+          With the whole target in "label_ids", int32 [B, T], first and last token included and -1
+          behind it, {"logits": [B, T - 1, V]}. Without, {"output_ids": int32 [B, longest]}, -1
+          from the end on.
+        """
+        batch = complete_inputs(batch, self.encoder.config)
+        if training and seed is None:
+            seed = next_seed(self.seed_generator)
+        seed = seed if training else None
+        memory = self.read(batch, seed)
+        if "label_ids" in batch:
+            return {"logits": self.scores(memory, _ids(batch)[:, :-1], seed)}
+        last = ops.sum(ops.cast(batch["input_mask"], "int32"), axis=1, keepdims=True) - 1
+        end = ops.take_along_axis(batch["input_ids"], last, axis=1)[:, 0]
+        memory = keras.tree.map_structure(lambda x: ops.repeat(x, self.beams, axis=0), memory)
+        rows = ops.shape(end)[0] * self.beams
+        ids = search(
+            lambda *now: self.step(memory, *now),
+            self.begin(memory, rows, self.longest),
+            batch["input_ids"][:, 0],
+            end,
+            self.longest,
+            self.beams,
+            self.length_penalty,
+        )
+        return {"output_ids": ids}
+
+    def loss_terms(self, batch, outputs):
+        """{"label_loss": (sum, weight)} over the tokens of the targets."""
+        if "logits" not in outputs:
+            raise UserError("the target is read too: give label_ids among the inputs")
+        losses = cross_entropy(outputs["logits"], _ids(batch)[:, 1:])
+        return {"label_loss": weighted_sum(losses, self._weights(batch))}
+
+    def metric_terms(self, batch, outputs):
+        hits = correct(outputs["logits"], _ids(batch)[:, 1:])
+        return {"accuracy": weighted_sum(hits, self._weights(batch))}
+
+    def _weights(self, batch):
+        labels = batch["label_ids"]
+        real = ops.cast(labels[:, 1:] >= 0, "float32")
+        return real * row_weights(batch, labels)[:, None]
+
+    def get_config(self):
+        names = ("longest", "beams", "length_penalty", "seed")
+        encoder = keras.saving.serialize_keras_object(self.encoder)
+        return {
+            **super().get_config(),
+            "encoder": encoder,
+            **{name: getattr(self, name) for name in names},
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})
+
+
+def _ids(batch):
+    return ops.maximum(ops.cast(batch["label_ids"], "int32"), 0)
