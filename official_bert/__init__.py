@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from official_bert.backend.keras_registration import register_later
 from official_bert.common import registry
+from official_bert.config import DECODERS, RNN_DECODERS
 
 # The same again for type checkers, which do not run `__getattr__`.
 if TYPE_CHECKING:
@@ -97,6 +98,12 @@ registry.ENCODER_KINDS.update(
     {
         "shallow_concatenation": "official_bert.compared.shallow_concatenation:Shallow",
         "recurrent": "official_bert.compared.awd_lstm:AWDLSTM",
+    }
+)
+registry.WRITERS.update(
+    {
+        **dict.fromkeys(DECODERS, "official_bert.family.seq2seq:Seq2Seq"),
+        **dict.fromkeys(RNN_DECODERS, "official_bert.family.rnn_seq2seq:RNNSeq2Seq"),
     }
 )
 

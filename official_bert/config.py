@@ -22,6 +22,9 @@ ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", SHALLOW)
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
+# What writes texts: Transformers (`family.seq2seq`), and GRUs that they are compared with.
+DECODERS = ("separate", "shared", "prefix")
+RNN_DECODERS = ("rnn", "rnn_attention")
 # What makes a `BertConfig` an AWD-LSTM (Merity et al. 2018), the encoder of ULMFiT.
 AWD_LSTM = {
     "recurrent": True,

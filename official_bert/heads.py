@@ -12,6 +12,7 @@ from keras import ops
 from official_bert import window_pooling
 from official_bert.backend.fit_arguments import check_classes
 from official_bert.bilstm import BiLSTM
+from official_bert.common import registry
 from official_bert.common.errors import UserError
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs, input_specs
@@ -24,8 +25,9 @@ def build_head(encoder: BertEncoder, head: dict, **options):
 
     Args:
       encoder: a `BertEncoder`.
-      head: {"head": "classification", "span", "multiple_choice" or "tagging"}, with "num_labels"
-        where the head has labels and "problem", "windows" and "concat_pooling" where it classifies.
+      head: {"head": "classification", "span", "multiple_choice", "tagging" or "text"}, with
+        "num_labels" where the head has labels, "problem", "windows" and "concat_pooling" where it
+        classifies, "decoder", "longest", "beams" and "length_penalty" where it writes.
       **options: bilstm and seed of the head.
 
     Raises:
@@ -42,6 +44,11 @@ def build_head(encoder: BertEncoder, head: dict, **options):
             return BertMultipleChoice(encoder, **options)
         case "tagging":
             return BertTagger(encoder, head["num_labels"], **options)
+        case "text":
+            options.pop("bilstm", None)
+            kept = ("decoder", "longest", "beams", "length_penalty")
+            options |= {name: head[name] for name in kept if name in head}
+            return registry.WRITERS.load(head["decoder"])(encoder, **options)
     raise UserError(f"no head is named {head['head']!r}")
 
 

@@ -37,6 +37,7 @@ TASKS = {
     "conll2003": ("conll", "Conll", {}),
     "visits": ("visits", "Visits", {}),
     "videos": ("videos", "Videos", {}),
+    "text_to_text": ("text_to_text", "TextToText", {}),
     "word_senses": ("word_senses", "WordSenses", {}),
 }
 _OTHER_NAMES = {

@@ -124,13 +124,17 @@ class FeatureSet:
     Attributes:
       columns: {field: Column}.
       num_examples, max_seq_length: what they were made from and for.
-      lengths: token count of each feature, int64 [number of features].
+      lengths: token count of each feature, int64 [number of features]; of what it reads or of what
+        is to be written, whichever is more.
     """
 
     def __init__(self, columns: dict[str, Column], num_examples: int, max_seq_length: int):
         self.columns, self.num_examples = columns, num_examples
         self.max_seq_length = max_seq_length
         self.lengths = columns["input_ids"].lengths
+        labels = columns.get("label_ids")
+        if labels and labels.offsets is not None and labels.values.dtype.kind != "f":
+            self.lengths = np.maximum(self.lengths, labels.lengths)
 
     @classmethod
     def of(cls, features: list[dict], num_examples: int, max_seq_length: int) -> "FeatureSet":
@@ -228,6 +232,7 @@ def featurize(
     """
     if not examples:
         raise UserError(f"task {task.name}: no examples")
+    task.tokenizer = tokenizer
     path = None
     if cache_dir is not None:
         key = cache_key(task, examples, tokenizer, max_seq_length)

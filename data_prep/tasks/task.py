@@ -46,6 +46,7 @@ class Task:
       head: {"head", "num_labels", "labels", "problem"}, what `official_bert.heads` needs. May read
         the training data the first time, where the labels are those found there.
       about_windows: why there is no option `windows`, where there is none.
+      tokenizer: the model's, once `featurize` has it; answers that are texts need it.
       notes: {split: {what: count}}, filled while reading: what was skipped, and how often.
     """
 
@@ -60,6 +61,7 @@ class Task:
     prediction_file = "predictions.tsv"
     about_windows = ""
     scoring = ""
+    tokenizer = None
 
     def __init__(self, data_dir: str = ""):
         self.data_dir = os.fspath(data_dir)

@@ -24,6 +24,7 @@ _ANSWERS = {
     ("multiple_choice", "multiple_choice"): ("label", "probabilities"),
     ("span", "span"): ("text", "probability", "start", "end"),
     ("tagging", "tagging"): ("entities",),
+    ("text", ""): ("output",),
 }
 
 

@@ -10,7 +10,7 @@ import dataclasses
 from official_bert import objectives
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig
-from official_bert.config import BertConfig, named_config
+from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, named_config
 
 DISTRIBUTE = ("one_device", "mirrored", "multi_worker", "tpu")
 SHARD = ("", "weights")
@@ -205,6 +205,9 @@ class FinetuneConfig(TrainingConfig):
     schedule: str = "linear"
     # Left-to-right models: weight of the language model's loss beside the task's (GPT: 0.5).
     lm_loss_weight: float = 0.0
+    # Of text_to_text: "separate" (BERT2BERT), "shared" with the encoder (BertShare), "prefix"
+    # (UniLM's mask); GRUs, "rnn" or "rnn_attention", of the sizes of `bert`, with random weights.
+    decoder: str = "separate"
     # Draws the embeddings of what begins, divides and ends texts anew, as GPT does, where the model
     # has not been fine-tuned yet.
     draw_special_tokens: bool = False
@@ -230,6 +233,7 @@ class FinetuneConfig(TrainingConfig):
         _check_positive(self, "teacher_temperature")
         _check_share(self, "teacher_weight", "it is a share of the loss")
         _check_choice(self, "schedule", ("linear", "slanted_triangular"))
+        _check_choice(self, "decoder", (*DECODERS, *RNN_DECODERS))
         for name in ("lm_loss_weight", "unfreeze_epochs"):
             if getattr(self, name) < 0:
                 raise UserError(f"configuration: {name} must not be negative")

@@ -38,6 +38,11 @@ def outputs(predict, features, batch_size, buckets=32):
     return collector.outputs()
 
 
+def _asked(batch):
+    """The batch without its answers: what writes would read them."""
+    return {name: x for name, x in batch.items() if name != "label_ids"}
+
+
 class TaskEvaluator:
     """Predicts and scores the examples of a split; `evaluate` of `loop.train`.
 
@@ -57,7 +62,7 @@ class TaskEvaluator:
         """One prediction an example."""
         split = self._split
         found = outputs(
-            lambda batch: self._trainer.predict(split.complete(batch)),
+            lambda batch: self._trainer.predict(split.complete(_asked(batch))),
             split.features,
             self._batch_size,
             self._buckets,

@@ -11,6 +11,7 @@ import os
 import numpy as np
 
 from data_prep.jobs import array_files
+from data_prep.tasks.text_to_text import longer_half
 
 
 def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
@@ -19,6 +20,8 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
     found = {}
     if kind == "tagging":
         found = _tagging(task, examples, predictions)
+    elif kind == "text":
+        found = _texts(task, examples, predictions)
     elif task.head.get("problem") == "regression":
         found = _regression(examples, predictions)
     elif task.head.get("problem") == "single_label" and kind == "classification":
@@ -95,6 +98,18 @@ def _classification(task, examples, predictions):
         found["matthews"] = ("matthews", table)
         found["f1"] = ("f1", table[:, [0, 2, 3]])
     return {metric: found[metric] for metric in task.metrics if metric in found}
+
+
+def _texts(task, examples, predictions):
+    """What BLEU is made of (`TextToText.counts`); of the longer half, then of the shorter."""
+    counts = task.counts(examples, predictions)
+    long = counts * longer_half(examples)[:, None]
+    return {
+        "bleu": ("bleu", counts),
+        "bleu_short": ("bleu", counts - long),
+        "bleu_long": ("bleu", long),
+        "bleu_gap": ("bleu_gap", np.concatenate([long, counts - long], axis=1)),
+    }
 
 
 def _regression(examples, predictions):

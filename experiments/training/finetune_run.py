@@ -29,8 +29,10 @@ from experiments.training.flops import encoder_flops
 from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
 from official_bert.compared.language_model_too import LanguageModelToo
-from official_bert.config import BertConfig
+from official_bert.config import DECODERS, BertConfig
 from official_bert.heads import build_head
+
+_OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
 
 
 def run(config, folder, progress, task, examples):
@@ -43,7 +45,7 @@ def run(config, folder, progress, task, examples):
     teacher = teachers.of(config, start.tokenizer)
     if teacher:
         teacher_checks.same_head(config.teacher, teacher.start.head, task)
-    head = {**task.head, "concat_pooling": config.concat_pooling}
+    head = {**task.head, "concat_pooling": config.concat_pooling, "decoder": config.decoder}
     kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
     if progress:
         print(kept, file=sys.stderr, flush=True)
@@ -135,9 +137,10 @@ def run(config, folder, progress, task, examples):
         analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
         if told := advice.of(config, task, results, analysis):
             results["advice"] = told
-        # A feature-based tagger and what reads word vectors are no heads that a model folder knows;
-        # tables need their scores.
-        if config.save_model and not config.features and start.bert:
+        # A feature-based tagger, what reads word vectors and GRUs are no models that a folder
+        # knows; tables need their scores.
+        is_kept = config.decoder in DECODERS and not config.features and start.bert
+        if config.save_model and is_kept:
             _save_model(folder, config, start, task, trainer, results)
         for name, split in others.items():
             _score_or_predict(folder, task, name, evaluator_of(split), results)
@@ -173,6 +176,8 @@ def build_model(config, start, head, seed):
         )
     encoder = start.encoder(config, seed)
     model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
+    if config.model and head["head"] == "text":
+        model.begin_as(start.head_weights or {})
     start.keep_head(model, head, config.bilstm)
     if config.freeze:
         encoder.freeze(config.freeze)
@@ -184,9 +189,9 @@ def build_model(config, start, head, seed):
 
 def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
-    head = tuple(task.head.get(name) for name in ("head", "num_labels", "problem", "windows"))
+    head = tuple(task.head.get(name) for name in _OF_HEADS)
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    model += config.lm_loss_weight, config.concat_pooling
+    model += config.lm_loss_weight, config.concat_pooling, config.decoder
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
     return "finetune", start.key, head, model, learns
 

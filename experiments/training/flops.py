@@ -175,6 +175,13 @@ def pretrain_flops(
     return total
 
 
+def written_flops(bert, sequences: int, length: int) -> float:
+    """One forward pass of encoder and decoder, its cross attention counted as two thirds of a
+    block's four products, on sources and targets of that length; of GRUs, an estimate."""
+    cross = sequences * length * bert.num_hidden_layers * 2 * 4 * bert.hidden_size**2
+    return 2 * encoder_flops(bert, sequences, length) + cross + head_flops(bert, sequences * length)
+
+
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
     """Fine-tuning and evaluation, every example taken as full length (an upper bound).
 
@@ -183,4 +190,6 @@ def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_exampl
     one = encoder_flops(bert, 1, config.max_seq_length)
     if config.features:
         one = bilstm_flops(bert, config.features, config.feature_width, config.max_seq_length)
+    if config.task == "text_to_text":
+        one = written_flops(bert, 1, config.max_seq_length)
     return one * (3 * config.num_train_epochs * train_examples + dev_examples)

@@ -29,6 +29,8 @@ def difference(theirs, ours, bilstm):
         return f"the model's has {'' if theirs.get('concat_pooling') else 'no '}concat pooling"
     if kind == "classification" and theirs.get("problem", "single_label") != ours["problem"]:
         return f"the model's is {theirs['problem']}, the task's {ours['problem']}"
+    if kind == "text" and theirs["decoder"] != ours["decoder"]:
+        return f"the model's decoder is {theirs['decoder']}, the one asked for {ours['decoder']}"
     if kind in ("classification", "tagging"):
         names, wanted = _labels(theirs), list(ours.get("labels") or [])
         if (names and wanted and set(names) != set(wanted)) or (

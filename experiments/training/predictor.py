@@ -114,7 +114,9 @@ class Predictor:
         from official_bert.checkpoints import model_folder
 
         loaded = model_folder.load(self._model)
-        network = loaded.model
+        network, head = loaded.model, self.task.head
+        if head["head"] == "text":  # these two may be asked for anew
+            network.beams, network.length_penalty = head["beams"], head["length_penalty"]
         return loaded.tokenizer, compiled(network, lambda batch: network(batch, training=False))
 
     def predict(self, examples, show=False):

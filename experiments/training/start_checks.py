@@ -16,7 +16,7 @@ from experiments.training import inputs, starts, teacher_checks, trunks
 from experiments.training.examples import check_class_weights, read_examples, splits_to_predict
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
-from official_bert.config import SHALLOW, BertConfig, parts_named
+from official_bert.config import DECODERS, RNN_DECODERS, SHALLOW, BertConfig, parts_named
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -88,6 +88,10 @@ def check_model(config, task, bert):
         raise UserError(
             f"--config.concat_pooling is for classification; {config.task} is {task.head['head']}"
         )
+    if task.head["head"] == "text":
+        _check_writer(config, bert)
+    elif config.decoder != "separate":
+        raise UserError(f"--config.decoder={config.decoder} is for text_to_text, not {config.task}")
     if config.class_weights:
         check_class_weights(config, task)
     if config.lm_loss_weight:
@@ -97,6 +101,28 @@ def check_model(config, task, bert):
             parts_named(config.freeze, bert.num_blocks)
         except UserError as error:
             raise UserError(f"--config.freeze={config.freeze}: {error}") from None
+
+
+def _check_writer(config, bert):
+    for name in ("bilstm", "teacher", "lm_loss_weight"):
+        if getattr(config, name):
+            raise UserError(f"--config.{name}: not for {config.task}; leave it out")
+    if config.decoder in RNN_DECODERS and config.model:
+        raise UserError(
+            f"--config.decoder={config.decoder}: GRUs begin with random weights; leave model out, "
+            "and give bert, whose sizes they take, and vocab"
+        )
+    if bert and config.decoder in DECODERS and bert.kind != "bidirectional":
+        raise UserError(
+            f"--config.task={config.task}: texts are read by Transformers that see both ways; this "
+            f"model is {bert.kind}"
+        )
+    longest = 2 * config.max_seq_length
+    if bert and config.decoder == "prefix" and longest > bert.max_position_embeddings:
+        raise UserError(
+            f"--config.decoder=prefix: source and target, {config.max_seq_length} tokens each, "
+            f"stand in one row; the model has {bert.max_position_embeddings} positions"
+        )
 
 
 def _check_language_model(config, bert):

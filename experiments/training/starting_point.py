@@ -48,6 +48,8 @@ class StartingPoint:
 
     def training_flops(self, config, rows, length):
         """Of one step of a FinetuneConfig."""
+        if config.task == "text_to_text":
+            return 3 * flops.written_flops(self.bert, rows, length)
         if not config.features:
             return flops.training_flops(self.bert, rows, length)
         tokens = rows * length

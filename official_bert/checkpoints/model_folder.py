@@ -24,7 +24,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import clean
-from official_bert.config import PROBLEMS, BertConfig
+from official_bert.config import DECODERS, PROBLEMS, BertConfig
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.window_pooling import POOLINGS
 
@@ -33,7 +33,7 @@ MODEL_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
-HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging")
+HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging", "text")
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ class LoadedModel:
       config: the encoder's `BertConfig`.
       encoder: the `BertEncoder`.
       model: the whole model: encoder and head, or the encoder itself where there is no head.
-      head: "none", "pretraining", "classification", "span", "multiple_choice" or "tagging".
+      head: "none", "pretraining", "classification", "span", "multiple_choice", "tagging" or "text".
       tokenizer: a `tokenization.Tokenizer`, or None where no vocabulary came with the weights.
       settings: the contents of `model.json`: labels, problem, do_lower_case, lengths, task.
       vectors: `SentenceVectors`, how `embed` makes vectors; None where nothing says it.
@@ -194,6 +194,13 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         labels = settings.get("labels") and list_of(settings, "labels", (str, int), path)
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
+    if settings["head"] == "text":
+        decoder = settings.get("decoder")
+        _check(path, settings, "decoder", decoder in DECODERS, f"one of {', '.join(DECODERS)}")
+        for name in ("longest", "beams"):
+            valid = field(settings, name, int, path) > 0
+            _check(path, settings, name, valid, "a positive whole number")
+        field(settings, "length_penalty", (int, float), path)
     if settings["head"] == "pretraining":
         for written in list_of(settings, "objectives", (str, dict), path):
             objectives.parts(written, f"{path}: objectives")
@@ -243,6 +250,7 @@ def describe(model) -> tuple[str, dict[str, Any]]:
       UserError: the model is not one of this project's.
     """
     from official_bert import encoder, heads, pretraining
+    from official_bert.family.seq2seq import Seq2Seq
 
     if isinstance(model, encoder.BertEncoder):
         return "none", {}
@@ -263,6 +271,9 @@ def describe(model) -> tuple[str, dict[str, Any]]:
                 if getattr(model, field, None):
                     own[field] = getattr(model, field)
             return name, own
+    if isinstance(model, Seq2Seq):
+        own = {name: getattr(model, name) for name in ("longest", "beams", "length_penalty")}
+        return "text", {"decoder": model.form, **own}
     raise UserError(f"{type(model).__name__} is not a model of official_bert: it cannot be saved")
 
 

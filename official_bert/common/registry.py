@@ -18,4 +18,5 @@ class Registry(dict[str, str]):
 
 OBJECTIVES = Registry()
 NEED_TEACHER: set[str] = set()  # those of them that compare a model with its teacher
+WRITERS = Registry()  # what writes texts, by the name of its decoder
 ENCODER_KINDS = Registry()  # `BertConfig.kind` -> a subclass of `layers.Transformer`

@@ -14,8 +14,6 @@ from official_bert.layers import Dense, bias_of
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import DECODER, dropout, fold_in
 
-DECODERS = ("rnn", "rnn_attention")
-
 
 class GRUEncoder(keras.layers.Layer):
     """A table of tokens and a bidirectional GRU.
@@ -50,32 +48,21 @@ class GRUEncoder(keras.layers.Layer):
         forward = ops.take_along_axis(states, last, axis=1)[:, 0, : self.config.hidden_size]
         return states, ops.concatenate([forward, states[:, 0, self.config.hidden_size :]], axis=-1)
 
-    def get_config(self):
-        return {**super().get_config(), "config": self.config.to_dict(), "seed": self.seed}
 
-    @classmethod
-    def from_config(cls, config):
-        from official_bert.config import BertConfig
-
-        return cls(**{**config, "config": BertConfig.from_dict(config["config"])})
-
-
-@keras.saving.register_keras_serializable("official_bert")
 class RNNSeq2Seq(TextToText):
     """GRUs that read and write.
 
     Args:
-      encoder: a BertEncoder, or a GRUEncoder, whose configuration it takes.
-      decoder: of `DECODERS`.
+      encoder: a BertEncoder, whose configuration and dtype it takes, and nothing else.
+      decoder: of `config.RNN_DECODERS`.
       **options: of `TextToText`.
     """
 
     def __init__(self, encoder, decoder="rnn_attention", **options):
-        if not isinstance(encoder, GRUEncoder):
-            encoder = GRUEncoder(encoder.config, options.get("seed"), dtype=encoder.dtype_policy)
-        super().__init__(encoder, **options)
+        reader = GRUEncoder(encoder.config, options.get("seed"), dtype=encoder.dtype_policy)
+        super().__init__(reader, **options)
         config, seed, policy = encoder.config, self.seed, self.dtype_policy
-        self.form, width = decoder, config.hidden_size
+        width = config.hidden_size
 
         def dense(inputs, outputs, name):
             kernel = keras.initializers.GlorotUniform(seed=seed)
@@ -117,7 +104,6 @@ class RNNSeq2Seq(TextToText):
     def scores(self, memory, ids, seed=None):
         tokens = self._tokens(ids, seed)
 
-
         def one_more(state, token):
             state = self._next(memory, state, token)
             return state, state
@@ -158,9 +144,6 @@ class RNNSeq2Seq(TextToText):
         rate = self.encoder.config.hidden_dropout_prob
         read = dropout(read, rate, fold_in(seed, DECODER + 1))
         return self.masked_lm(read, self.word_embeddings)
-
-    def get_config(self):
-        return {**super().get_config(), "decoder": self.form}
 
 
 def table(layer, config, seed):

@@ -20,8 +20,6 @@ from official_bert.layers import LayerNorm, SelfAttention, bias_of
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import DECODER, dropout, fold_in
 
-DECODERS = ("separate", "shared", "prefix")
-
 
 class CrossAttention(keras.layers.Layer):
     """The attention of a decoder's layer to what was read, with dropout, residual, normalisation.
@@ -54,7 +52,7 @@ class Seq2Seq(TextToText):
 
     Args:
       encoder: BertEncoder that reads both ways.
-      decoder: of `DECODERS`.
+      decoder: of `config.DECODERS`.
       **options: of `TextToText`.
     """
 
@@ -65,6 +63,11 @@ class Seq2Seq(TextToText):
                 f"texts are read by Transformers that see both ways; this encoder is {config.kind}"
             )
         super().__init__(encoder, **options)
+        if self.longest > config.max_position_embeddings or 2 * self.beams > config.vocab_size:
+            raise UserError(
+                f"longest={self.longest}, beams={self.beams}: this encoder has "
+                f"{config.max_position_embeddings} positions and {config.vocab_size} entries"
+            )
         self.form, seed = decoder, self.seed
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)

@@ -1,0 +1,223 @@
+"""Texts to texts: translations, summaries, questions; scored by BLEU (sacrebleu) and ROUGE.
+
+A folder holds train, dev and perhaps test files of two columns, `source` and `target`. BLEU is
+sacrebleu's of the whole split (Post 2018); ROUGE-1, -2 and -L are means of F1 (rouge-score). Where
+the vocabulary lower-cases and drops accents, so are the targets before both.
+"""
+
+import dataclasses
+import importlib.util
+import math
+
+import numpy as np
+
+from data_prep.tasks import look
+from data_prep.tasks.split_files import SplitFiles
+from data_prep.tasks.task import Task, label_list
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+from official_bert.tokenization import reference, sequences
+
+_ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+_ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+_LIBRARIES = {"sacrebleu": "sacrebleu", "rouge_score": "rouge-score"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """`target` is None where it is asked for."""
+
+    id: str
+    source: str
+    target: str | None = None
+
+
+class TextToText(Task):
+    """Texts in, texts out."""
+
+    metrics = ("bleu", "rouge_1", "rouge_2", "rouge_l", "bleu_short", "bleu_long", "bleu_gap")
+    prediction_file = "predictions.txt"
+    scoring = (
+        "BLEU of the split (sacrebleu), of the shorter and the longer half of its sources, and the "
+        "latter above the former; ROUGE, means of F1"
+    )
+    hint = (
+        ". --task_options.source_column= (and target_column) names others; where the first line is "
+        "no header, --task_options.columns=source,target names all columns"
+    )
+    reading_options = ("source_column", "target_column", "columns", "beams", "length_penalty")
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        train_file: str = "",
+        dev_file: str = "",
+        test_file: str = "",
+        source_column: str = "source",
+        target_column: str = "target",
+        columns: str | list[str] | tuple[str, ...] = (),
+        dev_fraction: float = 0.0,
+        max_target_length: int = 64,
+        beams: int = 1,
+        length_penalty: float = 1.0,
+    ):
+        """Options.
+
+        Args:
+          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
+            .gz), or one file, which is then the training file.
+          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
+          source_column, target_column: names of the columns. The test file may lack the target.
+          columns: the names of all columns, where the files have no header.
+          dev_fraction: where there is no dev file, hold out this part of the training file.
+          max_target_length: tokens of a target at most, the first and the last, [CLS] and [SEP],
+            included; of what is written too.
+          beams: texts that are followed at a time when one is written; 1: the greedy text.
+          length_penalty: of beam search; above 0 longer texts become likelier.
+        """
+        super().__init__(data_dir)
+        if max_target_length < 2 or beams < 1:
+            raise UserError(f"max_target_length={max_target_length} (2 or more), beams={beams}")
+        self.header = tuple(label_list(columns))
+        files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.files = SplitFiles(data_dir, files, dev_fraction, _ENDINGS)
+        self.source_column, self.target_column = source_column, target_column
+        self.max_target_length, self.beams = max_target_length, beams
+        self.length_penalty = length_penalty
+
+    @property
+    def head(self):
+        return {"head": "text", "problem": "", "longest": self.max_target_length - 1,
+                "beams": self.beams, "length_penalty": self.length_penalty}  # fmt: skip
+
+    @property
+    def input_fields(self):
+        return (self.source_column,)
+
+    def settings(self):
+        names = ("source_column", "target_column", "max_target_length", "beams", "length_penalty")
+        return {**{name: getattr(self, name) for name in names}, "columns": list(self.header)}
+
+    def examples(self, split):
+        """
+        Raises:
+          UserError: no file, a missing column, an empty text, or what scores is not installed.
+        """
+        self._check_split(split)
+        for module, package in _LIBRARIES.items():
+            if importlib.util.find_spec(module) is None:
+                raise UserError(f"{package} is missing: pip install 'official-bert[generation]'")
+
+        def table_of(path):
+            also = (self.target_column,) * (split != "test")
+            return look.look(path, self.wanted, also=also, names=self.header, hint=self.hint)
+
+        found = []
+        for index, row, where in self.files.rows(split, table_of):
+            target = row.get(self.target_column)
+            if split == "test" and target is None:
+                target = None
+            elif not isinstance(target, str) or not target.strip():
+                raise UserError(f"{where}: {self.target_column} is no text; leave the row out")
+            if not row[self.source_column].strip():
+                raise UserError(f"{where}: {self.source_column} is empty; leave the row out")
+            found.append(Pair(str(row.get("id", index)), row[self.source_column], target))
+        return found
+
+    def example(self, fields):
+        return Pair(str(fields.get("id", "")), fields[self.source_column])
+
+    def texts(self, example):
+        """What `features` will tokenise; `featurize` tokenises many at once."""
+        return [text for text in (example.source, example.target) if text is not None]
+
+    def features(self, example, tokenizer, max_seq_length):
+        if self.max_target_length > max_seq_length:
+            raise UserError(
+                f"task_options.max_target_length={self.max_target_length} is above "
+                f"max_seq_length={max_seq_length}: lower the one or raise the other"
+            )
+        source, *target = (tokenizer.encode(text) for text in self.texts(example))
+        feature = sequences.pack(tokenizer, source, None, max_seq_length)
+        if target:
+            packed = sequences.pack(tokenizer, target[0], None, self.max_target_length)
+            feature["label_ids"] = packed["input_ids"]
+            feature["truncated"] |= packed["truncated"]
+        return [feature]
+
+    def predictions(self, examples, features, outputs):
+        """{"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
+        entries = self.tokenizer.vocab_size  # a padded table has rows that are no words
+        rows = ([int(i) for i in row if 0 <= i < entries] for row in outputs["output_ids"])
+        return [
+            {"id": example.id, "output": self.tokenizer.decode(row)}
+            for example, row in zip(examples, rows, strict=True)
+        ]
+
+    def score(self, examples, predictions):
+        from rouge_score import rouge_scorer, tokenizers
+
+        words = tokenizers.DefaultTokenizer(use_stemmer=False)  # by itself it says so each time
+        scorer = rouge_scorer.RougeScorer([*_ROUGE.values()], tokenizer=words)
+        texts = list(self._texts(examples, predictions))
+        rouge = [scorer.score(gold, found) for gold, found in texts]
+        counts, long = self.counts(examples, predictions), longer_half(examples)
+        bleu, short_bleu, long_bleu = (
+            _bleu(part.sum(axis=0)) for part in (counts, counts[~long], counts[long])
+        )
+        means = {
+            name: float(np.mean([one[theirs].fmeasure for one in rouge]))
+            for name, theirs in _ROUGE.items()
+        }
+        halves = {"bleu_short": short_bleu, "bleu_long": long_bleu}
+        return {"bleu": bleu, **means, **halves, "bleu_gap": long_bleu - short_bleu}
+
+    def counts(self, examples, predictions) -> np.ndarray:
+        """float64 [examples, 10], whose sums give BLEU: matches and n-grams of one to four words,
+        words of the predictions and of the targets."""
+        from sacrebleu.metrics import BLEU
+
+        bleu, rows = BLEU(effective_order=True), []
+        for gold, found in self._texts(examples, predictions):
+            one = bleu.sentence_score(found, [gold])
+            rows.append([*one.counts, *one.totals, one.sys_len, one.ref_len])
+        return np.array(rows, np.float64).reshape(-1, 10)
+
+    def baseline(self, train_examples, examples):
+        """The source as it is."""
+        return self.score(examples, [{"output": self._plain(one.source)} for one in examples])
+
+    def write(self, path, predictions):
+        path = self._output_path(path)
+        with atomic_write(path) as file:
+            file.writelines(" ".join(one["output"].split()) + "\n" for one in predictions)
+        return [path]
+
+    def _texts(self, examples, predictions):
+        golds = self._golds(examples, "target", "examples have no targets")
+        for gold, prediction in zip(golds, predictions, strict=True):
+            yield self._plain(gold), prediction["output"]
+
+    def _plain(self, text: str) -> str:
+        options = self.tokenizer.options if self.tokenizer else {}
+        if options.get("do_lower_case", getattr(self.tokenizer, "do_lower_case", False)):
+            text = text.lower()
+            keeps = options.get("strip_accents") is False
+            text = text if keeps else reference.without_accents(text)
+        return text
+
+
+def longer_half(examples) -> np.ndarray:
+    """bool [examples]: whether a source has more words than half of them have."""
+    lengths = np.array([len(example.source.split()) for example in examples])
+    ranks = np.argsort(np.argsort(lengths, kind="stable"), kind="stable")
+    return ranks >= math.ceil(len(examples) / 2)
+
+
+def _bleu(sums: np.ndarray) -> float:
+    from sacrebleu.metrics import BLEU
+
+    numbers = [int(number) for number in sums]
+    found = BLEU.compute_bleu(numbers[:4], numbers[4:8], *numbers[8:], smooth_method="exp")
+    return found.score / 100

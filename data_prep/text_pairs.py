@@ -1,0 +1,134 @@
+"""Pairs of texts for `text_to_text`, from two aligned files or from two of Debian's Bibles.
+
+    python -m data_prep.text_pairs --source=europarl.es --target=europarl.en --output=pairs
+
+    sudo apt install sword-text-kjv sword-text-sparv && pip install 'official-bert[generation]'
+    python -m data_prep.text_pairs --source=sword:spaRV1909eb --target=sword:engKJV2006eb \\
+        --output=verses
+
+Line n of one file belongs to line n of the other; verses of SWORD modules belong together by book,
+chapter and number (pysword reads them; both Bibles are public domain, 31,000 pairs). Pairs with an
+empty side are left out, and those of which a side has more than --max_words words. The folder has
+train.tsv, dev.tsv and test.tsv with the columns source and target; a pair's place is decided by a
+hash of its source, so that equal ones stay together and a longer file changes no other pair's.
+"""
+
+import contextlib
+import hashlib
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from data_prep.tasks import reading
+from official_bert.common import commands
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_folder, write_text
+
+SWORD = "sword:"
+_PARTS = 1000  # of which dev and test have a share each
+
+
+def make(
+    source, target, output, share=0.03, max_words=0, sword="/usr/share/sword", overwrite=False
+) -> dict[str, int]:
+    """Writes the folder.
+
+    Args:
+      source, target: files of aligned lines, or "sword:MODULE".
+      output: the folder.
+      share: of the pairs in dev, and in test.
+      max_words: of either side; 0: any.
+      sword: the folder of SWORD's modules.
+      overwrite: replace a folder that is there.
+
+    Returns: {split: pairs}, and "left out".
+
+    Raises:
+      UserError: a side cannot be read, both differ in length, or a split has no pair.
+    """
+    if not 0 < share < 0.5:
+        raise UserError(f"--share={share}: it is above 0 and below 0.5")
+    sides = [dict(_texts(name, sword)) for name in (source, target)]
+    if any(not name.startswith(SWORD) for name in (source, target)):
+        lengths = [len(side) for side in sides]
+        if lengths[0] != lengths[1]:
+            raise UserError(
+                f"{source} has {lengths[0]:,} lines, {target} {lengths[1]:,}: line n of one must "
+                "belong to line n of the other"
+            )
+    rows = {"train": [], "dev": [], "test": []}
+    places, left_out = dict.fromkeys((*sides[0], *sides[1])), 0
+    for place in places:
+        pair = [" ".join(side.get(place, "").split()) for side in sides]
+        words = [len(text.split()) for text in pair]
+        if not all(words) or (max_words and max(words) > max_words):
+            left_out += 1
+            continue
+        rows[_split(pair[0], share)].append("\t".join(pair))
+    if empty := [name for name, found in rows.items() if not found]:
+        raise UserError(f"no pair is left for {empty[0]}; --share or --max_words is too small")
+    with atomic_folder(output, overwrite=overwrite) as folder:
+        for split, found in rows.items():
+            write_text(folder / f"{split}.tsv", "source\ttarget\n" + "\n".join(found) + "\n")
+    return {**{split: len(found) for split, found in rows.items()}, "left out": left_out}
+
+
+def _split(text: str, share: float) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % _PARTS
+    return "dev" if number < share * _PARTS else "test" if number < 2 * share * _PARTS else "train"
+
+
+def _texts(name: str, sword):
+    """(place, text) of each."""
+    if not name.startswith(SWORD):
+        yield from reading.read_lines(name)
+        return
+    try:
+        from pysword.modules import SwordModules
+    except ImportError:
+        raise UserError("SWORD modules need: pip install 'official-bert[generation]'") from None
+    modules, module = SwordModules(str(sword)), name.removeprefix(SWORD)
+    if not Path(sword, "mods.d").is_dir():
+        raise UserError(f"--sword={sword}: no folder of SWORD modules (it has no mods.d)")
+    known = modules.parse_modules()
+    if module not in known:
+        raise UserError(f"{name}: {sword} has {', '.join(sorted(known)) or 'no module'}")
+    bible = modules.get_bible_from_module(module)
+    for books in bible.get_structure().get_books().values():
+        for book in books:
+            for chapter, verses in enumerate(book.chapter_lengths, 1):
+                found = bible.get_iter([book.name], [chapter])
+                for verse, text in zip(range(1, verses + 1), found, strict=True):
+                    yield (book.name, chapter, verse), text
+
+
+def main(_):
+    values = flags.FLAGS
+    for name in ("source", "target", "output"):
+        if not values[name].value:
+            raise UserError(f"--{name} is missing")
+    read = [name for name in (values.source, values.target) if not name.startswith(SWORD)]
+    claim(read, work=[values.output])
+    with contextlib.redirect_stdout(sys.stderr):  # pysword prints what it cannot read
+        counts = make(
+            values.source, values.target, values.output, values.share, values.max_words,
+            values.sword, values.overwrite,
+        )  # fmt: skip
+    print(", ".join(f"{count:,} {what}" for what, count in counts.items()))
+
+
+def _define_flags():
+    flags.DEFINE_string("source", None, "what is read: a text a line, or sword:MODULE")
+    flags.DEFINE_string("target", None, "what is to be written, aligned with it")
+    flags.DEFINE_string("output", None, "folder of the pairs")
+    flags.DEFINE_float("share", 0.03, "part of the pairs in dev, and in test")
+    flags.DEFINE_integer("max_words", 0, "leave longer pairs out; 0: none", lower_bound=0)
+    flags.DEFINE_string("sword", "/usr/share/sword", "folder of SWORD's modules")
+    flags.DEFINE_bool("overwrite", False, "replace what --output holds")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    commands.run(main)
