@@ -31,7 +31,7 @@ _PARTS = 1000  # of which dev and test have a share each
 
 
 def make(
-    source, target, output, share=0.03, max_words=0, sword="/usr/share/sword", overwrite=False
+    source, target, output, share=0.06, max_words=0, sword="/usr/share/sword", overwrite=False
 ) -> dict[str, int]:
     """Writes the folder.
 
@@ -89,9 +89,9 @@ def _texts(name: str, sword):
         from pysword.modules import SwordModules
     except ImportError:
         raise UserError("SWORD modules need: pip install 'official-bert[generation]'") from None
-    modules, module = SwordModules(str(sword)), name.removeprefix(SWORD)
     if not Path(sword, "mods.d").is_dir():
         raise UserError(f"--sword={sword}: no folder of SWORD modules (it has no mods.d)")
+    modules, module = SwordModules(str(sword)), name.removeprefix(SWORD)
     known = modules.parse_modules()
     if module not in known:
         raise UserError(f"{name}: {sword} has {', '.join(sorted(known)) or 'no module'}")
@@ -123,7 +123,7 @@ def _define_flags():
     flags.DEFINE_string("source", None, "what is read: a text a line, or sword:MODULE")
     flags.DEFINE_string("target", None, "what is to be written, aligned with it")
     flags.DEFINE_string("output", None, "folder of the pairs")
-    flags.DEFINE_float("share", 0.03, "part of the pairs in dev, and in test")
+    flags.DEFINE_float("share", 0.06, "part of the pairs in dev, and in test")
     flags.DEFINE_integer("max_words", 0, "leave longer pairs out; 0: none", lower_bound=0)
     flags.DEFINE_string("sword", "/usr/share/sword", "folder of SWORD's modules")
     flags.DEFINE_bool("overwrite", False, "replace what --output holds")

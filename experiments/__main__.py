@@ -19,6 +19,7 @@ MODULES = {
         "data_prep.word2vec",
         "data_prep.made_patients",
         "data_prep.made_videos",
+        "data_prep.text_pairs",
         "data_prep.create_pretraining_data",
         "data_prep.show_records",
         "experiments.pretrain",

@@ -97,7 +97,7 @@ class Model(LoadedModel):
           A dictionary a text (for one text, one dictionary), by head: "label", "probabilities"
           {label: share}; "labels" (multi-label); "value" (regression); "answer", "start", "end"
           (characters), "probability"; "choice", "probabilities"; "words", a list of {"word",
-          "label", "start", "end", "probability"}.
+          "label", "start", "end", "probability"}; "output", what is written.
 
         Raises:
           UserError: the model has no fine-tuned head or no vocabulary, or a text is empty.
@@ -112,6 +112,8 @@ class Model(LoadedModel):
         settings = self._settings(max_length)
         if self.head == "classification":
             found = self._classify(rows, pairs, settings, batch_size)
+        elif self.head == "text":
+            found = self._write(rows, pairs, settings, batch_size)
         else:
             found = self._of_tokens(rows, pairs, settings, batch_size)
         return found[0] if one else found
@@ -275,6 +277,12 @@ class Model(LoadedModel):
         found = generation.decode(step.compiled(), state, prompts, length, choose, end)
         written = [self.tokenizer.decode(ids) for ids in found]
         return written[0] if one else written
+
+    def _write(self, texts, pairs, settings, batch_size):
+        if pairs is not None:
+            raise UserError("this model writes a text for each text: it takes no pairs")
+        outputs = self._run("write", self.model, self._rows(texts, None, settings), batch_size)
+        return text_answers.written(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):
         answers = self._answers(self.head, settings)

@@ -16,6 +16,7 @@ from data_prep.tasks.split_files import SplitFiles
 from data_prep.tasks.task import Task, label_list
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.export import text_answers
 from official_bert.tokenization import reference, sequences
 
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
@@ -148,12 +149,9 @@ class TextToText(Task):
 
     def predictions(self, examples, features, outputs):
         """{"output": text} of each, from `outputs["output_ids"]`, -1 behind a text's end."""
-        entries = self.tokenizer.vocab_size  # a padded table has rows that are no words
-        rows = ([int(i) for i in row if 0 <= i < entries] for row in outputs["output_ids"])
-        return [
-            {"id": example.id, "output": self.tokenizer.decode(row)}
-            for example, row in zip(examples, rows, strict=True)
-        ]
+        rows = [{"output_ids": row} for row in outputs["output_ids"]]
+        texts = text_answers.written(self.tokenizer, rows)
+        return [{"id": one.id, **text} for one, text in zip(examples, texts, strict=True)]
 
     def score(self, examples, predictions):
         from rouge_score import rouge_scorer, tokenizers

@@ -47,6 +47,13 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
     return found
 
 
+def written(tokenizer, outputs: list[dict]) -> list[dict]:
+    """{"output": text} of each, from its "output_ids", -1 behind the end."""
+    entries = tokenizer.vocab_size  # a padded table has rows that are no words
+    rows = ([int(i) for i in output["output_ids"] if 0 <= i < entries] for output in outputs)
+    return [{"output": tokenizer.decode(row)} for row in rows]
+
+
 def window_vectors(tokenizer, ask, texts: list[str], pairs, settings, pooling: str):
     """The vectors [texts, H] of texts read in windows, and how many texts were cut; see `spans`.
 

@@ -101,16 +101,17 @@ class Seq2Seq(TextToText):
         """Gives the decoder the encoder's weights, and the language model's head a checkpoint's.
 
         Args:
-          head_weights: {path below its model: array}; what is not there stays as it is.
+          head_weights: {path of a variable: array}; what is not there stays as it is.
         """
         if self.own_decoder:
             theirs = {v.path.partition("/")[2]: v for v in self.encoder.weights}
             for variable in self.own_decoder.weights:
                 variable.assign(theirs[variable.path.partition("decoder/")[2]])
+        stored = {path.partition("/")[2]: array for path, array in head_weights.items()}
         for variable in self.masked_lm.weights:
             path = variable.path.partition("/")[2]
-            if path in head_weights:
-                variable.assign(head_weights[path])
+            if path in stored:
+                variable.assign(stored[path])
 
     def read(self, batch, seed=None):
         mask = ops.cast(batch["input_mask"], "int32")
