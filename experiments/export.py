@@ -27,6 +27,7 @@ _SETTINGS = (
     "labels",
     "max_seq_length",
     "top_k",
+    "beams",
     "layers",
     "pooling",
     "normalize",
@@ -102,6 +103,7 @@ def _define_flags():
             "multiple_choice",
             "tagging",
             "masked_words",
+            "text",
             "embedding",
             "features",
         ],
@@ -123,6 +125,7 @@ def _define_flags():
     )
     flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
     flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)
+    flags.DEFINE_integer("beams", None, "Of a model that writes; 1: greedy.", lower_bound=1)
     flags.DEFINE_string(
         "layers", None, "Layers of embeddings and features, such as concat_last_four."
     )

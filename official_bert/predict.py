@@ -281,7 +281,8 @@ class Model(LoadedModel):
     def _write(self, texts, pairs, settings, batch_size):
         if pairs is not None:
             raise UserError("this model writes a text for each text: it takes no pairs")
-        outputs = self._run("write", self.model, self._rows(texts, None, settings), batch_size)
+        how = "write", self.model.beams, self.model.length_penalty
+        outputs = self._run(how, self.model, self._rows(texts, None, settings), batch_size)
         return text_answers.written(self.tokenizer, outputs)
 
     def _classify(self, texts, pairs, settings, batch_size):

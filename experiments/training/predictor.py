@@ -114,10 +114,9 @@ class Predictor:
         from official_bert.checkpoints import model_folder
 
         loaded = model_folder.load(self._model)
-        network, head = loaded.model, self.task.head
-        if head["head"] == "text":  # these two may be asked for anew
-            network.beams, network.length_penalty = head["beams"], head["length_penalty"]
-        return loaded.tokenizer, compiled(network, lambda batch: network(batch, training=False))
+        network, names = loaded.model, ("beams", "length_penalty")  # which may be asked for anew
+        anew = {name: self.task.head[name] for name in names if name in self.task.head}
+        return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
 
     def predict(self, examples, show=False):
         """(one dict an example, number of examples that were cut to the model's window).

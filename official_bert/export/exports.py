@@ -17,6 +17,7 @@ HEADS = {
     "span": ("span", "embedding", "features"),
     "multiple_choice": ("multiple_choice", "embedding", "features"),
     "tagging": ("tagging", "embedding", "features"),
+    "text": ("text",),
     "pretraining": ("masked_words", "embedding", "features"),
     "none": ("embedding", "features"),
 }

@@ -122,6 +122,10 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
     settings = ServingSettings.from_loaded(loaded, **settings)
     exports.check_precision(format, settings.precision)
     settings.check_for(head, loaded)
+    if head == "text":
+        raise UserError(
+            f"{source} writes texts, which files of token ids do not; a SavedModel does"
+        )
     if head == "classification" and loaded.settings.get("windows"):
         raise UserError(
             f"{source} reads long texts in windows, which files of token ids do not: a SavedModel "

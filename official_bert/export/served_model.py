@@ -38,8 +38,12 @@ class ServedModel(tf.Module):
         self.settings, self.own = settings, loaded.tokenizer
         self.cls_id, self.sep_id = self.own.cls_id, self.own.sep_id
         self.between = tuple(self.own.between)
-        self.answers = PackedAnswers(loaded, self.kind, settings, settings.precision)
+        self.answers = self.computed(loaded)
         self.parts = self.answers.parts
+
+    def computed(self, loaded):
+        """The computation of answers, with copies of the weights."""
+        return PackedAnswers(loaded, self.kind, self.settings, self.settings.precision)
 
     def answer_texts(self, *texts, **named) -> dict[str, tf.Tensor]:
         """Answers strings; bytes that are no UTF-8 are dropped, and places in the answer count the

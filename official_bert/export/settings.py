@@ -49,6 +49,7 @@ class ServingSettings:
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
       label_piece: of a tagger: which piece of a word says its label, "first" or "last".
       top_k: words offered for each [MASK].
+      beams, length_penalty: of a model that writes; 1 beam is the greedy text.
       layers: of embeddings and features: a name of `LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
       normalize: embeddings have length 1.
@@ -70,6 +71,8 @@ class ServingSettings:
     null_score_diff_threshold: float = 0.0
     label_piece: str = "first"
     top_k: int = 5
+    beams: int = 1
+    length_penalty: float = 1.0
     layers: str = "last"
     pooling: str = "mean"
     normalize: bool = False
@@ -88,7 +91,14 @@ class ServingSettings:
                 raise UserError(
                     f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
                 )
-        for name in ("max_seq_length", "doc_stride", "max_answer_length", "n_best_size", "top_k"):
+        for name in (
+            "max_seq_length",
+            "doc_stride",
+            "max_answer_length",
+            "n_best_size",
+            "top_k",
+            "beams",
+        ):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
         if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):
@@ -159,6 +169,8 @@ class ServingSettings:
             raise UserError(
                 "a left-to-right model cannot fill [MASK]: it sees no word to the right"
             )
+        if head == "text" and self.precision != "float32":
+            raise UserError(f"precision={self.precision!r}: what writes texts is served in float32")
         if head == "embedding" and "embedding" in loaded.settings:
             SentenceVectors.from_settings(
                 loaded.settings["embedding"], "model.json"

@@ -58,8 +58,8 @@ class TextToText(ModelWithLosses):
     def input_specs(self):
         return input_specs(2)
 
-    def call(self, batch, training=False, seed=None):
-        """Encoder inputs, int32 [B, L] each.
+    def call(self, batch, training=False, seed=None, beams=None, length_penalty=None):
+        """Encoder inputs, int32 [B, L] each; `beams` and `length_penalty`, if not the model's.
 
         Returns:
           With the whole target in "label_ids", int32 [B, T], first and last token included and -1
@@ -75,16 +75,18 @@ class TextToText(ModelWithLosses):
             return {"logits": self.scores(memory, _ids(batch)[:, :-1], seed)}
         last = ops.sum(ops.cast(batch["input_mask"], "int32"), axis=1, keepdims=True) - 1
         end = ops.take_along_axis(batch["input_ids"], last, axis=1)[:, 0]
-        memory = keras.tree.map_structure(lambda x: ops.repeat(x, self.beams, axis=0), memory)
-        rows = ops.shape(end)[0] * self.beams
+        beams = beams or self.beams
+        penalty = self.length_penalty if length_penalty is None else length_penalty
+        memory = keras.tree.map_structure(lambda x: ops.repeat(x, beams, axis=0), memory)
+        rows = ops.shape(end)[0] * beams
         ids = search(
             lambda *now: self.step(memory, *now),
             self.begin(memory, rows, self.longest),
             batch["input_ids"][:, 0],
             end,
             self.longest,
-            self.beams,
-            self.length_penalty,
+            beams,
+            penalty,
         )
         return {"output_ids": ids}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from official_bert.tokenization import reference
 
-_LEFT_OUT = {"[PAD]", "[CLS]", "[SEP]"}  # [MASK] and [UNK] stay, since they say something
+LEFT_OUT = {"[PAD]", "[CLS]", "[SEP]"}  # [MASK] and [UNK] stay, since they say something
 _CLOSING = set(".,;:!?%)]}…»”、。，．！？：；）】」』》")  # close to the word before
 _OPENING = set("([{«“$£€#@（【「『《")  # close to the word after
 _JOINING = set("-–/_")  # close to both, where both are words
@@ -20,7 +20,7 @@ def pieces_to_text(pieces: Iterable[str]) -> str:
     """
     words = []
     for piece in pieces:
-        if piece in _LEFT_OUT:
+        if piece in LEFT_OUT:
             continue
         if piece.startswith("##") and words:
             words[-1] += piece[2:]

@@ -21,6 +21,7 @@ SIZES = {
 }  # fmt: skip
 HEAD = {"head": "text", "longest": 8, "beams": 1, "length_penalty": 1.0}
 BEGIN, END, LONGEST = 2, 3, 8
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxy"]
 ALL = [*DECODERS, *RNN_DECODERS]
 
 
@@ -207,8 +208,7 @@ def test_a_model_folder(decoder, batch, tmp_path):
     model = model_of(decoder)
     model.beams, model.length_penalty = 2, 0.5
     assert len(named_variables(model)) == len(model.weights)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxy"]
-    model_folder.save(tmp_path / "m", model, BertTokenizer(words), {"max_seq_length": 12})
+    model_folder.save(tmp_path / "m", model, BertTokenizer(WORDS), {"max_seq_length": 12})
     loaded = Model.from_loaded(model_folder.load(tmp_path / "m"))
     assert loaded.head == "text" and loaded.model.beams == 2
     np.testing.assert_allclose(logits_of(loaded.model, batch), logits_of(model, batch), atol=1e-6)
@@ -216,6 +216,36 @@ def test_a_model_folder(decoder, batch, tmp_path):
     ids = ops.convert_to_numpy(model(loaded.tokenizer(["a b c"]))["output_ids"])[0]
     assert found[0] == {"output": loaded.tokenizer.decode(int(i) for i in ids if i >= 0)}
     assert loaded.predict("d e") == found[1]
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels")
+def test_an_export_takes_and_gives_text(tmp_path):
+    from official_bert import export as serving
+    from official_bert.export.id_export import plan
+
+    model = model_of("separate")
+    model.masked_lm.bias.assign(np.where(np.arange(30) == END, 2.0, 0.0))
+    model_folder.save(tmp_path / "m", model, BertTokenizer(WORDS), {"max_seq_length": 9})
+    loaded = Model.from_loaded(model_folder.load(tmp_path / "m"))
+    texts = ["a b c", "d e", "a a b c d e f g h i j"]
+    served = serving.load(serving.export(loaded, tmp_path / "served", beams=3))
+    answers = served(text=texts)
+    expected = {}
+    for beams in (1, 3):
+        loaded.model.beams = beams
+        with pytest.warns(UserWarning, match="1 of 3"):
+            expected[beams] = [one["output"] for one in loaded.predict(texts)]
+    assert answers["output"] == expected[3], "letters alone: blanks between all"
+    assert expected[3] != expected[1]
+    assert answers["truncated"].tolist() == [False, False, True]
+    ids = loaded.tokenizer(texts, max_length=9, truncation="head")
+    by_ids = served("token_ids", **ids)["token_ids"]
+    np.testing.assert_array_equal(by_ids, answers["token_ids"])
+    for options, message in (({"precision": "bfloat16"}, "float32"), ({"beams": 0}, "beams")):
+        with pytest.raises(UserError, match=message):
+            serving.export(loaded, tmp_path / "other", **options)
+    with pytest.raises(UserError, match="a SavedModel does"):
+        plan(loaded, "it", "onnx")
 
 
 def test_what_cannot_write():
