@@ -29,12 +29,12 @@ def pairs(tmp_path_factory):
 
 
 def config_of(pairs, **fields):
-    config = load_config("seq2seq:finetune")
-    return dataclasses.replace(
-        config, data_dir=str(pairs), model="tiny-wikipedia", max_seq_length=16,
-        train_batch_size=16, num_train_epochs=2.0, learning_rate=2e-3, log_every=1,
-        **{"task_options": {"max_target_length": 8, "beams": 2}, **fields},
-    )  # fmt: skip
+    usual = {
+        "data_dir": str(pairs), "model": "tiny-wikipedia", "max_seq_length": 16, "log_every": 1,
+        "train_batch_size": 16, "num_train_epochs": 2.0, "learning_rate": 2e-3,
+        "task_options": {"max_target_length": 8, "beams": 2},
+    }  # fmt: skip
+    return dataclasses.replace(load_config("seq2seq:finetune"), **{**usual, **fields})
 
 
 def test_fine_tuning_scores_and_answers(pairs, tmp_path, monkeypatch):
