@@ -74,7 +74,6 @@ def run_under(backend: str, folder: Path) -> dict[str, np.ndarray]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     with np.load(output) as file:

@@ -124,7 +124,7 @@ def test_ctrl_c_ends_both(path):
         while not path.with_name("file.busy").exists():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=200)
+        _, errors = process.communicate()
     finally:
         process.kill()
     assert b"KeyboardInterrupt" in errors

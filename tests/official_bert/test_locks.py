@@ -36,7 +36,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
     ready = processes.Event()
     process = processes.Process(target=hold_and_die, args=(tmp_path, ready))
     process.start()
-    process.join(60)
+    process.join()
     assert ready.is_set() and (tmp_path / locks.LOCK_FILE).exists()
     with exclusive(tmp_path) as lock:
         lock.check()
@@ -126,7 +126,7 @@ def test_a_forked_process_that_lets_go_leaves_the_lock(tmp_path):
     lock = locks.shared(tmp_path)
     process = multiprocessing.get_context("fork").Process(target=lock.release)
     process.start()
-    process.join(60)
+    process.join()
     with pytest.raises(UserError, match="is in use by"), exclusive(tmp_path):
         pass
     lock.release()

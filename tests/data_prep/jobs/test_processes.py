@@ -37,7 +37,7 @@ def run_script(tmp_path, function):
     script.write_text(_SCRIPT.format(function=function))
     command = [sys.executable, str(script)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 def test_a_script_without_a_main_guard_is_run_once(tmp_path):

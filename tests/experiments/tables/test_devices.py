@@ -81,11 +81,16 @@ def test_without_gpus_the_users_environment_stays(fake_gpus, monkeypatch):
 
 def test_a_worker_that_replaces_a_dead_one_gets_its_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(pool, "available_gpus", lambda: ["5", "6"])
-    cells = [Cell("dies", "fake", {"die": True})]
-    cells += [Cell(f"c{i}", "fake", {"environment": "CUDA_VISIBLE_DEVICES", "steps": 2})
-              for i in range(4)]  # fmt: skip
+    cells, go = [Cell("dies", "fake", {"die": True})], tmp_path / "go"
+    work = {"environment": "CUDA_VISIBLE_DEVICES", "steps": 5, "go": str(go)}
+    cells += [Cell(f"c{i}", "fake", work | {"value": i}) for i in range(4)]
+
+    def let_go(*_):
+        if len(list(tmp_path.glob("c*/progress"))) == 2:  # of two workers
+            go.touch()
+
     runner = "tests.experiments.tables.fake_cells:run_cell"
-    found = Grid(cells, tmp_path).run(2, runner, poll_seconds=0.02)
+    found = Grid(cells, tmp_path).run(2, runner, on_event=let_go, poll_seconds=0.02)
     seen = {status.result["pid"]: status.result["environment"]
             for name, status in found.items() if name != "dies"}  # fmt: skip
     assert sorted(seen.values()) == ["5", "6"]
