@@ -33,11 +33,12 @@ _TEMPORARY = re.compile(r"\.(?:(.*)\.)?([0-9a-f]{16})(?:\.[0-9a-f]{8})?\.(tmp|ol
 
 
 class _Manifest(NamedTuple):
-    """What a manifest says: its numbers, none where there is no manifest; whether each name that it
-    mentions was written, and not removed since."""
+    """What a manifest says: its numbers; whether each name that it mentions was written, and not
+    removed since; and whether it is one at all, though its first line may be cut off."""
 
     numbers: list[str]
     written: dict[str, bool]
+    ours: bool
 
 
 # The last one read of some folders, and the state of the file: many files are looked up in each.
@@ -66,7 +67,7 @@ def is_kept(folder: Path) -> bool:
 
 def foreign(folder: Path) -> list[Path]:
     """What stands in a folder, at any depth, and is not ours, sorted."""
-    found = (p for p in _below(folder) if p.name != FILE or not _read(p.parent).numbers)
+    found = (p for p in _below(folder) if p.name != FILE or not _read(p.parent).ours)
     return sorted(path for path in found if not is_ours(path))
 
 
@@ -135,7 +136,7 @@ def discard(temporary: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
         with _opened(folder):
-            numbers, written = _read(folder)
+            numbers, written, _ = _read(folder)
             used = any(name.startswith(f".{n}.") for n in numbers for name in os.listdir(folder))
             if len(numbers) == 1 and not written and not used:
                 os.unlink(folder / FILE)
@@ -201,7 +202,7 @@ def _remove(path: Path) -> bool:
         for name in os.listdir(path):
             if name != FILE and is_ours(path / name):
                 _remove(path / name)
-        if os.listdir(path) == [FILE] and _read(path).numbers:
+        if os.listdir(path) == [FILE] and _read(path).ours:
             os.unlink(path / FILE)
         os.rmdir(path)
         return True
@@ -221,15 +222,16 @@ def _line(sign: str, name: str) -> bytes:
 
 
 def _parse(content: bytes) -> _Manifest:
-    found = _Manifest([], {})
+    numbers, written = [], {}
     if content.startswith(_TITLE):
         for line in content.decode("ascii", "replace").split("\n")[:-1]:
             if match := re.fullmatch(r"(?:= |# .* number )([0-9a-f]{16})", line):
-                found.numbers.append(match[1])
+                numbers.append(match[1])
             elif line[:3] in ('+ "', '- "'):
                 with contextlib.suppress(ValueError):  # a line that was cut off
-                    found.written[json.loads(line[2:])] = line[0] == "+"
-    return found
+                    written[json.loads(line[2:])] = line[0] == "+"
+    begun = content.startswith(_TITLE[: len(content)]) and b"\n" not in content
+    return _Manifest(numbers, written, bool(numbers) or begun and len(content) < _FIRST_LINE)
 
 
 def _read(folder: Path) -> _Manifest:
@@ -237,7 +239,7 @@ def _read(folder: Path) -> _Manifest:
     try:
         file = open_file(folder / FILE, most_bytes=_MOST_BYTES, links=False)
     except UserError:
-        return _parse(b"")
+        return _Manifest([], {}, False)
     with file:
         status = os.fstat(file.fileno())
         first = file.read(_FIRST_LINE)  # other manifests of the same size have another number
@@ -271,11 +273,10 @@ def _opened(folder: Path) -> Iterator[int]:
         raise _not_ours(path)
     handle, _ = open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        start = os.pread(handle, _FIRST_LINE, 0)
-        if not _parse(start).numbers:
-            cut_off = start.startswith(_TITLE[: len(start)]) and b"\n" not in start
-            if not cut_off or len(start) == _FIRST_LINE:
-                raise _not_ours(path)
+        found = _parse(os.pread(handle, _FIRST_LINE, 0))
+        if not found.ours:
+            raise _not_ours(path)
+        if not found.numbers:
             os.ftruncate(handle, 0)
             _append(handle, _TITLE + f"number {secrets.token_hex(8)}\n".encode())
             sync(folder)

@@ -330,6 +330,22 @@ def test_a_manifest_that_was_cut_off_goes_on(tmp_path):
         write_text(tmp_path / f"{size}", "ours again")
 
 
+def test_a_manifest_that_was_only_begun_keeps_no_folder(tmp_path):
+    """As a full disk left it in a run's folder, which --overwrite could not begin again then."""
+    for size in (0, 10, 90):
+        with atomic_folder(tmp_path / "model") as folder:
+            (folder / "inner").mkdir()
+        begun = (tmp_path / "model" / manifests.FILE).read_bytes()[:size]
+        (tmp_path / "model" / "inner" / manifests.FILE).write_bytes(begun)
+        with atomic_folder(tmp_path / "model", overwrite=True) as folder:
+            (folder / "inner").mkdir()
+        files.make_folder(tmp_path / "run" / "inner")
+        (tmp_path / "run" / "inner" / manifests.FILE).write_bytes(begun)
+        manifests.remove(tmp_path / "run" / "inner", tmp_path / "model" / "inner")
+        assert listed(tmp_path / "run") == listed(tmp_path / "model") == []
+        (tmp_path / "model" / manifests.FILE).unlink()
+
+
 def test_a_manifest_larger_than_any_of_ours_says_nothing(tmp_path):
     write_text(tmp_path / "one", "ours")
     with open(tmp_path / manifests.FILE, "r+b") as file:
