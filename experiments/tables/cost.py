@@ -14,6 +14,7 @@ from experiments.training.flops import (
     training_flops,
 )
 from official_bert.checkpoints.integrity import encoder_parameters
+from official_bert.common.commands import import_tensorflow
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig
 
@@ -86,7 +87,7 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
     A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
     with fewer layers: the rate of a large matrix product does not depend on how many there are.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    import_tensorflow()
     import keras
     import numpy as np
 

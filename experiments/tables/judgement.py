@@ -146,7 +146,10 @@ def _way(results: dict, finding: dict) -> float:
 def _variances(values: dict, unit: float = 1.0) -> tuple[float, int, float] | None:
     if not values["examples"]:
         return None
-    variance = {source: unit**2 * part for source, part in values["variance"].items()}
+    variance = values["variance"]
+    if unit != 1.0:
+        # To 12 digits: on the way to percent and back the last ones would move with every report.
+        variance = {source: float(f"{unit**2 * part:.12g}") for source, part in variance.items()}
     return variance["examples"], values["examples"], variance["residual"]
 
 

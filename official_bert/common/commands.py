@@ -95,6 +95,8 @@ def _failed(error: Exception) -> int:
 def _parse_flags(argv):
     try:
         return flags.FLAGS(argv)
+    except SystemExit:  # of --help, which absl ends as a failure
+        sys.exit(0)
     except flags.Error as error:
         sys.exit(_say(f"error: {error}\nSee --help for the options.", 2))
     except UserError as error:

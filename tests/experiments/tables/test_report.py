@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiments import report as command
@@ -263,3 +264,12 @@ def test_times_count_work_before_an_interruption_and_no_pauses():
         {"seconds": 40.0, "ended": 510.0},
     ]
     assert assemble._wall_seconds(finished) == 55.0
+
+
+def test_a_variance_goes_through_a_share_and_back_without_moving():
+    unit = (90.06 - 85.29) / 100
+    for part in np.random.default_rng(0).uniform(1e-3, 1e3, 200):
+        kept = {"examples": 7, "variance": {"examples": part, "residual": part / 3}}
+        first = judgement._variances(kept, unit)
+        again = {"examples": first[0] / unit**2, "residual": first[2] / unit**2}
+        assert judgement._variances({"examples": 7, "variance": again}, unit) == first
