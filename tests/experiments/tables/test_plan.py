@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import re
+import tarfile
 
 import pytest
 
@@ -10,7 +11,7 @@ import official_bert
 from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
-from experiments.tables import assemble, cost, paper, plan
+from experiments.tables import archives, assemble, cost, paper, plan
 from experiments.tables.cells import TRAININGS, mix
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.pool import FINISHED, Status
@@ -213,6 +214,18 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
     assert "pretrain/BERT/1" in different and "finetune/SNLI/BERT/1-1" in different
     assert "pretrain/No NSP/1" not in different
     assert not any("random" in name for name in different)
+
+
+def test_archived_cells_are_found_again(tmp_path):
+    """Where this fails, keys or the default of an option have changed: raise `grid.FORMAT`."""
+    made = plan.plan(load_config("table5:checkpoints"))
+    folder = config_files.CONFIGS.parent / "results" / "table5" / "checkpoints" / "archives"
+    for path in folder.iterdir():
+        with tarfile.open(path) as archive:
+            archive.extractall(tmp_path, filter="data")
+    statuses = Grid(made.cells, tmp_path).statuses()
+    scored = [statuses[c.name].state for c in made.cells if c.kind in archives.SCORED]
+    assert len(scored) > 30 and set(scored) == {FINISHED}
 
 
 def test_keys_do_not_change_where_options_are_added_with_their_defaults():
