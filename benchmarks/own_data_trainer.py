@@ -27,7 +27,7 @@ from pathlib import Path
 from experiments.configs.own_data import get_config
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"
-OURS, THEIRS = RESULTS / "results.json", RESULTS / "trainer.json"
+THEIRS = RESULTS / "trainer.json"
 
 
 def runs(scale: str) -> dict[str, tuple]:
@@ -96,12 +96,17 @@ def train(checkpoint: str, config) -> dict[str, float]:
     return task.score(dev, task.predictions(dev, asked, outputs(predict, asked, 32)))
 
 
-def table(ours: dict, theirs: dict[str, float]) -> str:
+def ours() -> list[dict]:
+    """The committed tables of every scale."""
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*/results.json"))]
+
+
+def table(ours: list[dict], theirs: dict[str, float]) -> str:
     """Means of the seeds side by side, and the larger of the two standard deviations."""
     groups, cells = collections.defaultdict(list), {}
     for name, score in theirs.items():
         groups[name.rpartition("/")[0]].append(100 * score)
-    for row in (row for scale in ours.values() for row in scale["rows"]):
+    for row in (row for scale in ours for row in scale["rows"]):
         cells |= {f"{row['label']}/{column}": cell for column, cell in row["cells"].items()}
     lines = ["| model, rate | task | this project | Trainer | spread |", "|---|---|---:|---:|---:|"]
     for group, scores in groups.items():
@@ -127,7 +132,7 @@ def main():
             scores[name] = train(*run[:2])[run[2]]
             options.output.write_text(json.dumps(scores, indent=1) + "\n")
             print(f"{name}: {100 * scores[name]:.1f}", file=sys.stderr)
-    print(table(json.loads(OURS.read_text()), scores))
+    print(table(ours(), scores))
 
 
 if __name__ == "__main__":

@@ -106,12 +106,11 @@ def test_a_table_of_latencies_has_sizes_where_they_are_known(size):
 
 
 def test_a_peer_stands_beside_this_projects_scores():
-    ours = json.loads(own_data_trainer.OURS.read_text())
     theirs = {
         "BERT tiny, 0.0003, corrected/questions/1": 0.25,
         "BERT tiny, 0.0003, corrected/questions/2": 0.27,
         "a model that no table has, corrected/questions/1": 0.5,
     }
-    lines = own_data_trainer.table(ours, theirs).splitlines()
+    lines = own_data_trainer.table(own_data_trainer.ours(), theirs).splitlines()
     assert lines[2] == "| BERT tiny, 0.0003 | questions | 29.8 | 26.0 | 1.4 |"
     assert lines[3] == "| a model that no table has | questions | not run | 50.0 | 0.0 |"
