@@ -99,17 +99,17 @@ def _table(scale: str, base: FinetuneConfig, epochs: dict[int, float], seeds: in
         for label, metric in _HALVES.items()
     ]
     claims = (
-        Claim("attention", "attention helps", "Bahdanau 2015", each(bleu, ATTENTION, RNN)),
-        Claim("long", "attention helps on long sentences", "Bahdanau 2015",
+        Claim("attention", "attention helps (Bahdanau 2015)", "5.1", each(bleu, ATTENTION, RNN)),
+        Claim("long", "attention helps on long sentences (Bahdanau 2015)", "5.2.2",
               each([long], ATTENTION, RNN)),
-        Claim("longer", "attention helps more on long sentences than on short ones",
-              "Bahdanau 2015", each([gap], ATTENTION, RNN)),
-        Claim("Transformer", "the Transformer is above both RNNs", "Vaswani 2017",
+        Claim("longer", "attention helps more on long sentences than on short ones "
+              "(Bahdanau 2015)", "5.2.2", each([gap], ATTENTION, RNN)),
+        Claim("Transformer", "the Transformer is above both RNNs (Vaswani 2017)", "6.1",
               (*each(most, TRANSFORMER, RNN), *each(most, TRANSFORMER, ATTENTION))),
-        Claim("few", "pre-training helps where pairs are few", "Rothe 2020",
-              each(bleu[:1], BERT2BERT, TRANSFORMER)),
-        Claim("many", "pre-training helps with all pairs", "Rothe 2020",
-              each(most, BERT2BERT, TRANSFORMER)),
+        Claim("few", "pre-training helps where pairs are few", "",
+              each(bleu[:1], BERT2BERT, TRANSFORMER), own=True),
+        Claim("many", "pre-training helps with all pairs", "",
+              each(most, BERT2BERT, TRANSFORMER), own=True),
     )  # fmt: skip
     return Ablation(
         name="seq2seq",
