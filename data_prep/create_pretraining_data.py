@@ -21,7 +21,7 @@ import sys
 from absl import flags
 
 from data_prep.corpus import input_look, shares
-from data_prep.corpus.documents import expand_inputs, folders_of
+from data_prep.corpus.documents import expand_inputs, places_of
 from data_prep.jobs import storage
 from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
@@ -82,7 +82,7 @@ def create(
     """
     chosen = RecordOptions(**fields_of(RecordOptions, options, "options of the records"))
     named, inputs = inputs, expand_inputs(inputs)
-    claim([*folders_of(named), *inputs, vocab_path], work=[output, token_store])
+    claim([*places_of(named), *inputs, vocab_path], work=[output, token_store])
     # Says what is wrong with it, or does not suit it, before any work.
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)

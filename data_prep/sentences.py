@@ -24,7 +24,7 @@ from collections import Counter
 from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
-from data_prep.corpus.documents import expand_inputs, folders_of, split_patterns
+from data_prep.corpus.documents import expand_inputs, places_of, split_patterns
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8
@@ -102,7 +102,7 @@ def split_files(
     reading = Reading(layout, language, **reading)
     output = str(output)
     targets = dict(zip(_output_names(paths, compress), paths, strict=True))
-    named = [*folders_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
+    named = [*places_of(inputs), *(path for path in paths if not tfds_corpora.is_tfds(path))]
     claim(named, work=[output])
     options = {"splitter": splitter_version(language), "compress": compress, "documents": layout}
     options |= {name: v for name, v in dataclasses.asdict(reading).items() if name != "layout"}

@@ -29,7 +29,7 @@ from absl import flags
 
 from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
-from data_prep.corpus.documents import expand_inputs, folders_of
+from data_prep.corpus.documents import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier
@@ -250,7 +250,7 @@ def main(argv) -> None:
     options = {name: FLAGS[name].value for name in names}
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
-    claim([*folders_of(FLAGS.input), *paths], files=[FLAGS.output, record])
+    claim([*places_of(FLAGS.input), *paths], files=[FLAGS.output, record])
     if storage.exists(FLAGS.output) and not FLAGS.overwrite:
         # Of two commands at once, one may write the vocabulary last, the other its record.
         made = options | {"sha256": storage.sha256(FLAGS.output)}

@@ -17,7 +17,7 @@ from pathlib import Path
 from absl import flags
 
 from data_prep.corpus import input_look
-from data_prep.corpus.documents import expand_inputs, folders_of
+from data_prep.corpus.documents import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -91,7 +91,7 @@ def write(path, words, vectors) -> None:
 
 def main(argv) -> None:
     del argv
-    claim([*folders_of(FLAGS.input), *expand_inputs(FLAGS.input)], files=[FLAGS.output])
+    claim([*places_of(FLAGS.input), *expand_inputs(FLAGS.input)], files=[FLAGS.output])
     if Path(FLAGS.output).exists() and not FLAGS.overwrite:
         raise UserError(f"{FLAGS.output} exists; choose another name or pass --overwrite")
     options = (FLAGS.kind, FLAGS.seed, FLAGS.do_lower_case, FLAGS.invalid_utf8)

@@ -46,7 +46,9 @@ def main():
         report.again(path.parent)
     write_overview(RESULTS)
     for page in PAGES:
-        page.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")
+        new = page.with_name(f".{page.name}.new")  # a page is whole at every moment
+        new.write_text(fill(page.read_text(encoding="utf-8"), page.name), encoding="utf-8")
+        new.replace(page)
 
 
 def fill(text: str, name: str = "") -> str:

@@ -74,9 +74,9 @@ def expand_inputs(globs: str | Iterable[str]) -> list[str]:
     return list(paths)
 
 
-def folders_of(globs: str | Iterable[str]) -> list[str]:
-    """The folders among what `expand_inputs` was given: outputs must not lie in them."""
-    return [name for name in split_patterns(globs) if os.path.isdir(name)]
+def places_of(globs: str | Iterable[str]) -> list[str]:
+    """The folders and patterns of what `expand_inputs` was given: no output must be in them."""
+    return [name for name in split_patterns(globs) if not os.path.isfile(name)]
 
 
 def split_patterns(globs: str | Iterable[str]) -> list[str]:

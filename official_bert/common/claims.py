@@ -1,8 +1,9 @@
 """The inputs and outputs of a command, named once before it works: what it reads stays unharmed."""
 
+import fnmatch
 import os
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
@@ -25,19 +26,26 @@ def claim(
     count, and of remote ones (with "://") only their names do.
 
     Args:
-      inputs: files and folders that are read; what does not exist (a preset's name) does no harm.
+      inputs: files, folders and patterns that are read; what does not exist (a preset's name) does
+        no harm.
       files: that will be written with `atomic_write`.
       folders: that will be written with `atomic_folder`, with `overwrite`.
       work: folders that are written to piece by piece.
 
     Raises:
-      UserError: an output is an input, lies in one or around one; or something stands there that
-        this project did not write.
+      UserError: an output is an input, lies in one or around one, or would be one the next time;
+        or something stands there that this project did not write.
     """
     files, folders, work = (list(filter(_counts, paths)) for paths in (files, folders, work))
     for source in filter(_counts, inputs):
         for output in (*files, *folders, *work):
             _check_apart(source, output)
+        for output in files:
+            if not os.path.lexists(source) and _is_named(output, source):
+                raise UserError(
+                    f"the output {output} is named by the input {source} and would be read the next "
+                    "time; choose another"
+                )
     for path in (*files, *folders, *work):
         if os.path.basename(os.path.normpath(path)) in (manifests.FILE, LOCK_FILE):
             raise UserError(f"{path} is a name of files that this project keeps; choose another")
@@ -78,6 +86,12 @@ def _check_apart(source, output) -> None:
     raise UserError(
         f"the output {output} {how} the input {source}, which must not change; choose another"
     )
+
+
+def _is_named(path, pattern) -> bool:
+    path, pattern = (str(p) if is_remote(p) else os.path.realpath(p) for p in (path, pattern))
+    deep = "**" in pattern  # at any depth
+    return fnmatch.fnmatchcase(path, pattern) if deep else PurePath(path).match(pattern)
 
 
 def _counts(path) -> bool:

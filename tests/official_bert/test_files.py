@@ -291,6 +291,9 @@ def test_of_two_that_make_a_folder_at_once_one_wins(tmp_path):
         ("linked", "books/out", "folders"),
         ("books", "books/b.txt", "files"),
         ("books/b.txt", ".", "work"),
+        ("*.txt", "new.txt", "files"),  # would be read the next time
+        ("books/**/*", "books/deep/er.txt", "files"),
+        ("linked/*", "books/new.txt", "files"),
     ],
 )
 def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, kind):
@@ -306,6 +309,7 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
     with pytest.raises(UserError, match=r"input"):
         claim([source], **{kind: [output]}, overwrite=True)
     claim(["a.txt", "", "-", "gs://x/y", "no_such_model"], files=["new.txt", "-", ""], work=["sub"])
+    claim(["*.txt", "books/*"], files=["new.tsv", "books/deep/er.txt"], work=["sub"])
     with pytest.raises(UserError, match="input"):
         claim(["gs://x/y/z"], work=["gs://x/y"])
     for name in (manifests.FILE, LOCK_FILE):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus.documents import documents, expand_inputs, folders_of
+from data_prep.corpus.documents import documents, expand_inputs, places_of
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
@@ -84,7 +84,7 @@ def test_expand_inputs(tmp_path, monkeypatch):
         Path(name).write_text("x\n")
     assert expand_inputs("b.txt,*.txt") == ["b.txt", "a.txt", "odd,[1].txt"]
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
-    assert folders_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
+    assert places_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
     assert expand_inputs("odd,[1].txt") == ["odd,[1].txt"]
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
