@@ -1,9 +1,9 @@
 """The inputs and outputs of a command, named once before it works: what it reads stays unharmed."""
 
-import fnmatch
 import os
 from collections.abc import Iterable
-from pathlib import Path, PurePath
+from fnmatch import fnmatchcase
+from pathlib import Path
 
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
@@ -39,12 +39,10 @@ def claim(
     files, folders, work = (list(filter(_counts, paths)) for paths in (files, folders, work))
     for source in filter(_counts, inputs):
         for output in (*files, *folders, *work):
-            _check_apart(source, output)
-        for output in files:
-            if not os.path.lexists(source) and _is_named(output, source):
+            if how := _relation(source, output, output in files):
                 raise UserError(
-                    f"the output {output} is named by the input {source} and would be read the next "
-                    "time; choose another"
+                    f"the output {output} {how} the input {source}, which must not change; "
+                    "choose another"
                 )
     for path in (*files, *folders, *work):
         if os.path.basename(os.path.normpath(path)) in (manifests.FILE, LOCK_FILE):
@@ -69,29 +67,17 @@ def members(path: str | os.PathLike) -> list[str]:
     return [entry.path for entry in os.scandir(path) if entry.is_file()]
 
 
-def _check_apart(source, output) -> None:
-    """Raises UserError where writing `output` could change `source`."""
-    if not is_remote(source) and not os.path.lexists(source):
-        return
+def _relation(source, output, is_file: bool) -> str:
+    """How writing `output` could change `source`, or what it reads the next time; "" if not."""
     read, written = (Path(p if is_remote(p) else os.path.realpath(p)) for p in (source, output))
+    if not is_remote(source) and not os.path.lexists(source):  # a pattern, or a preset's name
+        path, pattern = str(written), str(read)
+        named = fnmatchcase(path, pattern) if "**" in pattern else written.match(pattern)
+        return "is named by" if is_file and named else ""
     plain = os.path.isfile(read) or os.path.isdir(read)  # who reads a device may write to it
     if written == read or plain and os.path.exists(written) and os.path.samefile(read, written):
-        how = "is"
-    elif written in read.parents:
-        how = "holds"
-    elif read in written.parents:
-        how = "lies in"
-    else:
-        return
-    raise UserError(
-        f"the output {output} {how} the input {source}, which must not change; choose another"
-    )
-
-
-def _is_named(path, pattern) -> bool:
-    path, pattern = (str(p) if is_remote(p) else os.path.realpath(p) for p in (path, pattern))
-    deep = "**" in pattern  # at any depth
-    return fnmatch.fnmatchcase(path, pattern) if deep else PurePath(path).match(pattern)
+        return "is"
+    return "holds" if written in read.parents else "lies in" if read in written.parents else ""
 
 
 def _counts(path) -> bool:
