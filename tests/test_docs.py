@@ -47,7 +47,7 @@ def folders(tmp_path, monkeypatch):
     export_huggingface(
         tmp_path / "google-bert/bert-base-uncased", ob.BertPretrainer(encoder), tokenizer
     )
-    export_huggingface(tmp_path / "all-MiniLM-L6-v2", encoder, tokenizer)
+    export_huggingface(tmp_path / "sentence-transformers/all-MiniLM-L6-v2", encoder, tokenizer)
     spam = ob.BertClassifier(encoder, 2)
     ob.save(tmp_path / "runs" / "spam" / "model", spam, tokenizer, {"labels": ["ham", "spam"]})
     monkeypatch.chdir(tmp_path)

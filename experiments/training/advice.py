@@ -24,7 +24,7 @@ def _guesses(results: dict) -> list[str]:
         return []
     return [
         f"dev {name} {score:.4f} is no better than the trivial baseline ({trivial:.4f}), which "
-        "reads no text: the model has learnt next to nothing"
+        "needs no model: this one has learnt next to nothing"
     ]
 
 
