@@ -3,7 +3,7 @@
 #     docker build -f containers/train.Dockerfile -t official-bert .
 #     docker build -f containers/train.Dockerfile -t official-bert:gpu --build-arg DEVICE=gpu .
 #     docker run --rm --user "$(id -u)" -v "$PWD:/work" official-bert finetune \
-#         --config=text_classification --config.model=tiny-wikipedia --config.data_dir=FOLDER \
+#         --config=text_classification:small --config.model=tiny-wikipedia --config.data_dir=FOLDER \
 #         --workdir=runs/mine
 #
 # With the second image: docker run --gpus=all. What is downloaded stays in the mounted folder too.
