@@ -84,6 +84,7 @@ def create(
     named, inputs = inputs, expand_inputs(inputs)
     claim([*places_of(named), *inputs, vocab_path], work=[output, token_store])
     # Says what is wrong with it, or does not suit it, before any work.
+    input_look.look(inputs)
     tokenizer = storage.load_tokenizer(vocab_path, do_lower_case=chosen.do_lower_case)
     _check_suits(tokenizer, vocab_path, chosen)
     store_options = token_stores.store_options(inputs, vocab_path, chosen)

@@ -248,6 +248,7 @@ def main(argv) -> None:
     names = ("kind", "vocab_size", "do_lower_case", "strip_accents", "num_unused", "invalid_utf8")
     names += ("character_coverage", "language_exponent")
     options = {name: FLAGS[name].value for name in names}
+    input_look.look(paths)  # says what is no text before all of it is read
     options["inputs"] = [storage.fingerprint(path) for path in paths]
     record = f"{FLAGS.output}.json"
     claim([*places_of(FLAGS.input), *paths], files=[FLAGS.output, record])

@@ -228,6 +228,7 @@ def _check_config(workdir, ablation):
                 "choose another --workdir"
             )
         manifests.adopt(workdir, *report.FILES, "archives", path.name)
+    claim(files=[path, *report.files(workdir)])  # before hours of work
     write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n")
 
 

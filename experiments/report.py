@@ -55,7 +55,7 @@ def again(folder, output="", strict=False):
     if not output:  # as it came with the repository
         manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or folder)
-    claim(files=[output / name for name in report.FILES if "." in name])
+    claim(files=report.files(output))
     return results, report.write(results, output)
 
 

@@ -16,6 +16,7 @@ from experiments import ablate
 from experiments.training import runs, search
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
+from experiments.training.config_files import load_config
 from experiments.training.run_folder import RunFolder
 from official_bert.common import commands, manifests
 from official_bert.common.errors import UserError
@@ -116,6 +117,15 @@ def test_remote_work_folders_are_refused_at_once(tmp_path, monkeypatch, config):
         with pytest.raises(UserError, match=r"gs://bucket/run.*local"):
             begin()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["results.json", "report.md"])
+def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(ablate.Grid, "run", lambda *_, **__: pytest.fail("it was begun"))
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match=f"{name} exists, and this project did not write it"):
+        ablate.run(load_config("table5:smoke"), tmp_path, quiet=True)
+    assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("number", [2, 13, 28, 30])

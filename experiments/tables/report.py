@@ -37,6 +37,11 @@ KEY = (
 )
 
 
+def files(folder: Path) -> list[Path]:
+    """The files of a report right in its folder."""
+    return [folder / name for name in FILES if "." in name]
+
+
 def write(results: dict, folder: str | Path) -> dict[str, str]:
     """Writes results.json, report.html, report.md and plots/*.svg; returns their paths."""
     from experiments.tables import plots
