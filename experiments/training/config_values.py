@@ -11,6 +11,7 @@ import typing
 from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
 from official_bert.common.errors import UserError
+from official_bert.common.json_files import fields_of
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
 
@@ -170,25 +171,24 @@ def changed(config):
     return {n: changed(v) for n, v in kept.items() if v != getattr(default, n)}
 
 
-def from_dict(kind, values):
-    """The configuration that `to_dict` was made of.
+def from_dict(kind, values, where="configuration"):
+    """The configuration that `to_dict` or `changed` was made of.
 
     Args:
       kind: the dataclass, for example PretrainConfig.
       values: JSON values; fields that are missing have their defaults.
+      where: begins the message of an error.
 
     Raises:
-      UserError: an unknown field.
+      UserError: an unknown field, or a value of another kind.
     """
-    config = kind()
-    for name, value in values.items():
-        if name == "bert" and isinstance(value, dict):
-            shape = ElmoConfig if "filters" in value else BertConfig
-            value = shape.from_dict(value)
-        if name == "phases":
-            value = tuple(p if isinstance(p, Phase) else from_dict(Phase, p) for p in value)
-        config = replace_field(config, [name], value, name)
-    return config
+    nested, bert = {}, values.get("bert")
+    if isinstance(bert, dict):
+        nested["bert"] = (ElmoConfig if "filters" in bert else BertConfig).from_dict(bert)
+    if "phases" in values:
+        nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in values["phases"])
+    plain = {name: value for name, value in values.items() if name not in nested}
+    return kind(**fields_of(kind, plain, where), **nested)
 
 
 def result_dict(config):

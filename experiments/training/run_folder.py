@@ -225,7 +225,7 @@ def read_config(folder, kind, otherwise):
     if name != kind.__name__:
         raise UserError(f"{folder} holds a run of {name}, this is {kind.__name__}; {otherwise}")
     stored.pop("checksum", None)
-    return from_dict(kind, stored), inputs
+    return from_dict(kind, stored, Path(folder) / CONFIG), inputs
 
 
 def _with_paths(results, change):
