@@ -118,61 +118,45 @@ def _squad_columns(task, exact, f1, changes) -> tuple[Column, Column]:
 
 def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
     """The table at a scale; `columns` are those of the paper's scale for BERT base."""
+    table = Ablation(
+        name, title, scale, columns=tuple(columns), notes=tuple(notes), data_dir=DATA_DIR
+    )
     made = {"paper": _paper, "gpu": _gpu, "cpu": _cpu, "smoke": _smoke}
-    given = name, title, tuple(columns), tuple(notes)
-    return choose_scale({key: partial(make, *given) for key, make in made.items()}, scale)
+    return choose_scale({key: partial(make, table) for key, make in made.items()}, scale)
 
 
 def column(label, task, metric, folder, *, paper_column, length=128, note="", **changes) -> Column:
     """A column with section 4.1's hyper-parameters where `changes` says nothing else."""
-    config = FinetuneConfig(
-        task=task,
-        data_dir=folder,
-        max_seq_length=length,
-        train_batch_size=32,
-        learning_rate=5e-5,
-        num_train_epochs=3.0,
-        save_model=False,
-    )
+    config = FinetuneConfig(task=task, data_dir=folder, max_seq_length=length, save_model=False)
     config = dataclasses.replace(config, **changes)
     return Column(label, config, metric, (1,), paper_column=paper_column, note=note)
 
 
-def _paper(name, title, columns, notes):
+def _paper(table):
     seeds = (1, 2, 3, 4, 5)
-    search = tuple({"learning_rate": rate} for rate in RATES) if name == "table1" else ()
-    return Ablation(
-        name=name,
-        title=title,
-        scale="paper",
+    search = tuple({"learning_rate": rate} for rate in RATES) if table.name == "table1" else ()
+    return dataclasses.replace(
+        table,
         variants=tuple(Variant(label, checkpoint=preset) for label, preset in PRESETS.items()),
-        columns=tuple(dataclasses.replace(c, seeds=seeds, search=search) for c in columns),
+        columns=tuple(dataclasses.replace(c, seeds=seeds, search=search) for c in table.columns),
         rows=tuple(Row(label, label, paper_row=label) for label in PRESETS),
-        notes=notes,
-        data_dir=DATA_DIR,
         workers=1,
     )
 
 
-def _gpu(name, title, columns, notes):
-    return Ablation(
-        name=name,
-        title=title,
-        scale="gpu",
+def _gpu(table):
+    columns = (
+        c.with_finetune(learning_rate=3e-5, precision="mixed_bfloat16") for c in table.columns
+    )
+    return dataclasses.replace(
+        table,
         variants=(Variant(BASE, checkpoint=PRESETS[BASE]),),
-        columns=tuple(
-            dataclasses.replace(
-                c.with_finetune(learning_rate=3e-5, precision="mixed_bfloat16"), seeds=(1, 2, 3)
-            )
-            for c in columns
-        ),
+        columns=tuple(dataclasses.replace(c, seeds=(1, 2, 3)) for c in columns),
         rows=(Row(BASE, BASE, paper_row=BASE),),
-        notes=notes,
-        data_dir=DATA_DIR,
     )
 
 
-def _cpu(name, title, columns, notes):
+def _cpu(table):
     def small(c):
         column = c.with_finetune(
             max_seq_length=min(c.finetune.max_seq_length, 128),
@@ -182,27 +166,23 @@ def _cpu(name, title, columns, notes):
         )
         return dataclasses.replace(column, seeds=(1, 2))
 
-    checkpoint = str(Path(DATA_DIR) / TINY_CHECKPOINT)
-    table = Ablation(
-        name=name,
-        title=title,
-        scale="cpu",
-        variants=(Variant("BERT tiny", checkpoint=checkpoint),),
-        columns=tuple(map(small, columns)),
+    table = dataclasses.replace(
+        table,
+        variants=(Variant("BERT tiny", checkpoint=str(Path(DATA_DIR) / TINY_CHECKPOINT)),),
+        columns=tuple(map(small, table.columns)),
         rows=(Row("BERT tiny (2 layers, 128 wide)", "BERT tiny", paper_row=BASE),),
         notes=(
-            *notes,
+            *table.notes,
             "BERT tiny stands beside BERT BASE: 4 M parameters beside 110 M",
             "its weights were fine-tuned as a sentence metric by their publisher (BLEURT's test "
             "checkpoint)",
             "at most 4,000 training examples a task",
         ),
-        data_dir=DATA_DIR,
     )
-    return with_compared(table, get_scale("cpu"), (1, 2, 3)) if name == "table1" else table
+    return with_compared(table, get_scale("cpu"), (1, 2, 3)) if table.name == "table1" else table
 
 
-def _smoke(name, title, columns, notes):
+def _smoke(table):
     chosen = get_scale("smoke")
     phases = (Phase("length 64", 64, 200),)
     pretrain = dataclasses.replace(chosen.bert, phases=phases, num_warmup_steps=20)
@@ -223,14 +203,13 @@ def _smoke(name, title, columns, notes):
         )
         return dataclasses.replace(c, finetune=config)
 
-    table = Ablation(
-        name=name,
-        title=title,
+    table = dataclasses.replace(
+        table,
         variants=(Variant("tiny", pretrain),),
-        columns=tuple(map(tiny, columns)),
+        columns=tuple(map(tiny, table.columns)),
         rows=(Row("tiny (2 layers, 128 wide)", "tiny", paper_row=BASE),),
-        **(chosen.fields() | {"notes": (*notes, *chosen.notes)}),
+        **(chosen.fields() | {"notes": (*table.notes, *chosen.notes)}),
     )
-    if name != "table1":
+    if table.name != "table1":
         return table
     return with_compared(table, dataclasses.replace(chosen, bert=pretrain), (1,), vectors="")
