@@ -42,10 +42,10 @@ def lead(results: dict) -> list[str]:
     known = [f for f in findings if f["verdict"] == NOT_DECIDED and f["detectable"] is not None]
     if known:
         least, most = (number(f(x["detectable"] for x in known)) for f in (min, max))
-        bound = least if least == most else f"{least} (in the most precise) to {most}"
+        bound = least if least == most else f"{least} (the most precise comparison) to {most}"
         lines.append(
-            f"{are(len(known), 'comparison')} open: this design shows an effect four times of five "
-            f"that lies {bound} beyond the claim's bound."
+            f"{are(len(known), 'comparison')} open. With so many runs an effect is found four "
+            f"times of five if it lies {bound} beyond the claim's bound."
         )
     return lines
 
