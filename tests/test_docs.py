@@ -85,6 +85,21 @@ def test_documents(name, folders):
         exec(compile(block, f"{name} block {number}", "exec"), names)
 
 
+def test_the_first_minute_of_the_readme_gives_what_it_says():
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL
+    )
+    names, said = {}, []
+    for line in block.splitlines():
+        code, _, comment = line.partition("  # ")
+        if re.match("['0-9]", comment):
+            said.append(comment)
+            assert repr(eval(code, names)) == comment
+        else:
+            exec(code, names)
+    assert len(said) == 2
+
+
 def test_tables_of_results_are_those_of_the_committed_results():
     pages = {page.name: page.read_text("utf-8") for page in figures.PAGES}
     for name, text in pages.items():
