@@ -5,15 +5,19 @@ word2vec's files begin with a line of two numbers, how many words and how many n
 GloVe's do not. gensim's `save_word2vec_format(binary=False)` writes the former.
 """
 
+import functools
 import gzip
 import os
+import zlib
 from pathlib import Path
 
 import numpy as np
 
+from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
 
 LEARNT_WIDTH = 100  # numbers of a word that `data_prep.word2vec` learns
+_LONGEST_LINE = 1 << 20  # bytes
 
 
 def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
@@ -30,26 +34,28 @@ def read_vectors(path: str | os.PathLike) -> tuple[list[str], np.ndarray]:
 
 def vectors_width(path: str | os.PathLike) -> int:
     """How many numbers a word has, by the file's first line; raises UserError as above."""
-    first = _read_file(path, lambda file, path: file.readline()).decode(errors="replace")
-    parts = first.rstrip("\r\n ").split(" ")
-    return int(parts[1]) if _is_header(" ".join(parts)) else len(parts) - 1
+    first = _read_file(path, lambda lines, path: next(lines, b"")).decode(errors="replace")
+    first = first.rstrip("\r\n ")
+    width = (_header(first, path) or [0, first.count(" ")])[1]
+    if not width:
+        raise UserError(f"{path} line 1: expected a word and some numbers")
+    return width
 
 
 def _read_file(path, read):
     path = Path(path)
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            return read(file, path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file of word vectors") from None
-    except OSError as error:
+        with open_file(path, "give a file of word vectors") as file:
+            content = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            return read(iter(functools.partial(content.readline, _LONGEST_LINE), b""), path)
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None
 
 
-def _read(file, path: Path) -> tuple[list[str], np.ndarray]:
+def _read(lines, path: Path) -> tuple[list[str], np.ndarray]:
     vectors: dict[str, np.ndarray] = {}
     width, declared = 0, None
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(lines, 1):
         where = f"{path} line {number}"
         try:
             text = line.decode().rstrip("\r\n ")
@@ -58,8 +64,8 @@ def _read(file, path: Path) -> tuple[list[str], np.ndarray]:
                 f"{where}: not UTF-8 text ({error.reason}); word2vec's binary format is not read, "
                 "gensim writes the other: save_word2vec_format(PATH, binary=False)"
             ) from None
-        if number == 1 and _is_header(text):
-            declared, width = map(int, text.split(" "))
+        if number == 1 and (header := _header(text, path)):
+            declared, width = header
             continue
         # Some words of GloVe's files have blanks inside.
         parts = text.rsplit(" ", width) if width else text.split(" ")
@@ -80,6 +86,11 @@ def _read(file, path: Path) -> tuple[list[str], np.ndarray]:
     return list(vectors), np.stack(list(vectors.values()))
 
 
-def _is_header(text: str) -> bool:
+def _header(text: str, path: Path) -> list[int]:
+    """How many words and how many numbers a word, where a first line says it; else empty."""
     parts = text.split(" ")
-    return len(parts) == 2 and all(part.isdecimal() for part in parts)
+    if len(parts) != 2 or not all(map(str.isdecimal, parts)):
+        return []
+    if max(map(len, parts)) > 9:
+        raise UserError(f"{path} line 1: so many words or numbers are in no file")
+    return list(map(int, parts))

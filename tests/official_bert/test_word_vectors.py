@@ -1,6 +1,7 @@
 """Word vectors: their files, the words of a text, and GLUE's baselines that read them."""
 
 import gzip
+import os
 
 import keras
 import numpy as np
@@ -39,14 +40,33 @@ def test_both_formats(tmp_path):
         (b"3 2\nthe 1 2\n", "1 words, but its first line says 3"),
         (b"", "no word vectors"),
         (b"2 2\nthe \xff\xfe1\n", "line 2: not UTF-8 .*binary"),
+        (b"the " + bytes(1 << 21), "line 1: could not convert"),
+        (bytes(1 << 21), "line 1: expected a word and some numbers"),
+        (b"2 99999999999999999999\nthe 1 2\n", "line 1: so many words or numbers"),
     ],
 )
 def test_files_that_are_none(tmp_path, content, message):
     (tmp_path / "x.txt").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read_vectors(tmp_path / "x.txt")
-    with pytest.raises(UserError, match="no such file"):
+    with pytest.raises(UserError, match="No such file"):
         read_vectors(tmp_path / "none.txt")
+
+
+@pytest.mark.parametrize("read", [read_vectors, vectors_width])
+def test_files_that_do_not_end_or_begin(tmp_path, read):
+    (tmp_path / "half.txt.gz").write_bytes(gzip.compress(GLOVE.encode() * 99)[:20])
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "zeros.txt").write_bytes(bytes(1 << 21))
+    for name, message in (
+        ("half.txt.gz", "cannot be read"),
+        ("pipe.txt", "is no file"),
+        ("empty.txt", "no word vectors|some numbers"),
+        ("zeros.txt", "line 1: expected a word and some numbers"),
+    ):
+        with pytest.raises(UserError, match=f"{name}.*{message}"):
+            read(tmp_path / name)
 
 
 def test_words_of_a_text():
