@@ -305,6 +305,9 @@ def _last_of_sub_layer(config: BertConfig, initializer):
 
 def gather_positions(sequence, positions):
     """The vectors at some positions of each row: [B, L, H], int32 [B, P] -> [B, P, H]."""
+    if keras.backend.backend() == "jax":
+        # So XLA sees that a row's vectors are its own: devices that share a batch send none.
+        return ops.take_along_axis(sequence, positions[:, :, None], axis=1)
     batch, length, width = ops.shape(sequence)
     rows = ops.cast(ops.arange(batch), "int32")[:, None] * length
     return ops.take(ops.reshape(sequence, (-1, width)), positions + rows, axis=0)

@@ -236,7 +236,8 @@ class MedicationModel(_OfSets):
         # Of visits 0 to t - 1, so neither the answer nor anything behind it is read.
         before = [ops.cumsum(ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))), axis=1) for x in vectors]
         count = ops.cast(ops.maximum(ops.arange(vectors[0].shape[1]), 1), "float32")[:, None]
-        x = ops.concatenate([before[0] / count, before[1] / count, vectors[0]], axis=-1)
+        means = [ops.divide(x, count) for x in before]  # in float32, whatever the policy
+        x = ops.concatenate([*means, vectors[0]], axis=-1)
         return {"logits": self.head(self.inner(x))}
 
     def loss_terms(self, batch, outputs):

@@ -1,5 +1,8 @@
 """The training step on JAX: one program, micro-batches, devices, variables that are not reached."""
 
+import re
+from collections import Counter
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import tiny_runs
 
 from experiments.training import jax_distribution
 from experiments.training.config import PretrainConfig
+from experiments.training.jax_distribution import stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert.common.errors import UserError
@@ -113,12 +117,49 @@ def test_a_checkpoint_goes_on_on_any_number_of_devices(one_device):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.parametrize("shard", ["", "weights"])
+def test_a_program_for_eight_devices(shard):
+    """Rows are divided, matrices where they are to be; gradients are summed once, all at once."""
+    trainer = _trainer("mirrored", shard=shard)
+    program = trainer.lowered(stacked(iter([_batch()]), 1, 1, 1)).compile()
+    _, divided = program.input_shardings
+    assert {tuple(x.spec) for x in divided["batches"].values()} == {(None, None, "rows")}
+    trained = trainer.model.trainable_variables
+    matrices = [len(v.shape) == 2 and any(n % 8 == 0 for n in v.shape) for v in trained]
+    kept = ["rows" in x.spec for x in divided["state"][0]]
+    assert kept == [bool(shard) and matrix for matrix in matrices] and sum(matrices) > 0
+    text = program.as_text()
+    assert text.count(" all-gather(") >= sum(kept)
+    if shard:
+        return
+    assert not re.search(r" (all-gather|all-to-all|collective-permute)\(", text)
+    sums = re.findall(r"= (.*?) all-reduce\(", text)
+    found = [np.prod([*map(int, x.split(","))]) for x in re.findall(r"f32\[([\d,]+)\]", str(sums))]
+    table = trainer.model.encoder.embeddings
+    sizes = [np.prod(v.shape) for v in trained if v is not table.position_embeddings]
+    # The words' table is looked up and scores: two gradients. Of positions only 12 are used.
+    sizes += [np.prod(table.word_embeddings.shape), 12 * 16]
+    assert Counter(found) == Counter(sizes)
+    assert sum("[" in each.replace("f32[]", "") for each in sums) == 1
+
+
 def test_micro_batches_are_one_batch():
     losses, weights = _train(_trainer(bert=QUIET), [4])
     found, others = _train(_trainer(bert=QUIET, accumulation=4), [4])
     np.testing.assert_allclose(found, losses, atol=1e-5)
     for ours, theirs in zip(others, weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(("precision", "near"), [("float32", 1e-5), ("mixed_bfloat16", 5e-3)])
+def test_divided_weights_with_micro_batches(precision, near):
+    found = []
+    for place in (("one_device", ""), ("mirrored", "weights")):
+        trainer = _trainer(place[0], precision, QUIET, place[1], accumulation=2)
+        batches = iter([_batch(step, rows=16) for step in range(2)])
+        found.append([trainer.train_from(batches, 2)["loss"], *trainer.weights()])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=near)
 
 
 def test_what_the_loss_does_not_reach_is_not_decayed():
