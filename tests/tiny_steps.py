@@ -1,4 +1,4 @@
-"""A small model of every objective and head, with a batch of each: what the steps of training,
+"""Small models of every objective and head, with a batch of each: what the steps of training,
 evaluation and prediction are compiled of, on any backend and for any device."""
 
 from functools import partial
@@ -14,7 +14,10 @@ from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.words_of_pieces import WordsOfPieces
 from official_bert.config import AWD_LSTM
+from official_bert.family import graph_codes
 from official_bert.family.distillation import Distilled
+from official_bert.family.gpt2 import GPT2
+from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.family.teachers import Teacher
 from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
 from official_bert.pretraining import BertPretrainer
@@ -39,13 +42,14 @@ def pretrainer(seed, objectives, teacher=None, **fields):
     return BertPretrainer(tiny_runs.bert(**fields), objectives, seed=seed, teacher=teacher)
 
 
-def student(seed, objectives):
+def student(seed, objectives, **fields):
     told = BertPretrainer(tiny_runs.bert(num_hidden_layers=2), ("masked_lm",), seed=1)
-    return pretrainer(seed, objectives, Teacher(told))
+    return pretrainer(seed, objectives, Teacher(told), **fields)
 
 
-def head(seed, kind, *arguments, **options):
-    return kind(BertEncoder(tiny_runs.bert(), seed=seed), *arguments, seed=seed, **options)
+def head(seed, kind, *arguments, bert=None, **options):
+    encoder = BertEncoder(tiny_runs.bert(**(bert or {})), seed=seed)
+    return kind(encoder, *arguments, seed=seed, **options)
 
 
 def elmo(seed, objectives):
@@ -73,6 +77,12 @@ def features(seed):
     return FeatureTagger(tiny_runs.bert(), 3, "elmo", width=8, layers=1, seed=seed)
 
 
+def sets(seed, kind, sizes):
+    """A model of G-BERT's; codes 5 and 6 are below 4, and that below 3."""
+    encoder = graph_codes.SetEncoder(tiny_runs.bert(), [-1, -1, -1, -1, 3, 4, 4, -1], seed=seed)
+    return kind(encoder, tiny_runs.bert().hidden_size, sizes, seed)
+
+
 def words(seed, kind, *sizes):
     return kind(*sizes, {"num_labels": 3, "problem": "single_label"}, True, seed=seed)
 
@@ -84,6 +94,7 @@ def ones(name, *shape, dtype=np.int32):
 LEFT = {"attention_direction": "left_to_right"}
 FRACTION = {"name": "next_token", "fraction": 0.3}
 VECTORS = batch() | ones("label_ids", ROWS) | ones("vectors", ROWS, LENGTH, 6, dtype=np.float32)
+SETS = ones("diagnoses", ROWS, 4) | ones("medications", ROWS, 3)
 BOTH = {"attention_direction": "shallow_concatenation"}
 # Name -> (function of a seed that builds the model, batch, options of the step).
 STEPS = {
@@ -92,6 +103,8 @@ STEPS = {
     "left to right": (
         partial(pretrainer, objectives=("next_token",), **LEFT), records(),
     ),
+    "OpenAI GPT": (partial(pretrainer, objectives=("next_token",), **OPENAI_GPT), records()),
+    "GPT-2": (partial(pretrainer, objectives=("next_token",), **GPT2), records()),
     "a third of the tokens": (
         partial(pretrainer, objectives=(FRACTION,), **LEFT), records(),
     ),
@@ -117,13 +130,24 @@ STEPS = {
         partial(pretrainer, objectives=("masked_lm", "span_boundary")), records(),
     ),
     "DistilBERT": (
-        partial(student, objectives=("masked_lm", "soft_targets", "cosine_states")),
+        partial(
+            student, objectives=("masked_lm", "soft_targets", "cosine_states"), type_vocab_size=0,
+        ),
         records(),
     ),
     "TinyBERT": (partial(student, objectives=("transformer_layers",)), records()),
     "ELMo": (partial(elmo, objectives=("adjacent_words",)), records()),
     "ULMFiT": (
         partial(pretrainer, objectives=("next_token",), **AWD_LSTM), records(),
+    ),
+    "G-BERT, pre-training": (
+        partial(sets, kind=graph_codes.VisitPretrainer, sizes={"diagnoses": 3, "medications": 2}),
+        SETS | ones("diagnoses_labels", ROWS, 3) | ones("medications_labels", ROWS, 2),
+    ),
+    "G-BERT": (
+        partial(sets, kind=graph_codes.MedicationModel, sizes=2),
+        {name: np.stack([x] * 2, 1) for name, x in SETS.items()}
+        | ones("labels", ROWS, 2, 2) | ones("asked", ROWS, 2),
     ),
     "classification": (
         partial(head, kind=BertClassifier, num_labels=3),
@@ -139,6 +163,10 @@ STEPS = {
     ),
     "BiLSTM": (
         partial(head, kind=BertClassifier, num_labels=3, bilstm=True),
+        batch() | ones("label_ids", ROWS),
+    ),
+    "ULMFiT's classifier": (
+        partial(head, kind=BertClassifier, num_labels=3, concat_pooling=True, bert=AWD_LSTM),
         batch() | ones("label_ids", ROWS),
     ),
     "span": (
@@ -167,3 +195,18 @@ STEPS = {
     "CBOW": (lambda seed: words(seed, CBOW, 6), VECTORS),
     "BiLSTM with attention": (lambda seed: words(seed, BiLSTMAttention, 6, 8), VECTORS),
 }  # fmt: skip
+PLATFORMS = ("cuda", "tpu", "rocm")  # of JAX
+PRECISIONS = ("float32", "mixed_bfloat16")
+REPLICAS = ("BERT", "ELECTRA", "ELMo", "BiLSTM", "span", "distilled")  # of TensorFlow, side by side
+CUDNN = ("BiLSTM", "features")  # where there is a GPU and no XLA
+
+
+def table():
+    """Markdown of docs/programs.md: which programs tests lower, and for what."""
+    platforms, precisions = (", ".join(x) for x in (PLATFORMS, PRECISIONS))
+    heads = ["step", f"JAX for {platforms}", "TensorFlow under XLA", "its replicas", "cuDNN"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name in STEPS:
+        more = ["mixed_bfloat16" * (name in some) for some in (REPLICAS, CUDNN)]
+        lines.append(f"| {' | '.join([name, precisions, 'mixed_bfloat16', *more])} |")
+    return "\n".join(lines)

@@ -6,6 +6,7 @@ to compile. Nothing is run here.
 
 import functools
 import re
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import tiny_runs
 from jax import export
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
-from tiny_steps import IDS, LENGTH, PREDICTIONS, ROWS, STEPS, records
+from tiny_steps import IDS, LENGTH, PLATFORMS, PRECISIONS, PREDICTIONS, ROWS, STEPS, records
 
 from data_prep.pretraining import philox
 from data_prep.pretraining.dynamic_masking import MaskingRules
@@ -21,10 +22,12 @@ from experiments.training import evaluation, jax_distribution
 from experiments.training.jax_distribution import MakeBatch, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
+from official_bert import BertEncoder
+from official_bert.common.registry import ENCODER_KINDS, OBJECTIVES
+from official_bert.family import generation
+from official_bert.family.members import MEMBERS, member_of
 
 pytestmark = pytest.mark.timeout(1800)
-PLATFORMS = ("cuda", "tpu", "rocm")
-PRECISIONS = ("float32", "mixed_bfloat16")
 
 
 def _trainer(name, precision, **options):
@@ -51,6 +54,30 @@ def _check(program):
     assert not re.search(r"tensor<[^>]*\?", text), "a dynamic shape"
     assert "callback" not in text and "infeed" not in text, "the host is called"
     return text
+
+
+def test_every_model_objective_and_successor_has_its_steps():
+    models = [build(0) for build, *_ in STEPS.values()]
+    encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
+    bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
+    assert {c.kind for c in bert} >= set(ENCODER_KINDS)
+    assert {member_of(c, p).name for c in bert for p in (False, True)} == set(MEMBERS)
+    trained = {type(one) for m in models for one in getattr(m, "objectives", ())}
+    assert trained == set(map(OBJECTIVES.load, OBJECTIVES))
+    assert {type(m).__name__ for m in models} == _models_of_the_packages()
+
+
+def _models_of_the_packages():
+    """Names of the classes below `ModelWithLosses` that have none below them."""
+    text = "\n".join(
+        path.read_text() for package in ("official_bert", "experiments")
+        for path in (Path(__file__).parents[2] / package).rglob("*.py")
+    )  # fmt: skip
+    below = re.findall(r"^class (\w+)\((\w+)\)", text, re.M)
+    found = {"ModelWithLosses"}
+    while found != (more := found | {name for name, base in below if base in found}):
+        found = more
+    return found - {base for _, base in below}
 
 
 def test_what_an_accelerator_cannot_do_is_seen():
@@ -106,6 +133,16 @@ def test_evaluation_and_prediction(name, precision):
     trainer, batch = _trainer(name, precision)
     for function in (functools.partial(evaluation.terms, trainer.model), trainer._outputs_of):
         _check(export.export(jax.jit(function), platforms=PLATFORMS)(batch))
+
+
+@pytest.mark.parametrize("name", ["OpenAI GPT", "GPT-2"])
+def test_the_token_that_is_written_next(name):
+    build, *_ = STEPS[name]
+    model = build(0)
+    step = generation.NextToken(model.encoder, model.masked_lm)
+    state = step.begin(ROWS, LENGTH)
+    program = export.export(jax.jit(step), platforms=PLATFORMS)
+    _check(program(np.ones(ROWS, np.int32), np.int32(3), state))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -1,29 +1,35 @@
 """TensorFlow's steps as an accelerator would get them: shapes that XLA accepts, kernels on GPUs.
 
 XLA is handed every step and writes its program; to compile it would take half a minute each
-(`test_trainer` does so for two). All of it is in a process of its own, where LSTMs are those of
-accelerators.
+(`test_trainer` does so for two). All of it is in a process with two logical devices, and in one of
+a worker of several machines.
 """
 
 import functools
+import importlib
 import json
+import os
 import re
+import socket
 from pathlib import Path
 
 import forked
 import pytest
-from tiny_steps import STEPS
+from tiny_steps import CUDNN, REPLICAS, STEPS, table
 
 pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
-DOCS = Path(__file__).parents[3] / "docs" / "distribution.md"
+DOCS = (Path(__file__).parents[3] / "docs" / "programs.md").read_text()
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """name -> {what: value}, of `_look`."""
-    path = tmp_path_factory.mktemp("xla") / "found.json"
-    assert forked.exit_code(forked.start(_look, path), 1800) == 0
-    return json.loads(path.read_text())
+    """name -> {what: value}, of `_look` and `_look_as_a_worker`."""
+    known, folder = {}, tmp_path_factory.mktemp("xla")
+    for look in (_look, _look_as_a_worker):
+        path = folder / f"{look.__name__}.json"
+        assert forked.exit_code(forked.start(look, path), 1800) == 0
+        known |= json.loads(path.read_text())
+    return known
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -35,11 +41,31 @@ def test_steps_evaluation_and_prediction_under_xla(found, name):
         assert program == {"traces": 1, "strings": [], "not for accelerators": []}
 
 
+def test_the_table_of_programs():
+    assert table() in DOCS
+
+
 def test_every_operation_has_a_kernel_on_gpus_or_is_on_the_host_on_purpose(found):
-    without = {op for name in found for op in found[name]["no GPU kernel"]}
-    told = re.search(r"without a GPU kernel: ([^.]*)\.", DOCS.read_text().replace("\n", " "))[1]
-    assert without == set(re.findall(r"`(\w+)`", told))
+    """Both lists are told; other versions of TensorFlow may need fewer operations."""
+    on_host, on_gpus = map(_told, ("On the host", "Kernels on GPUs"))
+    without = {op for one in found.values() for op in one["no GPU kernel"]}
+    used = {op for one in found.values() for op in one["operations"]}
+    assert without <= on_host and used - without <= on_gpus
+    assert all("CudnnRNNV3" in found[f"{name}, cuDNN"]["operations"] for name in CUDNN)
     assert "While" in found["loop"]["operations"]
+
+
+def _told(heading):
+    """The names in a section of the page."""
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", DOCS, re.M | re.S)[1]
+    return set(re.findall(r"`(\w+)`", section))
+
+
+def test_replicas_trace_a_step_once(found):
+    """Fixed shapes and no strings there either, as a TPU would have it."""
+    for name in [*(f"{name}, mirrored" for name in REPLICAS), "BERT, multi_worker"]:
+        assert (found[name]["traces"], found[name]["strings"]) == (1, []), name
+    assert "CollectiveReduceV2" in found["BERT, mirrored"]["operations"]
 
 
 def test_what_a_gpu_cannot_do_is_seen():
@@ -57,17 +83,48 @@ def test_what_a_gpu_cannot_do_is_seen():
 def _look(path):
     import tensorflow as tf
 
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+    )
+    rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
+
     from experiments.training import distribution
     from official_bert.backend import tensorflow_lstm
 
     tensorflow_lstm.on_processors = lambda: False
-    one = distribution.get_strategy("one_device")
+    one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
     found = {name: _under_xla(name, one) for name in STEPS}
+    for name in REPLICAS:
+        found[f"{name}, mirrored"] = _step(name, mirrored)
     trainer, batches = _trainer("BERT", one)
     dataset = tf.data.Dataset.from_tensors(batches[0][0]).repeat()
     loop = trainer._take_steps.get_concrete_function(iter(dataset), 2, tf.constant(1), ())
     found["loop"] = _kernels([loop])
+    rnn._is_gpu_available = lambda: True
+    for name in CUDNN:
+        found[f"{name}, cuDNN"] = _step(name, one)
     path.write_text(json.dumps(found))
+
+
+def _look_as_a_worker(path):
+    with socket.socket() as listening:
+        listening.bind(("localhost", 0))
+        cluster = {"worker": [f"localhost:{listening.getsockname()[1]}"]}
+    os.environ["TF_CONFIG"] = json.dumps(
+        {"cluster": cluster, "task": {"type": "worker", "index": 0}}
+    )
+    from experiments.training import distribution
+
+    workers = distribution.get_strategy("multi_worker")
+    path.write_text(json.dumps({"BERT, multi_worker": _step("BERT", workers)}))
+
+
+def _step(name, strategy):
+    """What was found of the step as it is compiled without XLA."""
+    import tensorflow as tf
+
+    trainer, batches = _trainer(name, strategy)
+    return _traced(tf.function(trainer._step_on_batch, autograph=False), batches)[0]
 
 
 def _trainer(name, strategy, **options):
@@ -105,7 +162,7 @@ def _under_xla(name, strategy):
         known, traced = _traced(function, batches)
         text = function.experimental_get_compiler_ir(*batches[0])(stage="hlo")
         programs[what] = {
-            "traces": known["traces"], "strings": _strings(traced),
+            "traces": known["traces"], "strings": known["strings"],
             "not for accelerators": re.findall(
                 r"f64\[|\[<=|= \S+ (?:custom-call|infeed|outfeed|send|recv)\(.*", text
             ),
@@ -117,7 +174,8 @@ def _under_xla(name, strategy):
 def _traced(function, batches):
     """(what was found, the program), of a tf.function that two batches are traced with."""
     program = [function.get_concrete_function(*batch) for batch in batches][0]
-    return {"traces": function.experimental_get_tracing_count(), **_kernels([program])}, program
+    traces = function.experimental_get_tracing_count()
+    return {"traces": traces, "strings": _strings(program), **_kernels([program])}, program
 
 
 def _kernels(programs):
