@@ -35,6 +35,7 @@ class Fake:
 @pytest.fixture
 def options(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "Contestant", Fake)
+    monkeypatch.setattr(steps, "NEEDS", {})
     Fake.started = []
     return argparse.Namespace(
         output=tmp_path, device="A GPU", memory_gib=80, shapes="tiny,base,large", lengths="128",
@@ -43,7 +44,7 @@ def options(tmp_path, monkeypatch):
 
 
 def test_what_was_measured_is_not_measured_again_and_failures_say_why(options):
-    assert steps.run("steps", options) and steps.run("steps", options)
+    assert not steps.run("steps", options) and not steps.run("steps", options)
     assert [size[0] for _, size in Fake.started] == [2, 2, 12, 12]  # once
     found = Results(options.output / "steps.json", "A GPU").values["runs"]
     ours = found[f"tiny 128: {steps.OURS}"]
@@ -54,6 +55,20 @@ def test_what_was_measured_is_not_measured_again_and_failures_say_why(options):
     assert "did not run: the process ended (1): out of memory" in (
         options.output / "gpu.md"
     ).read_text()  # fmt: skip
+
+
+def test_what_is_not_installed_is_skipped_by_name_until_it_is(options, monkeypatch):
+    options.shapes = "tiny"
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "NEEDS", {steps.THEIRS: ("a_missing_package",)})
+        assert steps.run("steps", options) and steps.run("steps", options)
+    report.write(options.output)
+    told = (options.output / "gpu.md").read_text()
+    assert "did not run: not installed: a_missing_package" in told
+    assert [name for name, _ in Fake.started] == [steps.OURS]
+    monkeypatch.setattr(steps, "NEEDS", {})
+    assert steps.run("steps", options)
+    assert [name for name, _ in Fake.started] == [steps.OURS, steps.THEIRS]
 
 
 def test_no_piece_begins_when_the_time_is_over(options):

@@ -4,7 +4,8 @@
 
 Without TensorFlow and without a network. The pieces run in this order, each leaves its result in
 the output folder as soon as it has one, and the same command goes on where it was stopped; with
-`--seconds` it stops by itself. What is finished is not run again. `gpu.md` is the report so far.
+`--seconds` it stops by itself. What is finished is not run again; without PyTorch its steps are
+skipped, and say so. `gpu.md` is the report so far. The exit code is 1 where a piece failed.
 
   data       the records of the tables, on the CPU
   steps      pre-training steps by size and length, beside transformers on PyTorch (torch.compile,
@@ -22,6 +23,7 @@ padding or a head over all positions adds is no credit. On a CPU, to see that al
 
 import argparse
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -68,6 +70,7 @@ def main():
     unknown = set(options.pieces.split(",")) - set(PIECES)
     if unknown:
         parser.error(f"no piece is named {', '.join(sorted(unknown))}; choose from {list(PIECES)}")
+    failed = []
     for piece in options.pieces.split(","):
         started = time.time()
         done = PIECES[piece](piece, options)
@@ -76,8 +79,10 @@ def main():
         report.write(options.output)
         if time.time() > options.until:
             print("== the time is over; the same command goes on", flush=True)
-            return
+            return 0
+        failed += [piece] * (not done)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,8 +24,8 @@ def _steps(runs):
 
 
 def _step(part, run):
-    if "failed" in run:
-        return f"| {part} | did not run: {run['failed']} | | | | |"
+    if reason := run.get("failed") or run.get("skipped"):
+        return f"| {part} | did not run: {reason} | | | | |"
     return (
         f"| {part} | {run['rows']} | {run['step_ms']:.2f} | {run['tokens_per_s']:,.0f} | "
         f"{run['share']:.1%} | {run['first_step_s']:.0f} |"

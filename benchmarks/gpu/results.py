@@ -23,7 +23,8 @@ class Results:
                 self.values = before
 
     def __contains__(self, part):
-        return part in self.values["runs"]
+        """Whether it was run; what was skipped, for want of a package, was not."""
+        return "skipped" not in self.values["runs"].get(part, {"skipped": ""})
 
     def add(self, part, result):
         self.values["runs"][part] = result

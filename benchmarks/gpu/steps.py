@@ -6,6 +6,7 @@ contestant's alone while its steps are timed.
 """
 
 import concurrent.futures
+import importlib.util
 import os
 import statistics
 import time
@@ -24,11 +25,12 @@ SCRIPTS = {
     OURS: ("official_bert_jax_step.py", "plain"),
     THEIRS: ("transformers_step.py", "compiled"),
 }
+NEEDS = {THEIRS: ("torch", "transformers")}  # packages of the extra `peers`
 MASKED = 0.15
 
 
 def run(piece, options):
-    """Measures what was not yet; returns whether all of it is."""
+    """Measures what was not yet; returns whether all steps of this project ran."""
     results = Results(options.output / f"{piece}.json", options.device)
     asked = [
         (f"{size} {length}: {name}", name, *SCRIPTS[name], shape(size, length, options.tokens))
@@ -51,10 +53,10 @@ def run(piece, options):
                     contestant.turn(1)
                 except (RuntimeError, OSError) as error:
                     running[part] = str(error)
-        for part, _, _, _, size in group:
-            results.add(part, _result(running[part], size, options))
+        for part, name, _, _, size in group:
+            results.add(part, _result(name, running[part], size, options))
             print(part, results.values["runs"][part], flush=True)
-    return True
+    return all("failed" not in results.values["runs"][one[0]] for one in asked if one[1] == OURS)
 
 
 def shape(size, length, tokens):
@@ -93,15 +95,22 @@ def gib(shape):
 def _start(one):
     """The contestant, ready for its turns; or why there is none."""
     _, name, script, mode, size = one
+    if reason := _lacks(name):
+        return reason
     try:
         return Contestant(name, script, mode, size, "bfloat16")
     except (RuntimeError, OSError) as error:
         return str(error)
 
 
-def _result(contestant, size, options):
+def _lacks(name):
+    missing = [each for each in NEEDS.get(name, ()) if importlib.util.find_spec(each) is None]
+    return f"not installed: {', '.join(missing)}" if missing else ""
+
+
+def _result(name, contestant, size, options):
     if isinstance(contestant, str):
-        return {"failed": contestant}
+        return {"skipped" if _lacks(name) else "failed": contestant}
     contestant.close()
     seconds = statistics.median(contestant.seconds)
     return {
