@@ -1,11 +1,13 @@
-"""Records read on the host, beside what an H100 would take of them.
+"""Records read on the host, beside an imitated H100 that takes them.
 
     python -m benchmarks.feeding
 
-The rate is rows of `numpy_batches` a second of processor time, with 1, 2 and 4 processes that read
-side by side, so that it is that of a core on a busy machine too. What would be taken is half of
-the card's peak in bfloat16, in FLOPs counted from the shapes. Records are those of the embedded
-sample.
+Read are the batches of `numpy_batches`, records of the embedded sample, by 1, 2 and 4 processes
+side by side. Each batch is timed in processor time, so that its rate is that of a core on a busy
+machine too. The consumer is imitated on that clock: a step takes as long as half of the card's
+peak in bfloat16 allows, in FLOPs counted from the shapes, and the processes bring it their batches
+in turn, each a few ahead. Counted are the steps that had to wait, and the time
+that they did (`waited`).
 """
 
 import json
@@ -13,6 +15,8 @@ import multiprocessing
 import tempfile
 import time
 from pathlib import Path
+
+import numpy as np
 
 from data_prep.create_pretraining_data import create
 from data_prep.records import numpy_batches, open_records
@@ -26,16 +30,41 @@ LENGTHS = (128, 512)
 PROCESSES = (1, 2, 4)
 BATCH, ROWS = 256, 20_000  # ROWS: read by each process
 PEAK = 989e12
+AHEAD = 16  # batches that wait to be taken, of each process; those of a compiled loop on JAX
 
 
-def rate(folder):
-    """Rows a second of processor time."""
-    batches = numpy_batches(open_records(folder), BATCH, epochs=None)
+def read(folder):
+    """Seconds of processor time of each batch."""
+    batches, clock = numpy_batches(open_records(folder), BATCH, epochs=None), []
     next(batches)  # files are open
-    started = time.process_time()
-    for _ in range(ROWS // BATCH):
+    for _ in range(ROWS // BATCH + 1):
+        clock.append(time.process_time())
         next(batches)
-    return ROWS // BATCH * BATCH / (time.process_time() - started)
+    return np.diff(clock).tolist()
+
+
+def waited(seconds, step, ahead=AHEAD):
+    """How long the consumer waited for batches, after the first `ahead` of each process.
+
+    Args:
+      seconds: of the batches of each process.
+      step: seconds that a step takes.
+      ahead: batches that a process may have ready before it waits itself.
+
+    Returns: (share of the steps that found no batch, share of the time).
+    """
+    free, begun, times = 0.0, [], []
+    read_at = [0.0] * len(seconds)
+    for k, of_each in enumerate(zip(*seconds, strict=True)):
+        for process, own in enumerate(of_each):
+            room = begun[len(begun) - ahead * len(seconds)] if k >= ahead else 0.0
+            read_at[process] = max(read_at[process], room) + own
+            begun.append(max(free, read_at[process]))
+            times.append(begun[-1] - free)
+            free = begun[-1] + step
+    times = times[ahead * len(seconds) :]
+    lost = sum(times)
+    return sum(time > 0 for time in times) / len(times), lost / (lost + step * len(times))
 
 
 def taken(size, length):
@@ -59,23 +88,33 @@ def main():
                 )  # fmt: skip
                 for processes in PROCESSES:
                     with multiprocessing.Pool(processes) as pool:
-                        rates = pool.map(rate, [folder + "/records"] * processes, chunksize=1)
+                        seconds = pool.map(read, [folder + "/records"] * processes, chunksize=1)
                     key = f"{length}{' dynamic' * dynamic}, {processes} processes"
-                    found[key] = sum(rates) / processes
-                    print(key, round(found[key]), flush=True)
+                    found[key] = {
+                        "rows_per_s": BATCH * processes * len(seconds[0]) / sum(map(sum, seconds)),
+                        "waited": {
+                            size: waited(seconds, BATCH / taken(size, length)) for size in SIZES
+                        },
+                    }
+                    print(key, found[key], flush=True)
     RESULTS.write_text(json.dumps(found, indent=2) + "\n")
 
 
 def table(found):
-    """Markdown: cores that read what each size takes."""
-    lines = ["| | length | rows/s at half of the peak | cores that read them | dynamic masks |",
-             "|---|---|---|---|---|"]  # fmt: skip
+    """Markdown: cores that read what each size takes, and the share of time that it waits."""
+    heads = ["", "length", "rows/s at half of the peak"]
+    for kind in ("records", "dynamic masks"):
+        heads += [f"{kind}: cores", *(f"{n} process{'es' * (n > 1)}" for n in PROCESSES)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for size in SIZES:
         for length in LENGTHS:
             rows = taken(size, length)
-            rates = [found[f"{length}{kind}, 4 processes"] for kind in ("", " dynamic")]
-            cores = " | ".join(f"{rows / one:.2g}" for one in rates)
-            lines.append(f"| {size} | {length} | {rows:,.0f} | {cores} |")
+            cells = [size, str(length), f"{rows:,.0f}"]
+            for kind in ("", " dynamic"):
+                runs = [found[f"{length}{kind}, {n} processes"] for n in PROCESSES]
+                cells.append(f"{rows / runs[0]['rows_per_s']:.2g}")
+                cells += [f"{run['waited'][size][1]:.0%}" for run in runs]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -47,7 +47,8 @@ def measured(bert, length, strategy=None):
     trainer = JaxTrainer(lambda seed: BertPretrainer(bert, seed=seed), strategy, StepOptions())
     program = trainer.lowered(stacked(iter([fields(length)]), 1, 1, 1)).compile()
     found = program.memory_analysis()
-    assert found.output_size_in_bytes - found.alias_size_in_bytes < 4096
+    pointers = 16 * len(trainer.model.variables + trainer.optimizer.variables)
+    assert found.output_size_in_bytes - found.alias_size_in_bytes < 4096 + pointers
     return {
         "arguments": found.argument_size_in_bytes,
         "temporary": found.temp_size_in_bytes,

@@ -14,7 +14,7 @@ DOCS = (Path(__file__).parents[1] / "docs" / "distribution.md").read_text()
 
 def test_memory_is_computed_to_a_tenth_of_what_xla_has():
     known = json.loads(memory.RESULTS.read_text())
-    assert len(known) >= 4
+    assert set(known) == {f"{size} {length}" for size in memory.SIZES for length in memory.LENGTHS}
     for case, found in known.items():
         size, length = case.split()
         for part, count in memory.computed(named_config(size), int(length)).items():
@@ -24,6 +24,29 @@ def test_memory_is_computed_to_a_tenth_of_what_xla_has():
 
 def test_what_an_h100_would_take_is_told_as_it_was_measured():
     assert feeding.table(json.loads(feeding.RESULTS.read_text())) in DOCS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step", "expected"),
+    [
+        ([[1.0] * 50], 2.0, (0, 0)),
+        ([[1.0] * 50], 0.5, (1, 0.5)),
+        ([[1.0] * 50] * 2, 0.5, (0, 0)),
+        ([[1.0] * 50] * 2, 0.25, (0.5, 0.5)),  # both come at once, then none for long
+        ([[1.0] * 25 + [5.0] + [1.0] * 24], 2.0, (0, 0)),  # four are ready
+        ([[1.0] * 25 + [11.0] + [1.0] * 24], 2.0, (1 / 46, 3 / 95)),
+    ],
+)
+def test_an_imitated_consumer_waits_where_too_little_is_read(seconds, step, expected):
+    assert feeding.waited(seconds, step, ahead=4) == pytest.approx(expected)
+
+
+def test_no_size_but_tiny_waits_for_a_single_process():
+    found = json.loads(feeding.RESULTS.read_text())
+    assert len(found) == 2 * len(feeding.LENGTHS) * len(feeding.PROCESSES)
+    for case, run in found.items():
+        still = {size for size, waited in run["waited"].items() if waited == [0, 0]}
+        assert still >= {"small", "base", "large"}, case
 
 
 @pytest.mark.parametrize(
