@@ -13,13 +13,19 @@ from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.words_of_pieces import WordsOfPieces
-from official_bert.config import AWD_LSTM
-from official_bert.family import graph_codes
+from official_bert.config import AWD_LSTM, DECODERS, RNN_DECODERS
+from official_bert.family import graph_codes, video
 from official_bert.family.distillation import Distilled
 from official_bert.family.gpt2 import GPT2
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.family.teachers import Teacher
-from official_bert.heads import BertClassifier, BertMultipleChoice, BertSpan, BertTagger
+from official_bert.heads import (
+    BertClassifier,
+    BertMultipleChoice,
+    BertSpan,
+    BertTagger,
+    build_head,
+)
 from official_bert.pretraining import BertPretrainer
 
 ROWS, LENGTH, PREDICTIONS, CHOICES = 8, 12, 4, 3
@@ -83,6 +89,15 @@ def sets(seed, kind, sizes):
     return kind(encoder, tiny_runs.bert().hidden_size, sizes, seed)
 
 
+def writer(seed, decoder):
+    head = {"head": "text", "decoder": decoder, "longest": 6, "beams": 2, "length_penalty": 1.0}
+    return build_head(BertEncoder(tiny_runs.bert(), seed=seed), head, seed=seed)
+
+
+def with_visual_words(seed):
+    return video.pretrainer(tiny_runs.bert(), np.ones((3, 16)), frozen=True, seed=seed)
+
+
 def words(seed, kind, *sizes):
     return kind(*sizes, {"num_labels": 3, "problem": "single_label"}, True, seed=seed)
 
@@ -96,6 +111,7 @@ FRACTION = {"name": "next_token", "fraction": 0.3}
 VECTORS = batch() | ones("label_ids", ROWS) | ones("vectors", ROWS, LENGTH, 6, dtype=np.float32)
 SETS = ones("diagnoses", ROWS, 4) | ones("medications", ROWS, 3)
 BOTH = {"attention_direction": "shallow_concatenation"}
+WRITERS = (*DECODERS, *RNN_DECODERS)
 # Name -> (function of a seed that builds the model, batch, options of the step).
 STEPS = {
     "BERT": (partial(pretrainer, objectives=("masked_lm", "next_sentence")), records()),
@@ -136,6 +152,11 @@ STEPS = {
         records(),
     ),
     "TinyBERT": (partial(student, objectives=("transformer_layers",)), records()),
+    "VideoBERT": (
+        with_visual_words,
+        records() | ones("alignment_labels", ROWS, 1)
+        | ones("alignment_weights", ROWS, 1, dtype=np.float32),
+    ),
     "ELMo": (partial(elmo, objectives=("adjacent_words",)), records()),
     "ULMFiT": (
         partial(pretrainer, objectives=("next_token",), **AWD_LSTM), records(),
@@ -194,9 +215,16 @@ STEPS = {
     ),
     "CBOW": (lambda seed: words(seed, CBOW, 6), VECTORS),
     "BiLSTM with attention": (lambda seed: words(seed, BiLSTMAttention, 6, 8), VECTORS),
+    **{
+        f"writing, {decoder}": (
+            partial(writer, decoder=decoder), batch() | ones("label_ids", ROWS, 6),
+        ) for decoder in WRITERS
+    },
 }  # fmt: skip
 PLATFORMS = ("cuda", "tpu", "rocm")  # of JAX
 PRECISIONS = ("float32", "mixed_bfloat16")
+# Their loops have no fixed number of steps in TensorFlow's gradients, which XLA asks for.
+NOT_UNDER_XLA = tuple(f"writing, {decoder}" for decoder in RNN_DECODERS)
 REPLICAS = ("BERT", "ELECTRA", "ELMo", "BiLSTM", "span", "distilled")  # of TensorFlow, side by side
 CUDNN = ("BiLSTM", "features")  # where there is a GPU and no XLA
 
@@ -208,5 +236,6 @@ def table():
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for name in STEPS:
         more = ["mixed_bfloat16" * (name in some) for some in (REPLICAS, CUDNN)]
-        lines.append(f"| {' | '.join([name, precisions, 'mixed_bfloat16', *more])} |")
+        xla = "no" if name in NOT_UNDER_XLA else "mixed_bfloat16"
+        lines.append(f"| {' | '.join([name, precisions, xla, *more])} |")
     return "\n".join(lines)

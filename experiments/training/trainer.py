@@ -158,9 +158,9 @@ class Trainer(TrainerState):
 
 
 def _leave_cudnn(model):
-    """Has Keras' LSTMs compute without cuDNN, which XLA cannot compile."""
+    """Has Keras' LSTMs and GRUs compute without cuDNN, which XLA cannot compile."""
     for layer in model._flatten_layers():
-        if isinstance(layer, keras.layers.LSTM):
+        if isinstance(layer, keras.layers.LSTM | keras.layers.GRU):
             layer.use_cudnn = False
 
 

@@ -62,7 +62,10 @@ class _Embeddings(Embeddings):
     @property
     def word_embeddings(self):
         """float32 [V, E], the visual words last."""
-        return ops.concatenate([self.text_rows, self.visual_rows], axis=0)
+        # A sum, since under XLA the gradient of joined rows that are looked up has no fixed shape.
+        text, visual = self.text_rows.shape[0], self.visual_rows.shape[0]
+        padded = ops.pad(self.text_rows, ((0, visual), (0, 0)))
+        return padded + ops.pad(self.visual_rows, ((text, 0), (0, 0)))
 
     @word_embeddings.setter
     def word_embeddings(self, rows):
