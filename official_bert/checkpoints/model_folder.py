@@ -170,6 +170,12 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
     return config.padded_by(tokenizer), tokenizer
 
 
+def of_run(folder: str | os.PathLike) -> str:
+    """What to say to a run's folder in the place of its model's: where the model is; else ""."""
+    inside = Path(folder) / "model"
+    return f" (this run's model is {inside})" if (inside / MODEL_FILE).is_file() else ""
+
+
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """The contents of the folder's `model.json`, checked; needs neither Keras nor TensorFlow.
 
@@ -177,7 +183,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
       UserError: the file is missing, is not JSON, or a field is wrong.
     """
     path = embedded.find(folder) / MODEL_FILE
-    settings = read_json(path, missing=f"is {folder} a model folder?")
+    settings = read_json(path, missing=f"is {folder} a model folder?{of_run(folder)}")
     _check(path, settings, "head", settings.get("head") in HEADS, f"one of {', '.join(HEADS)}")
     if settings["head"] == "classification":
         problem = settings.setdefault("problem", "single_label")

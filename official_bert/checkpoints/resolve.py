@@ -91,9 +91,9 @@ def kind_of(model: str | os.PathLike) -> str:
     if huggingface.is_huggingface_folder(path):
         return "huggingface"
     raise UserError(
-        f"{path}: no model in this folder; expected {model_folder.MODEL_FILE} (a model "
-        "folder), bert_config.json with *.ckpt.index (Google), config.json with "
-        "model.safetensors (Hugging Face), or a KerasHub preset"
+        f"{path}: no model in this folder{model_folder.of_run(path)}; expected "
+        f"{model_folder.MODEL_FILE} (a model folder), bert_config.json with *.ckpt.index (Google), "
+        "config.json with model.safetensors (Hugging Face), or a KerasHub preset"
     )
 
 

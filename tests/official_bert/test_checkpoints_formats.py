@@ -15,6 +15,7 @@ from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import (
     google,
     huggingface,
+    model_folder,
     safetensors_files,
 )
 from official_bert.checkpoints.names import variable_names
@@ -232,8 +233,12 @@ def test_kinds_are_recognised_and_unknown_ones_explained(google_folder, hf_folde
     ob.save(tmp_path / "ours", ob.BertEncoder(CONFIG), None)
     assert kind_of(tmp_path / "ours") == "model_folder"
     (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no model in this folder"):
+    with pytest.raises(UserError, match="no model in this folder; expected"):
         ob.load(tmp_path / "empty")
+    ob.save(tmp_path / "run" / "model", ob.BertEncoder(CONFIG), None)
+    for read in (ob.load, model_folder.read_settings):
+        with pytest.raises(UserError, match=r"this run's model is .*/run/model\)"):
+            read(tmp_path / "run")
 
 
 def test_keras_hub_presets_by_folder_and_name(tmp_path, pretrainer):
