@@ -1,10 +1,11 @@
 """Fine-tuning on small data with `transformers`' Trainer: the peer of the table `own_data`.
 
-    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer                 # 60 runs, 10 minutes
-    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer --scale=minilm  # 9 runs, 15 minutes
-    python -m benchmarks.own_data_trainer --table                            # beside this project's
+    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer                 # 60 runs, 14 minutes
+    BERT_DATA_DIR=DATA python -m benchmarks.own_data_trainer --scale=minilm  # 12 runs, 20 minutes
+    python -m benchmarks.own_data_trainer --table > experiments/results/own_data/trainer.md
 
-Minutes are of one core; the extras `peers` and `bench` are needed.
+The last puts them beside this project's. Minutes are of one core; the extras `peers` and `bench`
+are needed.
 
 One run for each checkpoint, task, rate and seed of experiments/configs/own_data.py. Both sides have
 its examples, features, batch size, steps, rates and warm-up, and start from the same weights; the

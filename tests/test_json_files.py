@@ -24,11 +24,11 @@ DIRECT = {
     "data_prep/corpus/sources.py": 1,
     "data_prep/tasks/look.py": 1,
     "experiments/ablate.py": 2,
-    "experiments/tables/cells.py": 1,
     "experiments/tables/pool.py": 1,
     "experiments/training/checkpointing.py": 1,
     "experiments/training/inputs.py": 1,
     "experiments/training/distribution.py": 1,
+    "experiments/training/heldout.py": 1,
     "experiments/training/config_values.py": 2,
     "experiments/training/run_folder.py": 1,
 }

@@ -69,6 +69,10 @@ class Task:
             raise UserError(f"data_dir={data_dir}: tasks read local folders; copy the files to one")
         self.notes: dict[str, dict[str, int]] = {}
 
+    def __getstate__(self):
+        # A worker process has a tokenizer of its own.
+        return {name: value for name, value in vars(self).items() if name != "tokenizer"}
+
     @property
     def head(self) -> dict:
         raise NotImplementedError
