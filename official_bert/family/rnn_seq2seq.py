@@ -1,4 +1,4 @@
-"""What the Transformer was compared with: GRUs that read and write (Cho et al. 2014), and the
+"""GRUs that read and write (Cho et al. 2014), which the Transformer was compared with, and the
 attention that was added to them (Bahdanau, Cho, Bengio 2015).
 
 One bidirectional GRU reads; one GRU writes, from its own state, the token before, and a context.

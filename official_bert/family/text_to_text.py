@@ -1,4 +1,4 @@
-"""What models that read a text and write another have in common: loss, metric, and the writing.
+"""Loss, metric and writing of the models that read a text and write another.
 
 What is written begins and ends as what is read does, with [CLS] and [SEP] in BERT's vocabulary.
 """
