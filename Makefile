@@ -54,10 +54,10 @@ format: .venv/dev.stamp
 gpu:
 	KERAS_BACKEND=jax $(PYTHON) -m benchmarks.gpu --output=runs/gpu --seconds=$(or $(SECONDS),0)
 
-# The same in miniature on a CPU, to see that all of it runs.
+# The same in miniature on a CPU, to see that all of it runs; SECONDS=300 as far as that goes.
 smoke-gpu: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m benchmarks.gpu --output=runs/smoke-gpu --scale=smoke \
-		--shapes=tiny --lengths=16 --tokens=64 --rounds=1
+		--shapes=tiny --lengths=16 --tokens=64 --rounds=1 --seconds=$(or $(SECONDS),0)
 
 bench: .venv/bench.stamp
 	@cat benchmarks/README.md

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import equality, report, steps, tables
 from benchmarks.gpu.results import Results
 
@@ -75,6 +76,15 @@ def test_no_piece_begins_when_the_time_is_over(options):
     options.until = time.time() - 1
     assert not steps.run("steps", options) and not Fake.started
     assert not tables.table("table5", options)
+
+
+@pytest.mark.parametrize(("seconds", "code"), [("0", 1), ("1000", 1), ("10", 0)])
+def test_a_piece_that_failed_is_told_from_one_without_time(tmp_path, monkeypatch, seconds, code):
+    ran = []
+    monkeypatch.setattr(command, "PIECES", {name: lambda *of: ran.append(of) for name in "ab"})
+    monkeypatch.setattr("sys.argv", ["gpu", f"--output={tmp_path}", f"--seconds={seconds}"])
+    assert command.main() == code
+    assert len(ran) == (2 if code else 1)
 
 
 def test_another_device_measures_anew(options):
