@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -43,7 +42,7 @@ def table(piece, options):
     try:
         return process.wait(timeout=None if left == float("inf") else left) == 0
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
+        process.terminate()  # SIGINT is ignored by what was started in the background
         process.wait()
         return False
 
