@@ -26,6 +26,7 @@ import tempfile
 from pathlib import Path
 
 from experiments.configs.own_data import get_config
+from experiments.tables.plan import place
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"
 THEIRS = RESULTS / "trainer.json"
@@ -43,7 +44,7 @@ def runs(scale: str) -> dict[str, tuple]:
                 column.finetune, data_dir=folder, seed=seed, **row.finetune
             )
             name = f"{row.label}/{column.label}/{seed}"
-            found[name] = checkpoints[row.variant], config, column.metric
+            found[name] = place(checkpoints[row.variant]), config, column.metric
     return found
 
 

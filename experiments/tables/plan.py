@@ -206,7 +206,7 @@ class _Planner:
                 if name == variant.name and not row.snapshot and not row.finetune
             ]
         # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
-        kind = starts.of(FinetuneConfig(model=_place(variant.checkpoint)))
+        kind = starts.of(FinetuneConfig(model=place(variant.checkpoint)))
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
@@ -274,7 +274,7 @@ class _Planner:
             field = starts.of(config).pretrained_field
             config = dataclasses.replace(config, **{field: model})
         else:
-            config = dataclasses.replace(config, model=_place(variant.checkpoint))
+            config = dataclasses.replace(config, model=place(variant.checkpoint))
             if variant.word_vectors:
                 vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
                 config = dataclasses.replace(config, word_vectors=vectors)
@@ -330,7 +330,7 @@ class _Planner:
         )
 
 
-def _place(checkpoint: str) -> str:
+def place(checkpoint: str) -> str:
     """The folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
     if not checkpoint.startswith("package:"):
         return checkpoint
