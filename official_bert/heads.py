@@ -46,8 +46,8 @@ def build_head(encoder: BertEncoder, head: dict, **options):
             return BertTagger(encoder, head["num_labels"], **options)
         case "text":
             options.pop("bilstm", None)
-            kept = ("decoder", "longest", "beams", "length_penalty")
-            options |= {name: head[name] for name in kept if name in head}
+            written = ("decoder", "longest", "beams", "length_penalty")
+            options |= {name: head[name] for name in written if name in head}
             return registry.WRITERS.load(head["decoder"])(encoder, **options)
     raise UserError(f"no head is named {head['head']!r}")
 
