@@ -1,4 +1,4 @@
-"""Pairs of texts for `text_to_text`, from two aligned files or from two of Debian's Bibles.
+"""Pairs of texts for `text_to_text`, from two aligned files, two of Debian's Bibles, or SQuAD.
 
     python -m data_prep.text_pairs --source=europarl.es --target=europarl.en --output=pairs
 
@@ -6,11 +6,16 @@
     python -m data_prep.text_pairs --source=sword:spaRV1909eb --target=sword:engKJV2006eb \\
         --output=verses
 
+    python -m data_prep.text_pairs --squad=train-v1.1.json,dev-v1.1.json --output=questions
+
 Line n of one file belongs to line n of the other; verses of SWORD modules belong together by book,
-chapter and number (pysword reads them; both Bibles are public domain, 31,000 pairs). Pairs with an
-empty side are left out, and those of which a side has more than --max_words words. The folder has
-train.tsv, dev.tsv and test.tsv with the columns source and target; a pair's place is decided by a
-hash of its source, so that equal ones stay together and a longer file changes no other pair's.
+chapter and number (pysword reads them; both Bibles are public domain, 31,000 pairs). Of SQuAD's
+questions the source is "ANSWER: SENTENCE", the (first) answer and the sentence that holds it, the
+target the question. Pairs with an empty side are left out, questions whose answer is not found, and
+pairs of which a side has more than --max_words words. The folder has train.tsv, dev.tsv and
+test.tsv with the columns source and target; a pair's place is decided by a hash of its source, of
+SQuAD's article (of its paragraph where the file has no titles), so that equal ones stay together
+and a longer file changes no other pair's.
 """
 
 import contextlib
@@ -20,7 +25,7 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep.tasks import reading
+from data_prep.tasks import reading, squad_examples
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -30,26 +35,49 @@ SWORD = "sword:"
 _PARTS = 1000  # of which dev and test have a share each
 
 
-def make(
-    source, target, output, share=0.06, max_words=0, sword="/usr/share/sword", overwrite=False
-) -> dict[str, int]:
+def make(pairs, output, share=0.06, max_words=0, overwrite=False) -> dict[str, int]:
     """Writes the folder.
 
     Args:
-      source, target: files of aligned lines, or "sword:MODULE".
+      pairs: (what decides its place, source, target) of each; `aligned` or `questions`.
       output: the folder.
       share: of the pairs in dev, and in test.
       max_words: of either side; 0: any.
-      sword: the folder of SWORD's modules.
       overwrite: replace a folder that is there.
 
     Returns: {split: pairs}, and "left out".
 
     Raises:
-      UserError: a side cannot be read, both differ in length, or a split has no pair.
+      UserError: as `pairs`, or a split has no pair.
     """
     if not 0 < share < 0.5:
         raise UserError(f"--share={share}: it is above 0 and below 0.5")
+    rows, left_out = {"train": [], "dev": [], "test": []}, 0
+    for group, *pair in pairs:
+        pair = [" ".join(text.split()) for text in pair]
+        words = [len(text.split()) for text in pair]
+        if not all(words) or (max_words and max(words) > max_words):
+            left_out += 1
+            continue
+        rows[_split(" ".join(group.split()), share)].append("\t".join(pair))
+    if empty := [name for name, found in rows.items() if not found]:
+        raise UserError(f"no pair is left for {empty[0]}; --share or --max_words is too small")
+    with atomic_folder(output, overwrite=overwrite) as folder:
+        for split, found in rows.items():
+            write_text(folder / f"{split}.tsv", "source\ttarget\n" + "\n".join(found) + "\n")
+    return {**{split: len(found) for split, found in rows.items()}, "left out": left_out}
+
+
+def aligned(source, target, sword="/usr/share/sword"):
+    """(source, source, target) of each pair.
+
+    Args:
+      source, target: files of aligned lines, or "sword:MODULE".
+      sword: the folder of SWORD's modules.
+
+    Raises:
+      UserError: a side cannot be read, or both differ in length.
+    """
     sides = [dict(_texts(name, sword)) for name in (source, target)]
     if any(not name.startswith(SWORD) for name in (source, target)):
         lengths = [len(side) for side in sides]
@@ -58,21 +86,27 @@ def make(
                 f"{source} has {lengths[0]:,} lines, {target} {lengths[1]:,}: line n of one must "
                 "belong to line n of the other"
             )
-    rows = {"train": [], "dev": [], "test": []}
-    places, left_out = dict.fromkeys((*sides[0], *sides[1])), 0
-    for place in places:
-        pair = [" ".join(side.get(place, "").split()) for side in sides]
-        words = [len(text.split()) for text in pair]
-        if not all(words) or (max_words and max(words) > max_words):
-            left_out += 1
-            continue
-        rows[_split(pair[0], share)].append("\t".join(pair))
-    if empty := [name for name, found in rows.items() if not found]:
-        raise UserError(f"no pair is left for {empty[0]}; --share or --max_words is too small")
-    with atomic_folder(output, overwrite=overwrite) as folder:
-        for split, found in rows.items():
-            write_text(folder / f"{split}.tsv", "source\ttarget\n" + "\n".join(found) + "\n")
-    return {**{split: len(found) for split, found in rows.items()}, "left out": left_out}
+    for place in dict.fromkeys((*sides[0], *sides[1])):
+        read, written = (side.get(place, "") for side in sides)
+        yield read, read, written
+
+
+def questions(paths):
+    """(article, "ANSWER: SENTENCE", question) of each question in files of SQuAD; the second is
+    empty where the first answer is not in the paragraph.
+
+    Raises:
+      UserError: as `squad_examples.read`.
+    """
+    for path in paths:
+        for example in squad_examples.read(path, need_answers=True):
+            source, context = "", example.context
+            if place := example.answers and squad_examples.find_answer(example):
+                starts = squad_examples.sentence_starts(context)
+                first = max((start for start in starts if start <= place[0]), default=0)
+                end = min((start for start in starts if start >= place[1]), default=None)
+                source = f"{context[slice(*place)]}: {context[first:end]}"
+            yield example.title or context, source, example.question
 
 
 def _split(text: str, share: float) -> str:
@@ -106,22 +140,23 @@ def _texts(name: str, sword):
 
 def main(_):
     values = flags.FLAGS
-    for name in ("source", "target", "output"):
-        if not values[name].value:
-            raise UserError(f"--{name} is missing")
-    read = [name for name in (values.source, values.target) if not name.startswith(SWORD)]
-    claim(read, work=[values.output])
+    needed = ("output",) if values.squad else ("source", "target", "output")
+    if missing := [name for name in needed if not values[name].value]:
+        raise UserError(f"--{missing[0]} is missing")
+    if values.squad and (values.source or values.target):
+        raise UserError("--squad has both sides; leave --source and --target out")
+    files = values.squad or [values.source, values.target]
+    claim([name for name in files if not name.startswith(SWORD)], work=[values.output])
+    pairs = questions(files) if values.squad else aligned(*files, values.sword)
     with contextlib.redirect_stdout(sys.stderr):  # pysword prints what it cannot read
-        counts = make(
-            values.source, values.target, values.output, values.share, values.max_words,
-            values.sword, values.overwrite,
-        )  # fmt: skip
+        counts = make(pairs, values.output, values.share, values.max_words, values.overwrite)
     print(", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 
 def _define_flags():
     flags.DEFINE_string("source", None, "what is read: a text a line, or sword:MODULE")
     flags.DEFINE_string("target", None, "what is to be written, aligned with it")
+    flags.DEFINE_list("squad", [], "files of SQuAD's format in place of both, commas between")
     flags.DEFINE_string("output", None, "folder of the pairs")
     flags.DEFINE_float("share", 0.06, "part of the pairs in dev, and in test")
     flags.DEFINE_integer("max_words", 0, "leave longer pairs out; 0: none", lower_bound=0)

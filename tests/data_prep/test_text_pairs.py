@@ -1,6 +1,8 @@
-"""Pairs of aligned files: what belongs together stays so, splits share no source; SWORD by name."""
+"""Pairs of aligned files: what belongs together stays so, splits share no source; SWORD by name;
+SQuAD's questions by article."""
 
 import csv
+import json
 
 import pytest
 
@@ -25,9 +27,13 @@ def read(folder, split):
         return [tuple(row.values()) for row in csv.DictReader(file, delimiter="\t")]
 
 
+def made(source, target, output, sword="", **options):
+    return text_pairs.make(text_pairs.aligned(source, target, sword), output, **options)
+
+
 def test_aligned_lines(files):
     *sides, output = files
-    counts = text_pairs.make(*sides, output, share=0.2)
+    counts = made(*sides, output, share=0.2)
     splits = {split: read(output, split) for split in ("train", "dev", "test")}
     assert counts == {**{name: len(rows) for name, rows in splits.items()}, "left out": 1}
     assert 40 < counts["dev"] < 120 and 40 < counts["test"] < 120
@@ -40,7 +46,7 @@ def test_aligned_lines(files):
 
 def test_short_pairs_alone(files):
     *sides, output = files
-    counts = text_pairs.make(*sides, output, share=0.2, max_words=10)
+    counts = made(*sides, output, share=0.2, max_words=10)
     assert counts["left out"] == 1 + sum(i % 40 > 8 for i in range(400)), "and the empty one"
     assert all(len(target.split()) <= 10 for _, target in read(output, "train"))
 
@@ -49,15 +55,44 @@ def test_what_is_refused(files, tmp_path):
     source, target, output = files
     (tmp_path / "c.en").write_text("one\n")
     with pytest.raises(UserError, match=r"a\.es has 400 lines, .*c\.en 1"):
-        text_pairs.make(source, str(tmp_path / "c.en"), output)
+        made(source, str(tmp_path / "c.en"), output)
     with pytest.raises(UserError, match="no pair is left for"):
-        text_pairs.make(str(tmp_path / "c.en"), str(tmp_path / "c.en"), output)
+        made(str(tmp_path / "c.en"), str(tmp_path / "c.en"), output)
     with pytest.raises(UserError, match="--share=0.5"):
-        text_pairs.make(source, target, output, share=0.5)
+        made(source, target, output, share=0.5)
     pytest.importorskip("pysword")
     with pytest.raises(UserError, match="no folder of SWORD modules"):
-        text_pairs.make("sword:KJV", target, output, sword=tmp_path)
+        made("sword:KJV", target, output, sword=tmp_path)
     (tmp_path / "mods.d").mkdir()
     with pytest.raises(UserError, match="sword:KJV: .* has no module"):
-        text_pairs.make("sword:KJV", target, output, sword=tmp_path)
+        made("sword:KJV", target, output, sword=tmp_path)
     assert not output.exists()
+
+
+def test_questions_of_squad(tmp_path):
+    """The sentence that holds the answer, or both where it spans two; an article is in one split.
+    An answer that is nowhere is counted."""
+    context = "Ann went home. It was  late. Bob stayed."
+    asked = [("late", 23, "When?"), ("home. It", 9, "Where?"), ("nobody", 3, "Who?")]
+    qas = [
+        {"id": str(i), "question": ask, "answers": [{"text": text, "answer_start": start}]}
+        for i, (text, start, ask) in enumerate(asked)
+    ]
+    articles = [
+        {"title": f"Article {i}", "paragraphs": [{"context": context, "qas": qas}] * 2}
+        for i in range(20)
+    ]
+    (tmp_path / "squad.json").write_text(json.dumps({"version": "1.1", "data": articles}))
+    found = list(text_pairs.questions([str(tmp_path / "squad.json")]))
+    assert found[:3] == [
+        ("Article 0", "late: It was  late. ", "When?"),
+        ("Article 0", "home. It: Ann went home. It was  late. ", "Where?"),
+        ("Article 0", "", "Who?"),
+    ]
+    counts = text_pairs.make(found, tmp_path / "pairs", share=0.3)
+    assert counts.pop("left out") == 40 and sum(counts.values()) == 80
+    assert all(count and count % 4 == 0 for count in counts.values()), "an article has four"
+    assert read(tmp_path / "pairs", "dev")[:2] == [
+        ("late: It was late.", "When?"),
+        ("home. It: Ann went home. It was late.", "Where?"),
+    ]

@@ -115,10 +115,14 @@ def test_decoders_are_for_this_task(tmp_path):
         start_checks.finetuning(config)
 
 
-def test_the_table(pairs):
-    table = load_config("seq2seq:cpu", {"data_dir": str(pairs.parent)})
-    made = plan(table)
+@pytest.mark.parametrize(
+    ("scale", "folder", "rows"), [("cpu", "verses", 6), ("questions", "questions", 4)]
+)
+def test_the_tables(pairs, scale, folder, rows):
+    if folder != pairs.name:
+        pairs.with_name(folder).symlink_to(pairs)
+    made = plan(load_config(f"seq2seq:{scale}", {"data_dir": str(pairs.parent)}))
     assert len(made.cells) == 24 and {len(runs) for runs in made.runs.values()} == {2}
     models = {(cell.config.get("decoder"), cell.config.get("model")) for cell in made.cells}
-    assert len(models) == 6
+    assert len(models) == rows
     assert made.runs["RNN", "longer half"] == made.runs["RNN", "BLEU, all pairs"]
