@@ -10,6 +10,9 @@ import runpy
 import sys
 from pathlib import Path
 
+from official_bert.common import commands
+from official_bert.common.errors import UserError
+
 MODULES = {
     module.rpartition(".")[2]: module
     for module in (
@@ -37,24 +40,26 @@ MODULES = {
 
 
 def main() -> None:
-    """Runs the command that the first argument names, with the arguments after it.
+    """Runs the command that the first argument names, with the arguments after it, and ends.
 
     Raises:
       SystemExit: always; 2 where there is no such command.
     """
+    commands.end(_run)
+
+
+def _run() -> None:
     name, *arguments = sys.argv[1:] or ["--help"]
     module = MODULES.get(name.replace("-", "_"))
     if module:
         sys.argv[1:] = arguments
         runpy.run_module(module, run_name="__main__", alter_sys=True)
-        sys.exit(0)
-    if name in ("-h", "--help", "--helpshort", "--helpfull", "help"):
+    elif name in ("-h", "--help", "--helpshort", "--helpfull", "help"):
         print(
             f"official-bert COMMAND --OPTION=VALUE ...; official-bert COMMAND --help\n\n{_listed()}"
         )
-        sys.exit(0)
-    print(f"error: no command {name!r}; those there are:\n{_listed()}", file=sys.stderr)
-    sys.exit(2)
+    else:
+        raise UserError(f"no command {name!r}; those there are:\n{_listed()}")
 
 
 def _listed() -> str:

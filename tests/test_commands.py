@@ -52,6 +52,34 @@ def test_exit_codes(body, arguments, code, message):
         assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "body, redirected, code, message",
+    [
+        ("print('x' * 10**6)", "| head -c 1", 141, ""),
+        ("print('few')", "> /dev/full", 2, "error: the disk: No space"),
+        ("print('few'); raise UserError('bad')", "> /dev/full", 2, "error: bad"),
+        ("raise UserError('bad')", "2> /dev/full", 2, ""),
+        ("raise BrokenPipeError(32, 'of a worker')", "> /dev/null", 1, "of a worker"),
+        ("import os; handle = os.open('/dev/zero', 0); raise SystemExit(handle < 3)",
+         "<&- >&- 2>&-", 0, ""),
+    ],
+)  # fmt: skip
+def test_streams_that_take_nothing(body, redirected, code, message):
+    command = f'{sys.executable} -c "$BODY" {redirected}; exit ${{PIPESTATUS[0]}}'
+    environment = os.environ | {"BODY": MAIN.format(body=body), "PYTHONUNBUFFERED": ""}
+    options = {"capture_output": True, "text": True, "env": environment}
+    ended = subprocess.run(["bash", "-c", command], cwd=ROOT, **options)
+    assert ended.returncode == code and message in ended.stderr
+    assert "Traceback" not in ended.stderr or code == 1
+    assert "Exception ignored" not in ended.stderr
+
+
+def test_a_working_folder_that_is_gone():
+    body = "import os, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d); os.getcwd()"
+    ended = run(body)
+    assert ended.returncode == 2 and ended.stderr.startswith("error: the working folder: No such")
+
+
 def official_bert(*arguments, folder):
     """As the script of an installation does, which has no working folder on its path."""
     code = "from experiments.__main__ import main; main()"

@@ -130,9 +130,10 @@ def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monke
 
 @pytest.mark.parametrize("number", [2, 13, 28, 30])
 def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
-    def main(_):
+    def work():
         raise OSError(number, os.strerror(number), "runs/x/metrics.jsonl")
 
-    assert commands._exit_code(main, ["command"], False) == 2
+    with pytest.raises(SystemExit, match="2"):
+        commands.end(work)
     expected = f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
     assert capsys.readouterr().err == expected

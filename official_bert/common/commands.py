@@ -1,16 +1,21 @@
 """Start and end of every command: absl flags, exit codes, one clear line for an error.
 
-Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C.
+Exit codes: 0 success; 1 a failure; 2 wrong usage or input; 130 interrupted with Ctrl-C; 141 nobody
+reads what it prints any more.
 """
 
+import contextlib
 import errno
 import importlib
 import importlib.util
 import logging
 import os
+import select
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from absl import app, flags
 
@@ -19,27 +24,41 @@ from official_bert.common.files import FULL, UNWRITABLE
 
 # A folder that was removed while the command ran, is on a full disk, or cannot be written.
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE)
+# Where it is that errors without a path are about.
+_PLACES = {errno.ENOENT: "the working folder", **dict.fromkeys(FULL, "the disk")}
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
-    """Parses the flags, calls `main(argv)` and exits with the project's exit codes.
+    """Parses the flags, calls `main(argv)` and ends the process, as `end` does.
 
     Args:
       takes_files: whether the command has arguments that are no flags; main finds them in argv[1:].
-
-    Raises:
-      SystemExit: always. Unknown or ill-typed flags print their message and exit with 2.
     """
 
-    def guarded(argv: Sequence[str]) -> None:
-        for stream in (sys.stdout, sys.stderr):  # names of files may be no UTF-8
-            stream.reconfigure(errors="backslashreplace")
+    def checked(argv: Sequence[str]) -> int | None:
+        if len(argv) > 1 and not takes_files:
+            raise UserError(f"unexpected argument {argv[1]!r}; options are given as --name=value")
         # JAX tells of each kind of device that this machine has not, the others of each request.
         for name in ("jax", "httpx", "httpx2"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        sys.exit(_exit_code(main, argv, takes_files))
+        return main(argv)
 
-    app.run(guarded, flags_parser=_parse_flags)
+    end(lambda: app.run(checked, flags_parser=_parse_flags))
+
+
+def end(work: Callable[[], object]) -> NoReturn:
+    """Calls `work()`, writes out what it printed and ends the process.
+
+    Raises:
+      SystemExit: always, with one of the project's exit codes.
+    """
+    _open_streams()
+    code = _exit_code(work)
+    for stream in (sys.stdout, sys.stderr):
+        if failed := _exit_code(stream.flush):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python tries once more
+            code = code or failed
+    sys.exit(code)
 
 
 def import_tensorflow() -> None:
@@ -69,22 +88,44 @@ def import_tensorflow() -> None:
             os.close(stderr)
 
 
-def _exit_code(main, argv, takes_files) -> int:
-    if len(argv) > 1 and not takes_files:
-        return _say(f"unexpected argument {argv[1]!r}; options are given as --name=value", 2)
+def _open_streams() -> None:
+    """Opens what the user closed (`>&-`): a file would get its number, and what is printed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(handle, True)
+            setattr(sys, name, os.fdopen(handle, mode))
+    for stream in (sys.stdout, sys.stderr):  # names of files may be no UTF-8
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _exit_code(work: Callable[[], object]) -> int:
     try:
-        return main(argv) or 0
+        work()
+        return 0
+    except SystemExit as ended:
+        return ended.code or 0
     except UserError as error:
         return _say(f"error: {error}", 2)
     except OSError as error:
-        named = error.filename is not None or error.errno in FULL  # where does not matter
-        if not named or error.errno not in _USERS_ERRORS:
+        if error.errno == errno.EPIPE and _nobody_reads():
+            return 128 + signal.SIGPIPE
+        place = error.filename or _PLACES.get(error.errno)
+        if place is None or error.errno not in _USERS_ERRORS:
             return _failed(error)
-        return _say(f"error: {error.filename or 'the disk'}: {error.strerror}", 2)
+        return _say(f"error: {place}: {error.strerror}", 2)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
     except Exception as error:
         return _failed(error)
+
+
+def _nobody_reads() -> bool:
+    """Whether what is printed goes into a pipe that nobody reads any more (`| head -1`)."""
+    streams = select.poll()
+    for stream in (sys.stdout, sys.stderr):
+        streams.register(stream, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in streams.poll(0))
 
 
 def _failed(error: Exception) -> int:
@@ -98,11 +139,10 @@ def _parse_flags(argv):
     except SystemExit:  # of --help, which absl ends as a failure
         sys.exit(0)
     except flags.Error as error:
-        sys.exit(_say(f"error: {error}\nSee --help for the options.", 2))
-    except UserError as error:
-        sys.exit(_say(f"error: {error}", 2))
+        raise UserError(f"{error}\nSee --help for the options.") from error
 
 
 def _say(message: str, code: int) -> int:
-    print(message, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody hears it
+        print(message, file=sys.stderr, flush=True)
     return code

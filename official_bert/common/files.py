@@ -308,6 +308,8 @@ def _readable_errors(path: Path):
             raise UserError(f"{path}: cannot be written ({error.strerror})") from error
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error
+        if number == errno.EPIPE and real_path(path).is_fifo():
+            raise UserError(f"{path}: who read this pipe has ended") from error
         name = os.fsencode(path).decode("utf-8", "replace")
         if isinstance(error, ValueError | TypeError) and name != str(path):
             raise UserError(f"{path}: its name is no UTF-8, as it must be here") from error
