@@ -94,10 +94,10 @@ registry.OBJECTIVES.update(
     }
 )
 registry.NEED_TEACHER.update(("soft_targets", "cosine_states", "transformer_layers"))
-registry.ENCODER_KINDS.update(
+registry.CONFIGS.update(
     {
-        "shallow_concatenation": "official_bert.compared.shallow_concatenation:Shallow",
-        "recurrent": "official_bert.compared.awd_lstm:AWDLSTM",
+        "shallow_concatenation": "official_bert.compared.configs:ShallowConfig",
+        "recurrent": "official_bert.compared.configs:AwdLstmConfig",
     }
 )
 registry.WRITERS.update(

@@ -10,31 +10,20 @@ import json
 import math
 import os
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.common.json_files import fields_of, read_json
+from official_bert.common.registry import CONFIGS
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
-SHALLOW = "shallow_concatenation"
-ATTENTION_DIRECTIONS = ("bidirectional", "left_to_right", SHALLOW)
 GELU_FORMS = ("erf", "tanh")
 POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
 # What writes texts: Transformers (`family.seq2seq`), and GRUs that they are compared with.
 DECODERS = ("separate", "shared", "prefix")
 RNN_DECODERS = ("rnn", "rnn_attention")
-# What makes a `BertConfig` an AWD-LSTM (Merity et al. 2018), the encoder of ULMFiT.
-AWD_LSTM = {
-    "recurrent": True,
-    "attention_direction": "left_to_right",
-    "num_attention_heads": 1,
-    "type_vocab_size": 0,
-    "embedding_norm": False,
-    "prediction_transform": False,
-    "pooler_activation": "none",
-}
 # For fields of BERT's successors: written only where they differ from BERT's, so that a BERT's file
 # is one of the original's.
 _SUCCESSORS = {"successors": True}
@@ -58,9 +47,7 @@ class BertConfig:
         (RoBERTa), with 0 there is no table (DistilBERT).
       initializer_range: standard deviation of the truncated normal initial weights.
       attention_direction: "bidirectional", or "left_to_right" for the ablation of section 5.1,
-        where a token attends to itself and to tokens on its left only. "shallow_concatenation" is
-        what that section argues against, as in ELMo: one half of every vector reads left to right,
-        the other right to left, in blocks that never meet. Sizes are those of both together.
+        where a token attends to itself and to tokens on its left only.
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
@@ -78,8 +65,8 @@ class BertConfig:
         block (GPT-2); the layers that end a sub-layer begin smaller by the root of their number.
       pad_token_id: the id that fills rows, which a batch of ids without a mask is understood by;
         -1: none does that alone, so such a batch is refused. The vocabulary of a model decides it.
-      recurrent: blocks are LSTMs, `intermediate_size` wide but for the last, which is
-        `hidden_size` wide; there are no positions, no heads, no activation (AWD-LSTM).
+
+    Encoders that BERT is only compared with have subclasses (`compared.configs`).
 
     Raises:
       UserError: a field has an impossible value; the message names the field.
@@ -104,9 +91,12 @@ class BertConfig:
     pooler_activation: str = dataclasses.field(default="tanh", metadata=_SUCCESSORS)
     embedding_norm: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
     prediction_transform: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
-    recurrent: bool = dataclasses.field(default=False, metadata=_SUCCESSORS)
     norm_first: bool = dataclasses.field(default=False, metadata=_SUCCESSORS)
     pad_token_id: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
+
+    directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
+    parts: ClassVar[str] = "official_bert.layers:Transformer"  # what its encoder is made of
+    compared: ClassVar[str] = ""  # what it is where BERT is only compared with it
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -139,13 +129,6 @@ class BertConfig:
                 f"BertConfig.num_attention_heads ({self.num_attention_heads}) must divide "
                 f"hidden_size ({self.hidden_size})"
             )
-        if self.attention_direction == SHALLOW:
-            for name in ("hidden_size", "num_attention_heads", "intermediate_size"):
-                if getattr(self, name) % 2:
-                    raise UserError(
-                        f"BertConfig.{name} ({getattr(self, name)}) must be even: one half of it "
-                        "reads left to right, the other right to left"
-                    )
         if not self.prediction_transform and (
             self.embedding_size or self.attention_direction != "left_to_right"
         ):
@@ -153,20 +136,10 @@ class BertConfig:
                 "BertConfig.prediction_transform=False is for OpenAI GPT: attention_direction "
                 '"left_to_right", and tables as wide as the blocks (embedding_size 0)'
             )
-        if self.norm_first and (self.recurrent or self.attention_direction == SHALLOW):
-            raise UserError(
-                "BertConfig.norm_first is for Transformers of one direction or both, not for "
-                f"{'LSTMs' if self.recurrent else SHALLOW}"
-            )
-        if self.recurrent and (
-            self.attention_direction != "left_to_right" or self.num_blocks != self.num_hidden_layers
-        ):
-            raise UserError(
-                'BertConfig.recurrent is for attention_direction "left_to_right", and every layer '
-                "has weights of its own (num_hidden_groups 0)"
-            )
+        if self.norm_first and self.compared:
+            raise UserError(f"BertConfig.norm_first is for Transformers, not for {self.compared}")
         _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
-        _check_choice("attention_direction", self.attention_direction, ATTENTION_DIRECTIONS)
+        _check_choice("attention_direction", self.attention_direction, self.directions)
         _check_choice("gelu_form", self.gelu_form, GELU_FORMS)
         _check_choice("pooler_activation", self.pooler_activation, POOLER_ACTIVATIONS)
 
@@ -205,57 +178,49 @@ class BertConfig:
         return dataclasses.replace(self, pad_token_id=-1 if shared else tokenizer.pad_id)
 
     @property
-    def kind(self) -> str:
-        """The name of its encoder's kind, where that is none of `layers.Transformer`'s own."""
-        return "recurrent" if self.recurrent else self.attention_direction
-
-    @property
-    def compared(self) -> str:
-        """What it is where BERT is only compared with it, which no other format has; else ""."""
-        shallow = self.attention_direction == SHALLOW
-        return "an AWD-LSTM" if self.recurrent else "a shallow concatenation" * shallow
-
-    @property
     def embedding_width(self) -> int:
         """Width of the embedding tables."""
         return self.embedding_size or self.one_direction.hidden_size
 
     @property
-    def recurrent_widths(self) -> list[int]:
-        """What the first LSTM reads, and what each writes."""
-        inner = [self.intermediate_size] * (self.num_hidden_layers - 1)
-        return [self.hidden_size, *inner, self.hidden_size]
-
-    @property
     def one_direction(self) -> "BertConfig":
-        """The sizes of a half of a shallow concatenation; other encoders are one themselves."""
-        if self.attention_direction != SHALLOW:
-            return self
-        return dataclasses.replace(
-            self,
-            attention_direction="left_to_right",
-            hidden_size=self.hidden_size // 2,
-            num_attention_heads=self.num_attention_heads // 2,
-            intermediate_size=self.intermediate_size // 2,
-        )
+        """The encoder of which a shallow concatenation has two; others are one themselves."""
+        return self
 
     @property
     def num_blocks(self) -> int:
         """Blocks with weights of their own."""
         return self.num_hidden_groups or self.num_hidden_layers
 
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers a `BertEncoder` of this shape has."""
+        one, narrow = self.one_direction, self.embedding_width
+        width, inner = one.hidden_size, one.intermediate_size
+        rows = self.vocab_size + self.type_vocab_size + self.max_position_embeddings
+        embeddings = (rows + 2 * self.embedding_norm) * narrow
+        embeddings += (narrow + 1) * width if self.embedding_size else 0
+        block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
+        blocks = self.num_blocks * (self.hidden_size // width) * block
+        width = self.hidden_size
+        pooler = 0 if self.pooler_activation == "none" else width * width + width
+        return embeddings + blocks + pooler + 2 * width * self.norm_first
+
     @classmethod
     def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
-        """Makes a configuration from a dictionary; missing fields keep their defaults.
+        """Makes a configuration from a dictionary; missing fields keep their defaults. What the
+        fields say decides whether it is a subclass.
 
         Raises:
           UserError: a field is unknown or has an impossible value. `source` starts the message.
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        fields = fields_of(cls, fields, source)
+        named = "recurrent" if "recurrent" in fields else str(fields.get("attention_direction"))
+        kind = CONFIGS.load(named) if named in CONFIGS else cls
+        fields = fields_of(kind, fields, source)
         try:
-            return cls(**fields)
+            return kind(**fields)
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
 

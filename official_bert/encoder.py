@@ -49,9 +49,7 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        kinds = registry.ENCODER_KINDS
-        own = kinds.load(config.kind) if config.kind in kinds else Transformer
-        self.kind = kind or own(config)
+        self.kind = kind or registry.load(config.parts)(config)
         policy = self.dtype_policy
         with keras.name_scope(self.name):
             self.embeddings = self.kind.embeddings(initializer, dtype=policy, name="embeddings")

@@ -13,7 +13,7 @@ from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.words_of_pieces import WordsOfPieces
-from official_bert.config import AWD_LSTM, DECODERS, RNN_DECODERS
+from official_bert.config import DECODERS, RNN_DECODERS
 from official_bert.family import graph_codes, video
 from official_bert.family.distillation import Distilled
 from official_bert.family.gpt2 import GPT2
@@ -110,6 +110,7 @@ LEFT = {"attention_direction": "left_to_right"}
 FRACTION = {"name": "next_token", "fraction": 0.3}
 VECTORS = batch() | ones("label_ids", ROWS) | ones("vectors", ROWS, LENGTH, 6, dtype=np.float32)
 SETS = ones("diagnoses", ROWS, 4) | ones("medications", ROWS, 3)
+LSTMS = {"recurrent": True, "num_attention_heads": 1}
 BOTH = {"attention_direction": "shallow_concatenation"}
 WRITERS = (*DECODERS, *RNN_DECODERS)
 # Name -> (function of a seed that builds the model, batch, options of the step).
@@ -159,7 +160,7 @@ STEPS = {
     ),
     "ELMo": (partial(elmo, objectives=("adjacent_words",)), records()),
     "ULMFiT": (
-        partial(pretrainer, objectives=("next_token",), **AWD_LSTM), records(),
+        partial(pretrainer, objectives=("next_token",), **LSTMS), records(),
     ),
     "G-BERT, pre-training": (
         partial(sets, kind=graph_codes.VisitPretrainer, sizes={"diagnoses": 3, "medications": 2}),
@@ -187,7 +188,7 @@ STEPS = {
         batch() | ones("label_ids", ROWS),
     ),
     "ULMFiT's classifier": (
-        partial(head, kind=BertClassifier, num_labels=3, concat_pooling=True, bert=AWD_LSTM),
+        partial(head, kind=BertClassifier, num_labels=3, concat_pooling=True, bert=LSTMS),
         batch() | ones("label_ids", ROWS),
     ),
     "span": (

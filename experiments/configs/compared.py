@@ -18,7 +18,7 @@ from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import FinetuneConfig, PretrainConfig
-from official_bert.config import SHALLOW
+from official_bert.compared.configs import ShallowConfig
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder
 BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"
@@ -114,10 +114,7 @@ def with_compared(
 
 def _side_by_side(scale: Scale) -> PretrainConfig:
     """Two models of the shape of a scale's BERT, one for each direction, concatenated."""
-    sizes = ("hidden_size", "num_attention_heads", "intermediate_size")
-    bert = scale.bert.bert_config
-    twice = {name: 2 * getattr(bert, name) for name in sizes}
-    both = dataclasses.replace(bert, attention_direction=SHALLOW, **twice)
+    both = ShallowConfig.of_two(scale.bert.bert_config)
     objective = {"name": "adjacent_tokens", "fraction": scale.left_to_right_fraction}
     return dataclasses.replace(scale.bert, bert=both, objectives=(objective,))
 

@@ -24,7 +24,7 @@ import dataclasses
 
 from experiments.configs import pretrain
 from experiments.training.config import FinetuneConfig, PretrainConfig, choose_scale
-from official_bert.config import AWD_LSTM, BertConfig
+from official_bert.compared.configs import AwdLstmConfig
 
 FINETUNE = FinetuneConfig(
     task="sst2",
@@ -41,14 +41,13 @@ FINETUNE = FinetuneConfig(
     adam_beta_2=0.99,
 )
 # Three layers of 1,150 cells on tables of 400. Of each dropout the middle of the original's.
-PAPER = BertConfig(
+PAPER = AwdLstmConfig(
     vocab_size=30_522,
     hidden_size=400,
     intermediate_size=1150,
     num_hidden_layers=3,
     hidden_dropout_prob=0.3,
     attention_probs_dropout_prob=0.5,
-    **AWD_LSTM,
 )
 # As many weights in the layers as BERT tiny.
 SMALL = dataclasses.replace(
@@ -72,7 +71,7 @@ def get_config(scale: str = "finetune") -> PretrainConfig | FinetuneConfig:
     return choose_scale(made, scale)
 
 
-def ulmfit(base: PretrainConfig, sizes: BertConfig) -> PretrainConfig:
+def ulmfit(base: PretrainConfig, sizes: AwdLstmConfig) -> PretrainConfig:
     """An AWD-LSTM on the data and the vocabulary of a pre-training of BERT, for as many steps."""
     same = ("vocab_size", "max_position_embeddings")
     bert = dataclasses.replace(sizes, **{name: getattr(base.bert_config, name) for name in same})

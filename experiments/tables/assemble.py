@@ -7,7 +7,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.tables import archives, cost, origins
+from experiments.tables import archives, origins
 from experiments.tables.ablation import Ablation, Column, Row
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run, mean_and_deviation
@@ -237,7 +237,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
                 "heads": getattr(bert, "num_attention_heads", 0),  # ELMo has none
                 "vocabulary": bert.vocab_size,
                 "direction": bert.attention_direction,
-                "parameters": cost.parameters(bert),
+                "parameters": bert.num_parameters,
             }
         models.append(facts)
     records = {

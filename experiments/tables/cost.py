@@ -13,7 +13,6 @@ from experiments.training.flops import (
     pretrain_flops,
     training_flops,
 )
-from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.commands import import_tensorflow
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig
@@ -44,14 +43,9 @@ def windows(config: FinetuneConfig) -> float:
     return 1 + max(0, SQUAD_PARAGRAPH - room) / stride
 
 
-def parameters(bert) -> int:
-    """How many numbers an encoder has, of a BertConfig or an ElmoConfig."""
-    return bert.num_parameters if isinstance(bert, ElmoConfig) else encoder_parameters(bert)
-
-
 def checkpoint_bytes(bert) -> int:
     """Weights and both Adam moments in float32."""
-    return 12 * parameters(bert)
+    return 12 * bert.num_parameters
 
 
 def seconds(flops: float, rate: float = MATRICES) -> float:
@@ -156,12 +150,12 @@ def estimate(plan, ablation, measure: bool = True, rate: float = MATRICES) -> di
             flops = pretrain_flops(config, positions)
             if teacher := plan.teachers.get(cell.name):
                 theirs = pretrain_flops(config, positions, teacher)
-            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * parameters(bert)
+            size = checkpoint_bytes(bert) * config.keep_checkpoints + 4 * bert.num_parameters
         else:
             config = from_dict(FinetuneConfig, cell.config)
             (bert, flops), length = plan.shapes[cell.name], config.max_seq_length
             kept = config.save_model and bert is not None  # those on word vectors leave no model
-            size = (4 * parameters(bert) if kept else 0) + 1e5
+            size = (4 * bert.num_parameters if kept else 0) + 1e5
         if measure:
             rate = measured_rate(bert, length, config.train_batch_size)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)

@@ -68,8 +68,10 @@ def replace_field(node, keys, value, name):
         if key == "bert" and isinstance(old, str):
             old = named_config(old)
         return dataclasses.replace(node, **{key: replace_field(old, rest, value, name)})
-    hint = typing.get_type_hints(type(node))[key]
-    return dataclasses.replace(node, **{key: _typed(value, hint, name)})
+    typed = _typed(value, typing.get_type_hints(type(node))[key], name)
+    if isinstance(node, BertConfig):  # a value may make it a subclass
+        return BertConfig.from_dict({**node.to_dict(), key: typed}, "configuration: bert")
+    return dataclasses.replace(node, **{key: typed})
 
 
 def _typed(value, hint, name):
@@ -165,10 +167,10 @@ def changed(config):
         return [changed(value) for value in config]
     if not dataclasses.is_dataclass(config) or isinstance(config, ElmoConfig):
         return to_dict(config)
-    default = type(config)()
+    default = BertConfig() if isinstance(config, BertConfig) else type(config)()
     names = [field.name for field in dataclasses.fields(config)]
     kept = {name: getattr(config, name) for name in names}
-    return {n: changed(v) for n, v in kept.items() if v != getattr(default, n)}
+    return {n: changed(v) for n, v in kept.items() if v != getattr(default, n, None)}
 
 
 def from_dict(kind, values, where="configuration"):

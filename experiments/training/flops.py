@@ -8,6 +8,7 @@ Element-wise work is not counted either: a measured rate contains it.
 import itertools
 
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
+from official_bert.compared.configs import AwdLstmConfig
 from official_bert.compared.elmo_config import MAX_CHARACTERS, ElmoConfig
 from official_bert.objectives import parts
 
@@ -16,8 +17,8 @@ def encoder_flops(bert, sequences: int, length: int) -> float:
     """One forward pass of the encoder on [sequences, length] tokens; ELMo's, as many words."""
     if isinstance(bert, ElmoConfig):
         return float(sequences) * length * _elmo_flops(bert)
-    if bert.recurrent:
-        pairs = itertools.pairwise(bert.recurrent_widths)
+    if isinstance(bert, AwdLstmConfig):
+        pairs = itertools.pairwise(bert.widths)
         return 2.0 * sequences * length * sum(4 * out * (read + out) for read, out in pairs)
     one = bert.one_direction
     H, I, directions = one.hidden_size, one.intermediate_size, bert.hidden_size // one.hidden_size

@@ -16,7 +16,8 @@ from experiments.training import inputs, starts, teacher_checks, trunks
 from experiments.training.examples import check_class_weights, read_examples, splits_to_predict
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
-from official_bert.config import DECODERS, RNN_DECODERS, SHALLOW, BertConfig, parts_named
+from official_bert.compared.configs import AwdLstmConfig
+from official_bert.config import DECODERS, RNN_DECODERS, parts_named
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -78,7 +79,7 @@ def check_model(config, task, bert):
             f"--config.features={config.features}: the feature-based approach is for tagging "
             f"tasks; {config.task} is {task.head['head']}"
         )
-    if config.features and isinstance(bert, BertConfig) and bert.recurrent:
+    if config.features and isinstance(bert, AwdLstmConfig):
         raise UserError(
             f"--config.features={config.features}: the layers of an AWD-LSTM are not equally wide"
         )
@@ -208,11 +209,9 @@ def compatible(config, bert, tokenizer):
         return bert
     wanted = config.bert_config
     # A model may learn to read another way, but for one whose halves do.
-    directions = {wanted.attention_direction, bert.attention_direction}
-    both = ("attention_direction",) if SHALLOW in directions else ()
     different = [
         f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
-        for name in (*_SIZES, *both)
+        for name in (*_SIZES, "compared")
         if getattr(wanted, name) != getattr(bert, name)
     ]
     if different:

@@ -5,7 +5,6 @@ too. What a stranger's file could do is checked on its own: a model must not be 
 weights, and every weight must be a finite number.
 """
 
-import itertools
 import json
 import math
 import os
@@ -90,32 +89,13 @@ def check_size(
     Raises:
       UserError: the model would be several times as large.
     """
-    needed = encoder_parameters(config)
+    needed = config.num_parameters
     needed += config.hidden_size * int(settings.get("num_labels") or 0)
     if needed > _MOST_TIMES * numbers + (1 << 20):
         raise UserError(
             f"{source}: holds {numbers:,} numbers, but the configuration beside it describes a "
             f"model of {needed:,}"
         )
-
-
-def encoder_parameters(config: BertConfig) -> int:
-    """How many numbers a `BertEncoder` of this shape has."""
-    one, narrow = config.one_direction, config.embedding_width
-    directions = config.hidden_size // one.hidden_size
-    width, inner = one.hidden_size, one.intermediate_size
-    rows = config.vocab_size + config.type_vocab_size
-    rows += 0 if config.recurrent else config.max_position_embeddings
-    norm = 2 if config.embedding_norm else 0
-    embeddings = (rows + norm) * narrow + (narrow * width + width if config.embedding_size else 0)
-    block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
-    blocks = config.num_blocks * directions * block
-    if config.recurrent:
-        pairs = itertools.pairwise(config.recurrent_widths)
-        blocks = sum(4 * written * (read + written + 1) for read, written in pairs)
-    width = config.hidden_size
-    pooler = 0 if config.pooler_activation == "none" else width * width + width
-    return embeddings + blocks + pooler + (2 * width if config.norm_first else 0)
 
 
 def check_type(name: str, what: str, source: str | os.PathLike) -> None:

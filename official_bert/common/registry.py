@@ -7,16 +7,22 @@ imports what stands above it, and a light import stays light.
 import importlib
 
 
+def load(place: str):
+    """The class at "module:class"."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
 class Registry(dict[str, str]):
     """{name: "module:class"}."""
 
     def load(self, name: str):
         """The class of a name; KeyError where there is none."""
-        module, _, attribute = self[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load(self[name])
 
 
 OBJECTIVES = Registry()
 NEED_TEACHER: set[str] = set()  # those of them that compare a model with its teacher
 WRITERS = Registry()  # what writes texts, by the name of its decoder
-ENCODER_KINDS = Registry()  # `BertConfig.kind` -> a subclass of `layers.Transformer`
+# What a `bert_config.json` says that no BERT does -> the subclass of `BertConfig` that it is.
+CONFIGS = Registry()

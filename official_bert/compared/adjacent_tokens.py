@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
+from official_bert.compared.configs import SHALLOW
 from official_bert.compared.elmo_config import ElmoConfig
-from official_bert.config import SHALLOW
 from official_bert.objectives.masked_lm import MaskedLM, restore_masked_tokens
 from official_bert.objectives.next_token import NextToken
 from official_bert.randomness import PREDICTED_POSITIONS

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.config import BertConfig
+from official_bert.compared.configs import AwdLstmConfig
 from official_bert.layers import Embeddings, LayerNorm, Transformer
 from official_bert.randomness import dropout, fold_in, locked_dropout
 
@@ -36,7 +36,7 @@ class PooledBlock(keras.layers.Layer):
 
     units = 50
 
-    def __init__(self, config: BertConfig, width: int, seed=None, **kwargs):
+    def __init__(self, config: AwdLstmConfig, width: int, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate, policy = config.hidden_dropout_prob, self.dtype_policy
         with keras.name_scope(self.name):
@@ -64,16 +64,16 @@ class LSTMBlock(keras.layers.Layer):
     `attention_probs_dropout_prob`: it too is a dropout of what tokens learn from others.
 
     Args:
-      config: `recurrent`.
+      config: its sizes.
       number: of the block, from 0: the last is as wide as the tables.
       seed: `keras.random.SeedGenerator` of the initial weights, uniform in +-1 / sqrt(width).
     """
 
-    def __init__(self, config: BertConfig, number: int, seed=None, **kwargs):
+    def __init__(self, config: AwdLstmConfig, number: int, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
         self.weight_dropout_rate = config.attention_probs_dropout_prob
-        inputs, self.width = config.recurrent_widths[number : number + 2]
+        inputs, self.width = config.widths[number : number + 2]
         bound = self.width**-0.5
         uniform = keras.initializers.RandomUniform(-bound, bound, seed=seed)
 

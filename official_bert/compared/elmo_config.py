@@ -8,7 +8,7 @@ import numpy as np
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, fields_of, list_of, read_json
-from official_bert.config import SHALLOW
+from official_bert.compared.configs import SHALLOW
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Character ids: bytes, then what begins and ends a text and a word, then padding; 0 is no character

@@ -4,7 +4,7 @@ reads from left to right, the other from right to left, and they never meet."""
 import keras
 from keras import ops
 
-from official_bert.config import BertConfig
+from official_bert.compared.configs import ShallowConfig
 from official_bert.layers import Embeddings, Transformer, TransformerBlock, bias_of
 from official_bert.randomness import RIGHT_TO_LEFT, fold_in
 
@@ -40,7 +40,7 @@ class ShallowBlock(keras.layers.Layer):
     """A block for each direction of a shallow concatenation (section 5.1): the halves of a vector
     never meet."""
 
-    def __init__(self, config: BertConfig, initializer, **kwargs):
+    def __init__(self, config: ShallowConfig, initializer, **kwargs):
         super().__init__(**kwargs)
         half, policy = config.one_direction, self.dtype_policy
         with keras.name_scope(self.name):

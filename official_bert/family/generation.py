@@ -51,10 +51,10 @@ class NextToken:
 
     def __init__(self, encoder, head, entries: int | None = None):
         config = encoder.config
-        if config.attention_direction != "left_to_right" or config.recurrent:
+        if config.attention_direction != "left_to_right" or config.compared:
             raise UserError(
                 "text is written by Transformers that read left to right; this encoder is "
-                f"{config.kind}"
+                f"{config.compared or config.attention_direction}"
             )
         self.encoder, self.head, self.entries = encoder, head, entries
 

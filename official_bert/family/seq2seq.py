@@ -58,9 +58,10 @@ class Seq2Seq(TextToText):
 
     def __init__(self, encoder, decoder="separate", **options):
         config = encoder.config
-        if config.kind != "bidirectional":
+        if config.attention_direction != "bidirectional":
             raise UserError(
-                f"texts are read by Transformers that see both ways; this encoder is {config.kind}"
+                f"texts are read by Transformers that see both ways; this encoder is "
+                f"{config.compared or config.attention_direction}"
             )
         super().__init__(encoder, **options)
         if self.longest > config.max_position_embeddings or 2 * self.beams > config.vocab_size:

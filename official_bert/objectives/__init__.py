@@ -8,7 +8,6 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
-from official_bert.config import SHALLOW
 
 Written = str | dict[str, Any]
 
@@ -24,7 +23,7 @@ def of_bert(
       use_nsp: False for "No NSP".
       left_to_right_fraction: `fraction` of `NextToken`.
     """
-    names = {"left_to_right": "next_token", SHALLOW: "adjacent_tokens"}
+    names = {"left_to_right": "next_token", "shallow_concatenation": "adjacent_tokens"}
     language_model: Written = names.get(attention_direction, "masked_lm")
     if language_model != "masked_lm" and left_to_right_fraction != 1.0:
         language_model = {"name": language_model, "fraction": left_to_right_fraction}

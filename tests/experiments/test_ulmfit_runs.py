@@ -12,6 +12,7 @@ from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
+from official_bert.compared.configs import AwdLstmConfig
 
 
 def test_three_stages(data, tmp_path, monkeypatch):
@@ -35,7 +36,7 @@ def test_three_stages(data, tmp_path, monkeypatch):
     losses = tiny_runs.logged(tmp_path / "run", "loss")
     assert losses[-1] < losses[0]
     loaded = model_folder.load(results["files"]["model"])
-    assert loaded.config.recurrent and loaded.model.concat_pooling
+    assert isinstance(loaded.config, AwdLstmConfig) and loaded.model.concat_pooling
     frozen = dataclasses.replace(config, features="last", concat_pooling=False)
     with pytest.raises(UserError, match="the layers of an AWD-LSTM are not equally wide"):
         start_checks.check_model(frozen, _Tagging, loaded.config)
@@ -47,8 +48,8 @@ class _Tagging:
 
 def test_configurations():
     small, whole = load_config("ulmfit:tiny"), load_config("ulmfit:paper")
-    assert small.bert.recurrent and small.bert.vocab_size == 8192
+    assert small.bert.vocab_size == 8192
     assert small.objectives == ("next_token",)
-    assert whole.bert.recurrent_widths == [400, 1150, 1150, 400]
+    assert whole.bert.widths == [400, 1150, 1150, 400]
     finetuning = load_config("ulmfit")
     assert finetuning.concat_pooling and finetuning.layer_decay == pytest.approx(1 / 2.6)

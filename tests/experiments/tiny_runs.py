@@ -74,7 +74,7 @@ def bert(**fields):
         "max_position_embeddings": 32,
         "initializer_range": 0.1,  # as 0.02 at 768 wide: activations start as large
     }
-    return BertConfig(**{**sizes, **fields})
+    return BertConfig.from_dict({**sizes, **fields})
 
 
 def quiet_bert():

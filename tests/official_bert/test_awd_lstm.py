@@ -10,10 +10,9 @@ from keras import ops
 import official_bert as ob
 from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder, transfer
-from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
 from official_bert.compared import awd_lstm
-from official_bert.config import AWD_LSTM
+from official_bert.compared.configs import AwdLstmConfig
 from official_bert.export.settings import ServingSettings
 from official_bert.heads import BertClassifier
 from official_bert.randomness import make_seed
@@ -21,9 +20,11 @@ from official_bert.randomness import make_seed
 
 @pytest.fixture(scope="module")
 def lstms(config):
-    sizes = {"hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 3}
-    return dataclasses.replace(config, **{**AWD_LSTM, **sizes}, hidden_dropout_prob=0.5,
-                               attention_probs_dropout_prob=0.5, initializer_range=0.3)  # fmt: skip
+    same = {name: getattr(config, name) for name in ("vocab_size", "max_position_embeddings")}
+    return AwdLstmConfig(
+        **same, hidden_size=12, intermediate_size=20, num_hidden_layers=3, hidden_dropout_prob=0.5,
+        attention_probs_dropout_prob=0.5, initializer_range=0.3,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def test_kept_in_folders(lstms, inputs, tokenizer, tmp_path):
     model = BertClassifier(ob.BertEncoder(lstms, seed=0), 3, concat_pooling=True, seed=1)
     ob.save(tmp_path / "folder", model, tokenizer)
     loaded = ob.load(tmp_path / "folder")
-    assert loaded.config == lstms and loaded.config.recurrent
+    assert loaded.config == lstms and isinstance(loaded.config, AwdLstmConfig)
     np.testing.assert_array_equal(array(loaded.model(inputs)["logits"]), model(inputs)["logits"])
 
 
@@ -171,17 +172,17 @@ def test_ulmfits_classifier_by_hand(lstms, inputs):
 
 
 def test_sizes_and_work(lstms, encoder):
-    assert encoder_parameters(lstms) == encoder.count_params()
+    assert lstms.num_parameters == encoder.count_params()
     matrices = sum(v.shape.num_elements() for block in encoder.blocks for v in block.weights[:2])
     assert encoder_flops(lstms, 2, 16) == 2 * 2 * 16 * matrices
-    whole = ob.BertConfig(hidden_size=400, intermediate_size=1150, num_hidden_layers=3, **AWD_LSTM)
-    assert whole.recurrent_widths == [400, 1150, 1150, 400]
+    whole = AwdLstmConfig(hidden_size=400, intermediate_size=1150, num_hidden_layers=3)
+    assert whole.widths == [400, 1150, 1150, 400]
 
 
 def test_what_it_is_not_for(lstms, encoder, tokenizer):
-    with pytest.raises(UserError, match='recurrent is for attention_direction "left_to_right"'):
-        ob.BertConfig(recurrent=True)
-    with pytest.raises(UserError, match="every layer has weights of its own"):
+    with pytest.raises(UserError, match="attention_direction is 'left_to_right' in an AWD-LSTM"):
+        ob.BertConfig.from_dict({"recurrent": True, "attention_direction": "bidirectional"})
+    with pytest.raises(UserError, match="num_hidden_groups is 0 in an AWD-LSTM"):
         dataclasses.replace(lstms, num_hidden_groups=1)
     with pytest.raises(UserError, match="an AWD-LSTM pays no attention"):
         encoder(np.array([[2, 3]]), return_attention=True)

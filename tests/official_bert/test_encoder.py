@@ -18,7 +18,6 @@ from official_bert import (
     named_config,
     save,
 )
-from official_bert.checkpoints.integrity import encoder_parameters
 
 
 def array(variable):
@@ -264,7 +263,7 @@ def test_tables_of_another_width_with_a_dense_layer(config, inputs):
     x = x / np.sqrt((x**2).mean(-1, keepdims=True) + config.layer_norm_eps)
     expected = x @ array(tables.projection.kernel) + array(tables.projection.bias)
     np.testing.assert_allclose(encoder(inputs)["hidden_states"][0], expected, atol=1e-5)
-    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == encoder_parameters(narrow)
+    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == narrow.num_parameters
 
 
 def test_shared_blocks_are_one_block_used_again(config, inputs):
@@ -281,7 +280,7 @@ def test_shared_blocks_are_one_block_used_again(config, inputs):
     assert len(ours) == 5
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
-    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == encoder_parameters(shared)
+    assert sum(np.prod(v.shape) for v in encoder.trainable_variables) == shared.num_parameters
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -119,11 +119,9 @@ def test_the_last_state_is_normalised():
     last = ops.convert_to_numpy(encoder(np.full((1, 4), 7))["hidden_states"][-1])
     np.testing.assert_allclose(last.mean(-1), 0, atol=1e-5)
     np.testing.assert_allclose(last.var(-1), 1, atol=1e-2)
-    from official_bert.checkpoints.integrity import encoder_parameters
-
-    assert encoder.count_params() == encoder_parameters(encoder.config)
+    assert encoder.count_params() == encoder.config.num_parameters
     with pytest.raises(UserError, match="norm_first is for Transformers"):
-        ob.BertConfig(**SIZES, **SHALLOW, norm_first=True)
+        ob.BertConfig.from_dict({**SIZES, **SHALLOW, "norm_first": True})
 
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxy"]

@@ -13,11 +13,10 @@ import official_bert as ob
 from experiments.training.config import PretrainConfig
 from experiments.training.flops import encoder_flops, pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
-from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens
+from official_bert.compared.configs import SHALLOW, ShallowConfig
 from official_bert.compared.shallow_concatenation import ShallowBlock
-from official_bert.config import SHALLOW
 from official_bert.encoder import BertEncoder
 from official_bert.export.settings import ServingSettings
 from official_bert.objectives import of_bert
@@ -27,10 +26,10 @@ from official_bert.randomness import make_seed
 
 @pytest.fixture(scope="module")
 def shallow(config):
-    return dataclasses.replace(
-        config, hidden_size=32, num_attention_heads=4, intermediate_size=64,
-        attention_direction=SHALLOW, initializer_range=0.2,
-    )  # fmt: skip
+    one = dataclasses.replace(
+        config, hidden_size=16, num_attention_heads=2, intermediate_size=32, initializer_range=0.2
+    )
+    return ShallowConfig.of_two(one)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +198,7 @@ def test_sizes_and_work(shallow, model):
         *(16, 2), "left_to_right",
     )  # fmt: skip
     assert one.one_direction is one and shallow.embedding_width == 16
-    assert encoder_parameters(shallow) == model.encoder.count_params()
+    assert shallow.num_parameters == model.encoder.count_params()
     assert encoder_flops(shallow, 2, 16) == 2 * encoder_flops(one, 2, 16)
     halves = pretraining_step_flops(one, ["next_token"], 2, 16, 3)
     assert pretraining_step_flops(shallow, ["adjacent_tokens"], 2, 16, 3) == 2 * halves

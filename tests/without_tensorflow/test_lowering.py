@@ -33,7 +33,7 @@ from experiments.training.jax_distribution import MakeBatch, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert import BertEncoder
-from official_bert.common.registry import ENCODER_KINDS, OBJECTIVES
+from official_bert.common.registry import CONFIGS, OBJECTIVES
 from official_bert.family import generation
 from official_bert.family.members import MEMBERS, member_of
 
@@ -70,7 +70,7 @@ def test_every_model_objective_and_successor_has_its_steps():
     models = [build(0) for build, *_ in STEPS.values()]
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
-    assert {c.kind for c in bert} >= set(ENCODER_KINDS)
+    assert set(map(type, bert)) >= set(map(CONFIGS.load, CONFIGS))
     assert {member_of(c, p).name for c in bert for p in (False, True)} == set(MEMBERS)
     trained = {type(one) for m in models for one in getattr(m, "objectives", ())}
     assert trained >= set(map(OBJECTIVES.load, OBJECTIVES))

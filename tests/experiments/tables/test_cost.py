@@ -10,7 +10,6 @@ from experiments.tables import cost, plan
 from experiments.training import flops
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
-from official_bert.checkpoints.integrity import encoder_parameters
 from official_bert.common.errors import UserError
 from official_bert.config import named_config
 
@@ -84,8 +83,8 @@ def test_flops_by_hand():
 
 
 def test_parameter_counts_are_the_papers():
-    assert encoder_parameters(named_config("base")) == 109_482_240
-    assert encoder_parameters(named_config("large")) == 335_141_888
+    assert named_config("base").num_parameters == 109_482_240
+    assert named_config("large").num_parameters == 335_141_888
 
 
 def test_windows_of_a_paragraph_count_in_the_estimate():

@@ -12,10 +12,11 @@ import pytest
 from experiments.training import config_files, flops
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
 from experiments.training.config_files import load_config
-from experiments.training.config_values import from_dict, override, result_dict, to_dict
+from experiments.training.config_values import changed, from_dict, override, result_dict, to_dict
 from experiments.training.run_folder import RunFolder
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
+from official_bert.compared.configs import SHALLOW, ShallowConfig
 from official_bert.config import BertConfig
 
 
@@ -55,6 +56,14 @@ def test_file_scale_and_overrides(config_file):
 def test_order_of_overrides_name_of_a_size_then_its_fields():
     config = override(PretrainConfig(), {"bert": "mini", "bert.vocab_size": "99"})
     assert (config.bert.hidden_size, config.bert.vocab_size) == (256, 99)
+
+
+def test_what_bert_is_compared_with_has_sizes_of_its_own():
+    config = override(load_config("pretrain:tiny"), {"bert.attention_direction": SHALLOW})
+    assert isinstance(config.bert, ShallowConfig) and config.bert.one_direction.hidden_size == 64
+    for config in (config, load_config("ulmfit:tiny")):
+        for written in (to_dict(config), changed(config)):
+            assert from_dict(PretrainConfig, json.loads(json.dumps(written))) == config
 
 
 def test_dictionaries_take_keys_and_json():
