@@ -61,9 +61,9 @@ def test_order_of_overrides_name_of_a_size_then_its_fields():
 def test_what_bert_is_compared_with_has_sizes_of_its_own():
     config = override(load_config("pretrain:tiny"), {"bert.attention_direction": SHALLOW})
     assert isinstance(config.bert, ShallowConfig) and config.bert.one_direction.hidden_size == 64
-    for config in (config, load_config("ulmfit:tiny")):
-        for written in (to_dict(config), changed(config)):
-            assert from_dict(PretrainConfig, json.loads(json.dumps(written))) == config
+    for one in (config, load_config("ulmfit:tiny")):
+        for written in (to_dict(one), changed(one)):
+            assert from_dict(PretrainConfig, json.loads(json.dumps(written))) == one
 
 
 def test_dictionaries_take_keys_and_json():
