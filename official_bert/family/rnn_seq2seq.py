@@ -6,6 +6,8 @@ One bidirectional GRU reads; one GRU writes, from its own state, the token befor
 the mean of the states of all tokens, weighed anew for each token that is written.
 """
 
+import functools
+
 import keras
 from keras import ops
 
@@ -103,13 +105,8 @@ class RNNSeq2Seq(TextToText):
 
     def scores(self, memory, ids, seed=None):
         tokens = self._tokens(ids, seed)
-
-        def one_more(state, token):
-            state = self._next(memory, state, token)
-            return state, state
-
         by_time = ops.transpose(tokens, (1, 0, 2))
-        _, written = ops.scan(one_more, self._first(memory), by_time)
+        written = _scan(functools.partial(self._next, memory), self._first(memory), by_time)
         return self._scores(ops.transpose(written, (1, 0, 2)), tokens, seed)
 
     def begin(self, memory, rows, longest):
@@ -144,6 +141,16 @@ class RNNSeq2Seq(TextToText):
         rate = self.encoder.config.hidden_dropout_prob
         read = dropout(read, rate, fold_in(seed, DECODER + 1))
         return self.masked_lm(read, self.word_embeddings)
+
+
+def _scan(step, state, rows):
+    """The states after each row of [T, ...], [T, ...]; Keras' own scan has no fixed number of steps
+    on TensorFlow, which XLA asks for."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.scan(lambda state, row: (step(state, row),) * 2, state, rows)[1]
+    import tensorflow as tf
+
+    return tf.scan(step, rows, state)
 
 
 def table(layer, config, seed):

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import forked
 import pytest
-from tiny_steps import CUDNN, NOT_UNDER_XLA, REPLICAS, STEPS, table
+from tiny_steps import CUDNN, REPLICAS, STEPS, table
 
-UNDER_XLA = [name for name in STEPS if name not in NOT_UNDER_XLA]
 pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
 DOCS = (Path(__file__).parents[3] / "docs" / "programs.md").read_text()
 
@@ -33,7 +32,7 @@ def found(tmp_path_factory):
     return known
 
 
-@pytest.mark.parametrize("name", UNDER_XLA)
+@pytest.mark.parametrize("name", STEPS)
 def test_steps_evaluation_and_prediction_under_xla(found, name):
     """Fixed shapes, nothing from the host, one program for a batch and the next."""
     programs = found[name]["programs"]
@@ -65,7 +64,7 @@ def _told(heading):
 def test_replicas_trace_a_step_once(found):
     """Fixed shapes and no strings there either, as a TPU would have it."""
     replicas = (f"{name}, mirrored" for name in REPLICAS)
-    for name in [*replicas, "BERT, multi_worker", *NOT_UNDER_XLA]:
+    for name in [*replicas, "BERT, multi_worker"]:
         assert (found[name]["traces"], found[name]["strings"]) == (1, []), name
     assert "CollectiveReduceV2" in found["BERT, mirrored"]["operations"]
 
@@ -95,8 +94,7 @@ def _look(path):
 
     tensorflow_lstm.on_processors = lambda: False
     one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
-    found = {name: _under_xla(name, one) for name in UNDER_XLA}
-    found |= {name: _step(name, one) for name in NOT_UNDER_XLA}
+    found = {name: _under_xla(name, one) for name in STEPS}
     for name in REPLICAS:
         found[f"{name}, mirrored"] = _step(name, mirrored)
     trainer, batches = _trainer("BERT", one)
