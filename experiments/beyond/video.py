@@ -1,9 +1,9 @@
 """VideoBERT (`official_bert.family.video`) as a run: learns from videos, is asked zero-shot.
 
 A FinetuneConfig asks for it by `model="videobert"`, or by a name of `NAMES` for a part left out;
-`bert` has its sizes. Nothing is fine-tuned: an epoch draws as many rows of each of the three kinds
-as there are segments, then the model fills in "now let me show you how to [MASK] the [MASK]" beside
-clips that it has not seen.
+`bert` has its sizes, or `init_from` is the BERT that it begins as. Nothing is fine-tuned: an epoch
+draws as many rows of each of the three kinds as there are segments, then the model fills in "now
+let me show you how to [MASK] the [MASK]" beside clips that it has not seen.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import numpy as np
 from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
-from experiments.training import starts, whole_run
+from experiments.training import start_checks, starts, whole_run
 from experiments.training.flops import encoder_flops
 from experiments.training.progress import Progress
 from official_bert.common import commands
@@ -51,6 +51,7 @@ class VideoBert(starts.Start):
     """VideoBERT, or what is left of it."""
 
     has_seeds = True
+    has_init_from = True
 
     def asked(self, config):
         return getattr(config, "model", "") in NAMES
@@ -61,7 +62,17 @@ class VideoBert(starts.Start):
             raise UserError(
                 f"--config.model={config.model} reads videos; {config.task} is {task.head['head']}"
             )
-        return config.bert_config, None
+        if not config.init_from:
+            return config.bert_config, None
+        bert, tokenizer = start_checks.peek(config.init_from, "init_from")
+        if not bert or bert.kind != "bidirectional":
+            raise UserError(f"--config.init_from={config.init_from}: it is no folder of a BERT")
+        if _tokenizer(config, task).vocab != tokenizer.vocab:
+            raise UserError(
+                f"{task.vocab} is not the vocabulary of --config.init_from={config.init_from}, "
+                "whose rows pieces begin with; copy that model's vocab.txt there"
+            )
+        return bert, tokenizer
 
     def finetune(self, config, folder, progress, task, examples):
         commands.import_tensorflow()
@@ -93,11 +104,13 @@ def learn(config, task, train, logged):
     """
     import keras
 
+    from official_bert.checkpoints import resolve
     from official_bert.family import video
     from official_bert.optimization import WarmupLinearDecay
 
-    idea, bert = NAMES[config.model], config.bert_config
-    tokenizer = BertTokenizer(task.vocab, do_lower_case=config.do_lower_case)
+    idea, start = NAMES[config.model], config.init_from and resolve.load(config.init_from, seed=0)
+    bert = start.config if start else config.bert_config
+    tokenizer = start.tokenizer if start else _tokenizer(config, task)
     question, length = tokenizer.encode_masked(QUESTION), config.max_seq_length
     if 2 * len(question) + 3 > length:
         raise UserError(
@@ -122,6 +135,8 @@ def learn(config, task, train, logged):
         told, tokens, config.train_batch_size, length, idea.joint_masks, config.seed
     )
     model = video.pretrainer(bert, rows, idea.centroids, config.seed)
+    if start:
+        video.begin_as(model, start.model, between)
     steps = max(1, round(config.num_train_epochs * len(segments) / config.train_batch_size))
     rate = WarmupLinearDecay(config.learning_rate, int(config.warmup_proportion * steps), steps)
     model.compile(
@@ -161,6 +176,10 @@ def learn(config, task, train, logged):
         return task.predictions(asked, [], outputs)
 
     return answer, steps
+
+
+def _tokenizer(config, task):
+    return BertTokenizer(task.vocab, do_lower_case=config.do_lower_case)
 
 
 class _Shown:

@@ -183,6 +183,8 @@ class FinetuneConfig(TrainingConfig):
     word_vectors: str = dataclasses.field(default="", metadata=_PLACE)
     # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
     elmo: str = dataclasses.field(default="", metadata=_PLACE)
+    # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
+    init_from: str = dataclasses.field(default="", metadata=_PLACE)
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5

@@ -49,9 +49,12 @@ def finetuning(config):
       UserError: an option, a file, a column, a row or the model is wrong.
     """
     task = _task(config)
-    bert, tokenizer = starts.of(config).check_finetuning(config, task)
+    kind = starts.of(config)
+    if config.init_from and not kind.has_init_from:
+        raise UserError("--config.init_from is VideoBERT's; --config.model names what begins here")
+    bert, tokenizer = kind.check_finetuning(config, task)
     if config.teacher:
-        theirs = _peek(config.teacher, "teacher")
+        theirs = peek(config.teacher, "teacher")
         teacher_checks.finetuning(config, task, tokenizer, theirs)
     if task.reads_tfds:
         _check_tfds(config)
@@ -146,12 +149,12 @@ def pretraining(config):
     """
     starts.of(config).check_pretraining(config)
     if config.init_from:
-        bert, tokenizer = _peek(config.init_from, "init_from")
+        bert, tokenizer = peek(config.init_from, "init_from")
         if bert:
             bert = compatible(config, bert, tokenizer)
     else:
         bert, tokenizer = new_model(config)
-    theirs = _peek(config.teacher, "teacher") if config.teacher else (None, None)
+    theirs = peek(config.teacher, "teacher") if config.teacher else (None, None)
     teacher_checks.pretraining(config, bert, tokenizer, theirs)
     opened = []
     for index, phase in enumerate(config.phases):
@@ -276,13 +279,13 @@ def _task(config):
 def shape(config):
     """(BertConfig, Tokenizer) of a FinetuneConfig, or two None where it is a preset's."""
     if config.model:
-        return _peek(config.model, "model")
+        return peek(config.model, "model")
     tokenizer = _tokenizer(config.vocab, config)
     model_folder.check_vocabulary(config.bert_config, len(tokenizer.vocab), config.vocab)
     return config.bert_config, tokenizer
 
 
-def _peek(path, name):
+def peek(path, name):
     """(BertConfig, Tokenizer) of the model that a field names, or two None for a preset."""
     try:
         bert, tokenizer = resolve.peek(path) or (None, None)

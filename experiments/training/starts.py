@@ -20,12 +20,14 @@ class Start:
       pretrained_field: the field of a FinetuneConfig that names a pre-training of a table.
       repeats: whether runs of other seeds differ.
       has_seeds: whether a table's row without pre-training is trained once for each of its seeds.
+      has_init_from: whether a FinetuneConfig's `init_from` is its beginning.
       word_by_word: its work is that of LSTMs over words, which reaches a lower rate.
     """
 
     pretrained_field = "model"
     repeats = True
     has_seeds = False
+    has_init_from = False
     word_by_word = False
 
     def asked(self, config) -> bool:

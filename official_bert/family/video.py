@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
+from official_bert.backend.variables import named_variables
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.layers import Embeddings, Transformer
@@ -96,6 +97,22 @@ def pretrainer(config: BertConfig, rows, frozen: bool, seed=None) -> BertPretrai
         if part is not None:
             part.trainable = False
     return model
+
+
+def begin_as(model: BertPretrainer, other, pieces: int) -> None:
+    """Gives a pretrainer of `pretrainer` the weights that it shares with another BERT of its sizes.
+
+    Args:
+      other: BertPretrainer, BertEncoder or a model with a head.
+      pieces: of the vocabulary; the rows and biases behind them are `[>]`'s and the visual words'.
+    """
+    known = named_variables(other)
+    for name, variable in named_variables(model).items():
+        if name in known:
+            array, begun = (np.array(ops.convert_to_numpy(x)) for x in (known[name], variable))
+            rows = len(begun) if begun.shape == array.shape else pieces
+            begun[:rows] = array[:rows]
+            variable.assign(begun)
 
 
 def rows_of_centroids(centroids, width: int) -> np.ndarray:

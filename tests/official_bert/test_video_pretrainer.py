@@ -1,5 +1,7 @@
 """VideoBERT's model: rows that stay, rows from centroids, what alignment reads."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from keras import ops
 
 from official_bert import BertConfig
 from official_bert.family import video
+from official_bert.pretraining import BertPretrainer
 
 CONFIG = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
                     intermediate_size=8, max_position_embeddings=8)  # fmt: skip
@@ -61,6 +64,21 @@ def test_alignment_reads_the_last_state_of_cls(batch):
     # Rows of one kind alone do not count.
     wanted = np.log(np.exp(logits[0]).sum()) - logits[0, 1]
     assert (total, weight) == (pytest.approx(float(wanted), rel=1e-5), 1.0)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_begins_as_another_bert(batch, frozen):
+    """Of 5 pieces, with rows behind them that no piece has; on text both are one model."""
+    other = BertPretrainer(dataclasses.replace(CONFIG, vocab_size=8), seed=1)
+    other.masked_lm.bias.assign(np.arange(8))
+    model = video.pretrainer(CONFIG, ROWS, frozen, seed=0)
+    before = array(model.encoder.embeddings.word_embeddings)
+    video.begin_as(model, other, 5)
+    np.testing.assert_array_equal(array(model.encoder.embeddings.word_embeddings)[5:], before[5:])
+    batch["input_ids"] = batch["input_ids"] % 5
+    batch["next_sentence_labels"] = batch["alignment_labels"]
+    found, wanted = (array(one(batch)["masked_lm_logits"])[..., :5] for one in (model, other))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_rows_of_centroids_by_hand():

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 
+import keras
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ from experiments.beyond import video
 from experiments.tables.plan import plan
 from experiments.training import example_scores, start_checks
 from experiments.training.config_files import load_config
+from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
+from official_bert.family import video as pretrainer
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +178,34 @@ def test_runs(config, tmp_path, name):
         finetune.run(short, tmp_path / "short", progress=False)
     with pytest.raises(UserError, match="reads videos; sst2 is classification"):
         start_checks.finetuning(dataclasses.replace(config, task="sst2", task_options={}))
+
+
+def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
+    """Its weights and sizes, if its vocabulary is the videos'."""
+    config = dataclasses.replace(config, model="videobert", init_from="tiny-wikipedia")
+    with pytest.raises(UserError, match=r"vocab\.txt is not the vocabulary of .*tiny-wikipedia"):
+        start_checks.finetuning(config)
+    with pytest.raises(UserError, match="init_from is VideoBERT's"):
+        start_checks.finetuning(dataclasses.replace(config, model="tiny-wikipedia"))
+    with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is no folder of a BERT"):
+        start_checks.finetuning(dataclasses.replace(config, init_from="tiny-wikipedia-ltr"))
+    folder, begin_as, begun = (
+        shutil.copytree(videos[0], tmp_path / "videos"),
+        pretrainer.begin_as,
+        [],
+    )
+    shutil.copy(embedded.find("tiny-wikipedia") / "vocab.txt", folder)
+    monkeypatch.setattr(pretrainer, "begin_as", lambda *x: begun.append(x) or begin_as(*x))
+    config = dataclasses.replace(
+        config, data_dir=str(folder), learning_rate=1e-9, num_train_epochs=0.1
+    )
+    finetune.run(config, tmp_path / "run", progress=False)
+    [(model, stored, pieces)] = begun
+    found, wanted = (
+        keras.ops.convert_to_numpy(one.encoder.embeddings.word_embeddings)
+        for one in (model, stored)
+    )
+    np.testing.assert_allclose(found[:pieces], wanted, atol=1e-6)
 
 
 def test_a_table_of_five_rows(videos):
