@@ -13,7 +13,7 @@ import numpy as np
 from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
-from experiments.training import start_checks, starts, whole_run
+from experiments.training import start_checks, starting_point, starts, whole_run
 from experiments.training.flops import encoder_flops
 from experiments.training.progress import Progress
 from official_bert.common import commands
@@ -65,7 +65,7 @@ class VideoBert(starts.Start):
         if not config.init_from:
             return config.bert_config, None
         bert, tokenizer = start_checks.peek(config.init_from, "init_from")
-        if not bert or bert.kind != "bidirectional":
+        if not bert or bert.attention_direction != "bidirectional":
             raise UserError(f"--config.init_from={config.init_from}: it is no folder of a BERT")
         if _tokenizer(config, task).vocab != tokenizer.vocab:
             raise UserError(
@@ -104,11 +104,10 @@ def learn(config, task, train, logged):
     """
     import keras
 
-    from official_bert.checkpoints import resolve
     from official_bert.family import video
     from official_bert.optimization import WarmupLinearDecay
 
-    idea, start = NAMES[config.model], config.init_from and resolve.load(config.init_from, seed=0)
+    idea, start = NAMES[config.model], config.init_from and starting_point.load(config.init_from)
     bert = start.config if start else config.bert_config
     tokenizer = start.tokenizer if start else _tokenizer(config, task)
     question, length = tokenizer.encode_masked(QUESTION), config.max_seq_length

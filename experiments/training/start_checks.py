@@ -116,10 +116,10 @@ def _check_writer(config, bert):
             f"--config.decoder={config.decoder}: GRUs begin with random weights; leave model out, "
             "and give bert, whose sizes they take, and vocab"
         )
-    if bert and config.decoder in DECODERS and bert.kind != "bidirectional":
+    if bert and config.decoder in DECODERS and bert.attention_direction != "bidirectional":
         raise UserError(
             f"--config.task={config.task}: texts are read by Transformers that see both ways; this "
-            f"model is {bert.kind}"
+            f"model is {bert.attention_direction}"
         )
     longest = 2 * config.max_seq_length
     if bert and config.decoder == "prefix" and longest > bert.max_position_embeddings:

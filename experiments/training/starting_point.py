@@ -178,9 +178,7 @@ def read_model(path, purpose):
     """
     key = path, _changed(path)
     if key not in _read:
-        loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
-        if loaded.report and (loaded.report.left_out or loaded.report.notes):
-            print(loaded.report, file=sys.stderr, flush=True)
+        loaded = load(path)
         if loaded.tokenizer is None:
             raise UserError(f"{path} has no vocabulary; {purpose} needs one")
         heads = None if loaded.head == "none" else _heads_of(loaded.model)
@@ -194,6 +192,14 @@ def read_model(path, purpose):
         while len(_read) > _KEPT:
             _read.popitem(last=False)
     return _read[key]
+
+
+def load(path):
+    """A LoadedModel; says what its import left out or did not find."""
+    loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
+    if loaded.report and (loaded.report.left_out or loaded.report.notes):
+        print(loaded.report, file=sys.stderr, flush=True)
+    return loaded
 
 
 def _name(written):
