@@ -133,7 +133,7 @@ def _best(folder, made) -> dict[str, float]:
 
 def main(argv) -> None:
     del argv
-    claim([FLAGS.hierarchy], work=[FLAGS.output])
+    claim([FLAGS.hierarchy], folders=[FLAGS.output], overwrite=FLAGS.overwrite)
     best = make(FLAGS.hierarchy, FLAGS.output, FLAGS.patients, FLAGS.seed, FLAGS.overwrite)
     print(f"{FLAGS.output}: the best answer has an F1 of {best['dev']['f1']:.3f} on dev")
 

@@ -87,7 +87,7 @@ def _best(task, parts) -> dict[str, float]:
 
 def main(argv) -> None:
     del argv
-    claim(work=[FLAGS.output])
+    claim(folders=[FLAGS.output], overwrite=FLAGS.overwrite)
     best = make(FLAGS.output, FLAGS.videos, FLAGS.seed, FLAGS.overwrite)
     told = ", ".join(f"{w} {100 * best[f'new_{w}_top{TOPS[0]}']:.1f}" for w in ASKED)
     print(f"{FLAGS.output}: the best answer about pairs that are never told: {told}")

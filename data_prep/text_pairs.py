@@ -19,6 +19,7 @@ and a longer file changes no other pair's.
 """
 
 import contextlib
+import functools
 import hashlib
 import sys
 from pathlib import Path
@@ -27,12 +28,14 @@ from absl import flags
 
 from data_prep.tasks import reading, squad_examples
 from official_bert.common import commands
+from official_bert.common.bounded import check_below
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_text
 
 SWORD = "sword:"
 _PARTS = 1000  # of which dev and test have a share each
+_MOST_BYTES = 1 << 30  # of a file of SWORD's
 
 
 def make(pairs, output, share=0.06, max_words=0, overwrite=False) -> dict[str, int]:
@@ -117,25 +120,47 @@ def _split(text: str, share: float) -> str:
 def _texts(name: str, sword):
     """(place, text) of each."""
     if not name.startswith(SWORD):
-        yield from reading.read_lines(name)
-        return
+        return reading.read_lines(name)
     try:
         from pysword.modules import SwordModules
     except ImportError:
         raise UserError("SWORD modules need: pip install 'official-bert[generation]'") from None
     if not Path(sword, "mods.d").is_dir():
         raise UserError(f"--sword={sword}: no folder of SWORD modules (it has no mods.d)")
-    modules, module = SwordModules(str(sword)), name.removeprefix(SWORD)
-    known = modules.parse_modules()
+    check_below(sword, _MOST_BYTES)
+    try:
+        return list(_verses(SwordModules(str(sword)), name, sword))
+    except UserError:
+        raise
+    except Exception as error:  # of damage pysword makes many kinds
+        raise UserError(f"{name}: cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _verses(modules, name: str, sword):
+    known, module = modules.parse_modules(), name.removeprefix(SWORD)
     if module not in known:
         raise UserError(f"{name}: {sword} has {', '.join(sorted(known)) or 'no module'}")
     bible = modules.get_bible_from_module(module)
+    if hasattr(bible, "_decompressed_text"):
+        bible._decompressed_text = _unpacked(bible._decompressed_text, name)
     for books in bible.get_structure().get_books().values():
         for book in books:
             for chapter, verses in enumerate(book.chapter_lengths, 1):
                 found = bible.get_iter([book.name], [chapter])
                 for verse, text in zip(range(1, verses + 1), found, strict=True):
                     yield (book.name, chapter, verse), text
+
+
+def _unpacked(unpack, name: str):
+    """pysword unpacks a book for each verse anew, and takes a damaged one for one without text."""
+
+    @functools.lru_cache(4)
+    def unpacked(testament, number):
+        if not (text := unpack(testament, number)):
+            raise UserError(f"{name}: part {number} of {testament} is missing or damaged")
+        return text
+
+    return unpacked
 
 
 def main(_):
@@ -146,7 +171,8 @@ def main(_):
     if values.squad and (values.source or values.target):
         raise UserError("--squad has both sides; leave --source and --target out")
     files = values.squad or [values.source, values.target]
-    claim([name for name in files if not name.startswith(SWORD)], work=[values.output])
+    read = [values.sword if name.startswith(SWORD) else name for name in files]
+    claim(read, folders=[values.output], overwrite=values.overwrite)
     pairs = questions(files) if values.squad else aligned(*files, values.sword)
     with contextlib.redirect_stdout(sys.stderr):  # pysword prints what it cannot read
         counts = make(pairs, values.output, values.share, values.max_words, values.overwrite)

@@ -238,6 +238,19 @@ def task_files(data):
             assert all(isinstance(row, dict) for row in rows)
 
 
+def task_folders(data):
+    from data_prep.tasks import get_task
+
+    name = data.draw(st.sampled_from(sorted(tiny_inputs.TASK_FOLDERS)))
+    with _damaged_copy(data, tiny_inputs.task_folder(name)) as (copy, _), _refusing():
+        task = get_task(name, str(copy))
+        for split in ("train", "dev"):
+            examples = task.examples(split)
+        assert isinstance(task.head.get("labels", []), list)
+        if examples and name == "visits":
+            task.baseline(task.examples("train"), examples)
+
+
 def corpora(data):
     from data_prep.corpus.sources import Reading
     from data_prep.sentences import split_file
@@ -334,8 +347,8 @@ def server(data):
     assert answer.status_code < 500, answer.get_data()
 
 
-TARGETS = [model_folder, huggingface, foreign_folder, checkpoint, records, task_files, corpora,
-           arrays, vocabulary, configuration, server]  # fmt: skip
+TARGETS = [model_folder, huggingface, foreign_folder, checkpoint, records, task_files, task_folders,
+           corpora, arrays, vocabulary, configuration, server]  # fmt: skip
 
 
 def run(target, examples: int, derandomize: bool = False) -> int:

@@ -105,6 +105,40 @@ TASK_FILES = {
                                "a b,c,d,e,a b,c,2\n"),
 }  # fmt: skip
 
+_PATIENTS = (
+    '{"patient": "1", "visits": [{"diagnoses": ["a"], "medications": ["m"]}, '
+    '{"diagnoses": ["a", "b"], "medications": ["m", "n"]}]}\n'
+    '{"patient": 2, "visits": [{"diagnoses": ["b"], "medications": []}]}\n'
+)
+_PAIRS = "source\ttarget\na b\tc d\ne\tb a\n"
+# The files of tasks that read several, by task.
+TASK_FOLDERS = {
+    "visits": {"ontology.tsv": "a\tx\nb\tx\nm\ty\nn\ty\n",
+               "train.jsonl": _PATIENTS, "dev.jsonl": _PATIENTS},
+    "videos": {"vocab.txt": "\n".join(VOCAB), "segments.jsonl": (
+        '{"video": "1", "split": "train", "first": 0, "clips": 2, "text": "a b"}\n'
+        '{"video": "2", "split": "dev", "first": 2, "clips": 1, "verb": "a", "noun": "b"}\n')},
+    "word_senses": {
+        **{f"{each}.{kind}": "" for kind in ("verb", "adj", "adv") for each in ("index", "data")},
+        **{f"{kind}.exc": "as a\n" for kind in ("noun", "verb", "adj", "adv")},
+        "index.noun": "a n 2 1 @ 2 2 00000002 00000001\nb n 2 1 @ 2 2 00000002 00000001\n",
+        "data.noun": '00000001 03 n 02 a 0 b 0 000 | c d; "e a b"\n'
+                     '00000002 03 n 02 a 0 b 0 000 | c; "a b as"; "c b"\n'},
+    "text_to_text": {"train.tsv": _PAIRS, "dev.tsv": _PAIRS},
+}  # fmt: skip
+
+
+@functools.cache
+def task_folder(name: str) -> Path:
+    path = folder() / "task folders" / name
+    path.mkdir(parents=True)
+    for file, content in TASK_FOLDERS[name].items():
+        (path / file).write_text(content)
+    if name == "videos":
+        np.save(path / "features.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    return path
+
+
 # Content of an input of every layout of `data_prep.corpus.sources`, by layout.
 CORPORA = {
     "chapters": "CHAPTER I\n\nA b c. D e.\n\nCHAPTER II\n\nA b c.\n",

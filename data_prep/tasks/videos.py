@@ -18,12 +18,13 @@ import json
 
 import numpy as np
 
+from data_prep.tasks import reading
 from data_prep.tasks.task import Task, find_file
 from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.common.json_files import field, fields_of, parse_json, whole_characters
+from official_bert.common.json_files import field, fields_of
 
 ASKED = ("verb", "noun")
 TOPS = (1, 5)
@@ -97,9 +98,11 @@ class Videos(Task):
             what = f"{array.dtype} {list(array.shape)}" if hasattr(array, "shape") else "several"
             raise UserError(f"{path}: expected floats [clips, width], not {what}")
         for start in range(0, len(array), 1 << 14):
-            finite = np.isfinite(array[start : start + (1 << 14)]).all(axis=1)
-            if not finite.all():
-                raise UserError(f"{path} row {start + finite.argmin()}: a number is not finite")
+            with np.errstate(over="ignore"):
+                squares = np.square(array[start : start + (1 << 14)].astype(np.float32)).sum(axis=1)
+            if not (finite := np.isfinite(squares)).all():
+                told = "a number is not finite, or too large for its square to be"
+                raise UserError(f"{path} row {start + finite.argmin()}: {told}")
         return array
 
     @property
@@ -128,14 +131,12 @@ class Videos(Task):
     @functools.cached_property
     def _segments(self) -> list[Segment]:
         path, rows = self._file("segments.jsonl"), len(self.features)
-        found, split_of = [], {}
-        with open_file(path) as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    where = f"{path} line {number}"
-                    values = whole_characters(parse_json(line, where), line.decode("utf-8-sig"))
-                    found.append(_segment(values, rows, split_of, where))
-        return found
+        split_of: dict[str, str] = {}
+        return [
+            _segment(values, rows, split_of, f"{path} line {number}")
+            for number, values in reading.json_lines(reading.Lines(path))
+            if values is not None
+        ]
 
     def _file(self, name) -> str:
         return find_file(self.data_dir, [name], "videos")

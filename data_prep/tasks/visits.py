@@ -12,17 +12,17 @@ codes that training patients have as such.
 import collections
 import dataclasses
 import json
-from pathlib import Path
 
 import numpy as np
 
-from data_prep.tasks import metrics
+from data_prep.tasks import metrics, reading
 from data_prep.tasks.task import Task, find_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.common.json_files import field, list_of, parse_json
+from official_bert.common.json_files import field, list_of
 
 KINDS = ("diagnoses", "medications")
+_MOST_LEVELS = 64  # of an ontology
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,46 +66,47 @@ class Visits(Task):
         """{code or what is above codes: its parent, "" at a root}; what is a parent comes in too.
 
         Raises:
-          UserError: a line has no two columns, a code has two parents, or is above itself.
+          UserError: a line has no two columns, a code has two parents, is above itself, or has more
+            levels above it than any ontology.
         """
-        path, parents = Path(find_file(self.data_dir, ["ontology.tsv"], "ontology")), {}
-        lines = path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(filter(str.strip, lines), 1):
+        path, parents = find_file(self.data_dir, ["ontology.tsv"], "ontology"), {}
+        for number, line in reading.read_lines(path):
+            if not line.strip():
+                continue
             code, *rest = line.split("\t")
             if len(rest) != 1 or not code or parents.get(code, rest[0]) != rest[0]:
                 raise UserError(f"{path} line {number}: expected a code, a tab, its one parent")
             parents[code] = rest[0]
         parents |= {above: "" for above in [*parents.values()] if above and above not in parents}
         for code in parents:
-            seen, above = {code}, parents[code]
-            while above:
-                if above in seen:
-                    raise UserError(f"{path}: {code} is above itself")
-                seen.add(above)
-                above = parents[above]
+            above = code
+            for _ in range(_MOST_LEVELS):
+                above = above and parents[above]
+            if above:
+                told = f"is above itself, or below more than {_MOST_LEVELS} others"
+                raise UserError(f"{path}: {code} {told}")
         return parents
 
     def examples(self, split):
         self._check_split(split)
-        path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), []
+        path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), {}
         known = self.ontology()
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                where = f"{path} line {number}"
-                contents = parse_json(line, where)
-                if not isinstance(contents, dict):
-                    raise UserError(f"{where}: expected an object with patient and visits")
-                visits = [
-                    tuple(tuple(sorted({*list_of(v, kind, str, where)})) for kind in KINDS)
-                    for v in list_of(contents, "visits", dict, where)
-                ]
-                codes = {code for visit in visits for codes in visit for code in codes}
-                if unknown := sorted(codes - known.keys()):
-                    raise UserError(f"{where}: {unknown[0]} is not in ontology.tsv")
-                name = field(contents, "patient", (str, int), where)
-                found.append(Patient(str(name), tuple(visits)))
+        for number, row in reading.json_lines(reading.Lines(path)):
+            if row is None:
+                continue
+            where = f"{path} line {number}"
+            name = str(field(row, "patient", (str, int), where))
+            visits = [
+                tuple(tuple(sorted({*list_of(v, kind, str, where)})) for kind in KINDS)
+                for v in list_of(row, "visits", dict, where)
+            ]
+            codes = {code for visit in visits for codes in visit for code in codes}
+            if unknown := sorted(codes - known.keys()):
+                raise UserError(f"{where}: {unknown[0]} is not in ontology.tsv")
+            if name in found:
+                raise UserError(f"{where}: patient {name} is there twice; all visits are one line")
+            found[name] = Patient(name, tuple(visits))
+        found = list(found.values())
         if split == "train":
             return found
         asked = [patient for patient in found if len(patient.visits) > 1]

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import re
 
+from data_prep.corpus.text_files import text_lines
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from official_bert.common.errors import UserError
@@ -95,31 +96,34 @@ class WordSenses(SequenceClassification):
         return found
 
     def _read(self, kind) -> WordNet:
-        senses, synsets, forms = {}, {}, collections.defaultdict(list)
-        for line in self._lines(f"index.{kind}"):
-            word, *fields = line.split()
-            senses[word.replace("_", " ")] = tuple(fields[-int(fields[1]) :])
-        for line in self._lines(f"data.{kind}"):
-            fields, _, gloss = line.partition(" | ")
-            fields = fields.split()
-            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
-            words = tuple(re.sub(r"\(\w+\)$", "", w).replace("_", " ").lower() for w in words)
-            definition, *rest = re.split(r';\s*(?=")', gloss.strip(), maxsplit=1)
-            synsets[fields[0]] = words, definition, tuple(_QUOTED.findall("".join(rest)))
-        for line in self._lines(f"{kind}.exc"):
-            form, *words = line.split()
+        senses = dict(self._lines(f"index.{kind}", _index_line))
+        synsets = dict(self._lines(f"data.{kind}", _data_line))
+        named = {(word, synset) for word, all_ in senses.items() for synset in all_}
+        if lone := named ^ {(word, name) for name, one in synsets.items() for word in one[0]}:
+            raise UserError(
+                f"{self.data_dir}: of index.{kind} and data.{kind} only one says that "
+                f"{min(lone)[0]!r} has the sense {min(lone)[1]}; are both whole?"
+            )
+        forms = collections.defaultdict(tuple)
+        for form, words in self._lines(f"{kind}.exc", _exception_line):
             for word in words:
-                forms[word.replace("_", " ")].append(form.replace("_", " "))
-        return WordNet(senses, synsets, {word: tuple(all_) for word, all_ in forms.items()})
+                forms[word] += (form,)
+        return WordNet(senses, synsets, forms)
 
-    def _lines(self, name):
+    def _lines(self, name, parsed):
+        """(key, value) of each line but the licence's.
+
+        Raises:
+          UserError: the file is missing, or a line is none that `parsed` knows.
+        """
         path = find_file(self.data_dir, [name], "WordNet (Debian: wordnet-base)")
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.startswith("  "):  # the licence
-                    if " " not in line:
-                        raise UserError(f"{path} line {number}: no line of WordNet's database")
-                    yield line.rstrip("\n")
+        for number, line in enumerate(text_lines(path), 1):
+            if not line.startswith("  "):
+                try:
+                    yield parsed(line)
+                except (ValueError, IndexError):
+                    told = f"{path} line {number}: no line of WordNet's database"
+                    raise UserError(told) from None
 
     def score(self, examples, predictions):
         gold, _ = self._gold_and_predicted(examples, predictions)
@@ -142,6 +146,36 @@ class WordSenses(SequenceClassification):
     def clusters(self, examples):
         """The word."""
         return [example.text_b.partition(" : ")[0] for example in examples]
+
+
+def _index_line(line: str):
+    """(word, its synsets)."""
+    word, *fields = line.split()
+    senses = tuple(fields[-int(fields[1]) :])
+    if len(senses) != int(fields[1]) or not all(map(str.isdecimal, senses)):
+        raise ValueError
+    return word.replace("_", " "), senses
+
+
+def _data_line(line: str):
+    """(synset, (words, gloss, quoted sentences))."""
+    fields, gloss = line.split(" | ", 1)
+    fields = fields.split()
+    count = int(fields[3], 16)
+    words = fields[4 : 4 + 2 * count : 2]
+    if len(words) != count:
+        raise ValueError
+    words = tuple(re.sub(r"\(\w+\)$", "", w).replace("_", " ").lower() for w in words)
+    definition, *rest = re.split(r';\s*(?=")', gloss.strip(), maxsplit=1)
+    return fields[0], (words, definition, tuple(_QUOTED.findall("".join(rest))))
+
+
+def _exception_line(line: str):
+    """(form, words)."""
+    form, *words = (each.replace("_", " ") for each in line.split())
+    if not words:
+        raise ValueError
+    return form, words
 
 
 def _in_dev(word: str) -> bool:

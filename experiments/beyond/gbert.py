@@ -81,8 +81,12 @@ class Codes:
         first = graph_codes.SPECIAL
         self._first = {"diagnoses": first, "medications": first + len(leaves)}
         self.sizes = {"diagnoses": len(leaves), "medications": len(medications)}
+        if empty := [kind for kind, size in self.sizes.items() if not size]:
+            raise UserError(
+                f"{task.data_dir}: no code is one of {empty[0]}; G-BERT needs both kinds"
+            )
         self._row_of = row_of
-        self._lengths = [1 + max(map(len, sets)) for sets in zip(*visits, strict=True)]
+        self._lengths = _lengths(visits)
 
     def sets(self, visits, draw=None) -> dict:
         """Of visits: ids int32 [N, L] of each kind, and labels float32 [N, size].
@@ -91,13 +95,15 @@ class Codes:
           draw: of numpy; corrupts 15% of the codes.
         """
         found = {}
-        for number, kind in enumerate(KINDS):
+        # Another length is another graph; what is asked may have more codes than training's sets.
+        lengths = map(max, self._lengths, _lengths(visits))
+        for number, (kind, length) in enumerate(zip(KINDS, lengths, strict=True)):
             first, size = self._first[kind], self.sizes[kind]
-            ids = np.full((len(visits), self._lengths[number]), self._special.PAD, np.int32)
+            ids = np.full((len(visits), length), self._special.PAD, np.int32)
             labels = np.zeros((len(visits), size), np.float32)
             for row, target, visit in zip(ids, labels, visits, strict=True):
                 # A medication that no training patient has can be read, and is not told apart.
-                codes = [self._row_of[code] for code in visit[number]][: len(row) - 1]
+                codes = [self._row_of[code] for code in visit[number]]
                 row[: len(codes) + 1] = [self._special.CLS, *codes]
                 target[[code - first for code in codes if first <= code < first + size]] = 1
             if draw is not None:
@@ -118,6 +124,11 @@ class Codes:
             "labels": shaped["medications_labels"],
             "asked": ((places > 0) & (places < count)).astype(np.float32),
         }
+
+
+def _lengths(visits) -> list[int]:
+    """Of each kind the longest set's, [CLS] included."""
+    return [1 + max(map(len, sets)) for sets in zip(*visits, strict=True)]
 
 
 def learn(config, task, train):

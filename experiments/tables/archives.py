@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data_prep.corpus.text_files import open_bytes
 from data_prep.jobs import storage
 from experiments.tables import intervals
 from experiments.tables.grid import Grid
@@ -96,11 +97,14 @@ def _influence(cell: Path, metric: str, folder: Path) -> np.ndarray | None:
 
 
 def _unpack(path: Path, folder: str) -> None:
-    try:
-        with tarfile.open(path) as archive:
-            archive.extractall(folder, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"{path} is damaged: {error}") from None
+    with open_bytes(str(path)) as content:
+        try:
+            with tarfile.open(fileobj=content, mode="r|") as archive:
+                archive.extractall(folder, filter="data")
+            while content.read(1 << 20):  # behind what is packed stands its checksum
+                pass
+        except (tarfile.TarError, OSError) as error:
+            raise UserError(f"{path} is damaged: {error}") from None
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes):

@@ -3,8 +3,10 @@ SQuAD's questions by article."""
 
 import csv
 import json
+import os
 
 import pytest
+from in_process import call
 
 from data_prep import text_pairs
 from official_bert.common.errors import UserError
@@ -66,7 +68,29 @@ def test_what_is_refused(files, tmp_path):
     (tmp_path / "mods.d").mkdir()
     with pytest.raises(UserError, match="sword:KJV: .* has no module"):
         made("sword:KJV", target, output, sword=tmp_path)
+    os.mkfifo(tmp_path / "mods.d" / "pipe.conf")
+    with pytest.raises(UserError, match=r"pipe\.conf: is no file"):
+        made("sword:KJV", target, output, sword=tmp_path)
     assert not output.exists()
+
+
+def test_a_damaged_module_is_not_taken_for_one_without_text():
+    unpacked = text_pairs._unpacked(lambda testament, number: b"text" * (number < 2), "sword:KJV")
+    assert unpacked("ot", 1) == b"text"
+    with pytest.raises(UserError, match="sword:KJV: part 2 of ot is missing or damaged"):
+        unpacked("ot", 2)
+
+
+def test_a_folder_in_the_way_is_refused_before_anything_is_read(files, monkeypatch, capsys):
+    source, target, output = files
+    output.mkdir()
+    (output / "mine").write_text("mine")
+    monkeypatch.setattr(text_pairs, "make", lambda *_: pytest.fail("it was read"))
+    options = ("--source=" + source, "--target=" + target, f"--output={output}")
+    assert call(text_pairs, *options) == 2
+    assert "exists already; choose another" in capsys.readouterr().err
+    assert call(text_pairs, *options, "--overwrite") == 2
+    assert "holds what this project did not write" in capsys.readouterr().err
 
 
 def test_questions_of_squad(tmp_path):

@@ -80,9 +80,34 @@ def test_scores_by_hand(folder):
 
 
 def test_files_that_are_none(folder, tmp_path):
-    (folder / "data.noun").write_text("<html>\n")
-    with pytest.raises(UserError, match=r"data\.noun line 1: no line of WordNet's database"):
-        get_task("word_senses", str(folder)).examples("train")
+    for name, whole, damaged, message in (
+        (
+            "data.noun",
+            DATA["noun"],
+            "<html>\n",
+            r"data\.noun line 1: no line of WordNet's database",
+        ),
+        ("data.noun", DATA["noun"], DATA["noun"][:180], r"data\.noun line 3: no line of WordNet"),
+        (
+            "data.verb",
+            DATA["verb"],
+            DATA["verb"].replace("02 go", "04 go"),
+            r"data\.verb line 1: no",
+        ),
+        ("index.noun", INDEX["noun"], "bank n 0 0\n", r"index\.noun line 1: no line of WordNet's"),
+        (
+            "index.noun",
+            INDEX["noun"],
+            INDEX["noun"].partition("stride")[0],
+            r"of index\.noun and data\.noun only one says that 'stride' has the sense 00000003",
+        ),
+        ("verb.exc", "went go\n", "went\n", r"verb\.exc line 1: no line of WordNet's database"),
+        ("verb.exc", "went go\n", b"\xff", r"verb\.exc line 1: byte 0xff at column 1 is not UTF-8"),
+    ):
+        (folder / name).write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
+        with pytest.raises(UserError, match=message):
+            get_task("word_senses", str(folder)).examples("train")
+        (folder / name).write_text(whole)
     with pytest.raises(UserError, match=r"WordNet \(Debian: wordnet-base\): looked for"):
         get_task("word_senses", str(tmp_path / "none")).examples("dev")
     with pytest.raises(UserError, match="dev_words=-1"):

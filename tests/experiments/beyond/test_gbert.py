@@ -63,6 +63,18 @@ def test_scores_by_hand():
     ("file", "content", "message"),
     [
         ("ontology.tsv", "a\tb\nb\ta\n", "a is above itself"),
+        (
+            "ontology.tsv",
+            "a\tb\n" + "".join(f"{i}\t{i + 1}\n" for i in range(70)),
+            "0 is above itself, or",
+        ),
+        ("ontology.tsv", b"a\t\xe9\n", r"ontology\.tsv line 1: byte 0xe9 at column 3 is not UTF-8"),
+        ("train.jsonl", b'{"patient": "\xe9"}', r"train\.jsonl line 1: byte 0xe9"),
+        (
+            "train.jsonl",
+            '{"patient": 1, "visits": []}\n\n{"patient": "1", "visits": []}\n',
+            r"train\.jsonl line 3: patient 1 is there twice",
+        ),
         ("ontology.tsv", "a b\n", r"ontology\.tsv line 1: expected a code, a tab, its one parent"),
         ("train.jsonl", '{"patient": 1}\n', r"train\.jsonl line 1: the field visits is missing"),
         (
@@ -74,7 +86,7 @@ def test_scores_by_hand():
 )
 def test_files_that_are_none(tmp_path, file, content, message):
     (tmp_path / "ontology.tsv").write_text("a\tb\n")
-    (tmp_path / file).write_text(content)
+    (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     if file == "ontology.tsv":
         (tmp_path / "train.jsonl").write_text("")
     with pytest.raises(UserError, match=message):
@@ -128,6 +140,17 @@ def test_sets_of_visits(config):
     for patient, asked, labels in zip(train, batch["asked"], batch["labels"], strict=False):
         assert asked.tolist() == [float(0 < t < len(patient.visits)) for t in range(4)]
         assert labels.sum() == sum(len(medications) for _, medications in patient.visits)
+
+
+def test_a_visit_of_more_codes_than_training_has_is_whole(config):
+    task = get_task("visits", config.data_dir)
+    codes = gbert.Codes(task, [(("000",), ("M000a",))])
+    leaf = [code for code in task.ontology() if code.isdigit()][:5]
+    ids = codes.sets([((*leaf,), ())])["diagnoses"]
+    assert ids.shape == (1, 6) and len({*ids[0]}) == 6
+    with pytest.raises(UserError, match="no code is one of medications"):
+        task._medications, task.examples = [], lambda split: []
+        gbert.Codes(task, [((), ())])
 
 
 def test_a_table_of_four_rows(patients):

@@ -89,6 +89,7 @@ def test_segments_that_are_none(tmp_path, changes, message):
         (np.zeros((3, 0)), r"not float64 \[3, 0\]"),
         (np.zeros((3, 2), int), r"not int64 \[3, 2\]"),
         (np.array([[0], [np.nan], [0]]), "row 1: a number is not finite"),
+        (np.array([[0], [0], [1e30]]), "row 2: a number is not finite, or too large"),
     ],
 )
 def test_features_that_are_none(tmp_path, features, message):

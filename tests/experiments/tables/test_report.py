@@ -108,9 +108,15 @@ def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
     (folder / "seed-6.tar.gz").write_bytes(whole)
     with pytest.raises(UserError, match="lacks the run"):
         archives.runs(squad, folder)
-    (folder / "seed-6.tar.gz").write_bytes(whole[:3000])
-    with pytest.raises(UserError, match="seed-6.tar.gz is damaged"):
-        archives.runs(squad, folder)
+    middle, checksum = len(whole) // 2, len(whole) - 8
+    for damaged in (whole[:3000], whole[:-4], flipped(whole, middle), flipped(whole, checksum)):
+        (folder / "seed-6.tar.gz").write_bytes(damaged)
+        with pytest.raises(UserError, match=r"seed-6.tar.gz is (a )?damaged"):
+            archives.runs(squad, folder)
+
+
+def flipped(content, place):
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
 def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
