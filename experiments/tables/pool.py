@@ -26,6 +26,7 @@ from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
 from experiments.training import provenance
 from experiments.training.run_folder import FAILURE, RESULTS
+from official_bert.common.commands import end
 from official_bert.common.errors import UserError
 from official_bert.common.files import appending, make_folder
 from official_bert.common.json_files import field
@@ -233,7 +234,8 @@ def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Stat
     except MemoryError:
         return _failed(folder, "out of memory")
     except Exception as error:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # a full disk
+            traceback.print_exc()
         return _failed(folder, describe(error))
 
 
@@ -269,12 +271,13 @@ def _output_to(path: Path):
     try:
         yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # a full disk
+            sys.stdout.flush()
+            sys.stderr.flush()
         for saved, stream in zip(kept, (1, 2), strict=True):
             os.dup2(saved, stream)
             os.close(saved)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    end(lambda: main(sys.argv[1]))

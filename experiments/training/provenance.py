@@ -16,10 +16,12 @@ from pathlib import Path
 
 from data_prep.jobs import storage
 from data_prep.jobs.processes import available_cores
+from official_bert.common.json_files import field, list_of
 
 FILE = "versions.json"
 # What two sessions must share to have computed the same numbers.
 COMPARED = ("code", "python", "packages", "processor", "cores", "gpus")
+_KINDS = {"code": str, "packages": dict, "gpus": str, "date": str}  # one of gpus
 _PACKAGES = ("tensorflow", "keras", "numpy", "jax", "keras-hub", "tensorflow-text", "sentencex",
              "sentencepiece", "tokenizers", "scikit-learn")  # fmt: skip
 _ROOT = Path(__file__).parents[2]
@@ -67,12 +69,20 @@ def note(folder: Path, **more) -> str:
 
 
 def sessions(folder: Path) -> list[dict]:
-    """The provenance of each session whose work a folder holds, the last one at the end."""
+    """The provenance of each session whose work a folder holds, the last one at the end.
+
+    Raises:
+      UserError: the file is damaged, or a value is of another kind than `here` gives.
+    """
     path = Path(folder) / FILE
     if not path.exists():
         return []
     last = storage.read_json(path)
-    return [*last.pop("earlier", []), last]
+    found = [*list_of({"earlier": last.pop("earlier", [])}, "earlier", dict, path), last]
+    for one in found:
+        for name in _KINDS.keys() & one.keys():
+            (list_of if name == "gpus" else field)(one, name, _KINDS[name], path)
+    return found
 
 
 def same(one: dict, other: dict) -> bool:

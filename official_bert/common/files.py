@@ -83,12 +83,14 @@ def appending(path: str | os.PathLike, mode: str = "a") -> IO:
     text = {} if "b" in mode else {"encoding": "utf-8"}
     with _readable_errors(path):
         target = real_path(path)
-        if check_file(target, path) and not target.exists():
+        direct = _direct(path, target)
+        if direct is None and not target.exists():
             make_folder(target.parent)
             manifests.add(target.parent, target.name)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o666))
-        return open(target, mode, buffering=0 if "b" in mode else -1, **text)
+        opened = target if direct is None else direct
+        return open(opened, mode, buffering=0 if "b" in mode else -1, **text)
 
 
 @contextlib.contextmanager

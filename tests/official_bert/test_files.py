@@ -221,6 +221,18 @@ def test_devices_and_pipes_get_the_bytes(tmp_path, capfd):
     assert capfd.readouterr().out == "three"
 
 
+def test_a_pipe_that_nobody_reads_keeps_nobody_waiting(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="pipe is a pipe or a device that nobody reads"):
+        files.appending(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    told = "who read this pipe has ended"
+    with pytest.raises(UserError, match=told), atomic_write(tmp_path / "pipe") as file:
+        os.close(reader)
+        file.write("text")
+        file.flush()
+
+
 def test_a_stream_that_is_sent_to_a_file_is_not_emptied(tmp_path):
     with open(tmp_path / "log", "a") as log:
         log.write("before ")

@@ -1,6 +1,7 @@
 """Where the runs of a table come from: counted, said where they differ, refused on request."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -62,6 +63,21 @@ def test_cells_keep_the_code_that_made_them_and_a_failed_one_that_goes_on_both(t
     assert [one["code"] for one in kept] == ["before", provenance.code_stamp()]
     found = origins(grid.statuses().values())
     assert "code: before (1 cells), " in warnings(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"packages": 3}, "packages must be a JSON object"),
+        ({"gpus": [3]}, r"gpus\[0\] must be a text"),
+        ({"date": 3}, "date must be a text"),
+        ({"earlier": [3]}, r"earlier\[0\] must be a JSON object"),
+    ],
+)
+def test_versions_that_are_none(tmp_path, changes, message):
+    (tmp_path / provenance.FILE).write_text(json.dumps(ONE | changes))
+    with pytest.raises(UserError, match=r"versions\.json: " + message):
+        provenance.sessions(tmp_path)
 
 
 def test_a_footer_names_the_machines_of_the_runs():
