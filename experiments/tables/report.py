@@ -134,10 +134,15 @@ def _differences(results) -> list[str]:
     return [f"The runs behind this table differ: {line}." for line in told]
 
 
+def _where(verdict: dict) -> str:
+    """Where a paper makes a claim, if one does."""
+    return f" (section {verdict['section']})" if verdict["section"] else ""
+
+
 def _claim(number: int, verdict: dict) -> list[str]:
     """A claim with its verdict, its drawing and its comparisons."""
     lines = [f"### {number}. {verdict['text'].rstrip('.')}.", ""]
-    said = f"**{verdict['verdict']}** (section {verdict['section']})"
+    said = f"**{verdict['verdict']}**{_where(verdict)}"
     mean = verdict["mean_effect"]
     if mean:
         said += f"; mean effect over its columns {wording.interval(mean)}"
@@ -168,8 +173,7 @@ def text(results: dict, folder: str | Path = "") -> str:
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results["verdicts"]:
-        lines.append(f"{verdict['verdict'].upper():<26} {verdict['text']} (section "
-                     f"{verdict['section']})")  # fmt: skip
+        lines.append(f"{verdict['verdict'].upper():<26} {verdict['text']}{_where(verdict)}")
         lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict["findings"]]
     for export in results["exports"]:
         lines += ["", "The exported classifier's answers:"]
