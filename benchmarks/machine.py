@@ -1,6 +1,7 @@
 """The machine that benchmarks run on: its name, its rate, and whether something disturbed a run."""
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -30,6 +31,13 @@ def importing(root=None) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
+def end_with(block, process):
+    """The process, which is killed, at the latest, where an ExitStack's block ends."""
+    block.enter_context(process)  # waits
+    block.callback(process.kill)
+    return process
+
+
 class Steps:
     """A process of `peers/` that runs steps on request.
 
@@ -39,9 +47,12 @@ class Steps:
       python: the interpreter.
       root: the checkout whose code it runs; this one by default.
       environment: variables that it has besides.
+      wait: for its first step; else who asks for `first_step` does.
     """
 
-    def __init__(self, script, arguments, python=sys.executable, root=None, environment=None):
+    def __init__(
+        self, script, arguments, python=sys.executable, root=None, environment=None, wait=True
+    ):
         self.seconds = []
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
@@ -52,7 +63,13 @@ class Steps:
             text=True,
             env={**importing(root), **(environment or {}), "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
-        self.first_step = self._answer()["first_step_s"]
+        if wait:
+            self.first_step  # noqa: B018
+
+    @functools.cached_property
+    def first_step(self):
+        """Seconds that it took, to compile it too."""
+        return self._answer()["first_step_s"]
 
     def turn(self, steps):
         self._say(steps)

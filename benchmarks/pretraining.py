@@ -65,11 +65,11 @@ class Contestant(machine.Steps):
       script: in peers/; mode: of the script.
       shape: (layers, width, heads, batch, length, predictions).
       precision: one of PRECISIONS.
-      python: the interpreter.
+      python: the interpreter; how: further arguments of `Steps`.
     """
 
-    def __init__(self, name, script, mode, shape, precision, python=sys.executable):
-        super().__init__(script, [json.dumps(shape), mode, precision], python)
+    def __init__(self, name, script, mode, shape, precision, python=sys.executable, **how):
+        super().__init__(script, [json.dumps(shape), mode, precision], python, **how)
         self.name = name
         self.slow = name.startswith("transformers")
 

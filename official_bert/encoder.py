@@ -9,7 +9,7 @@ from official_bert.backend import fit_arguments
 from official_bert.common import registry
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, parts_named
-from official_bert.layers import LayerNorm, Transformer, TransformerBlock
+from official_bert.layers import LayerNorm, Transformer, TransformerBlock, softmax
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -123,7 +123,7 @@ class BertEncoder(keras.Model):
         pooled = self.pooler(pooled) if self.pooler else pooled
         outputs = {"sequence_output": x, "pooled_output": pooled, "hidden_states": hidden_states}
         if return_attention:
-            probabilities = [ops.softmax(scores, axis=-1) for scores in attention_scores]
+            probabilities = [softmax(scores) for scores in attention_scores]
             outputs["attention_probabilities"] = probabilities
             outputs["attention_scores"] = attention_scores
         return outputs

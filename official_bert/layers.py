@@ -120,7 +120,7 @@ class SelfAttention(keras.layers.Layer):
             key, value = kept.with_those_before(key, value)
         # Scaling the query, the smaller tensor, instead of the scores.
         scores = ops.matmul(query * self.head_width**-0.5, key) + attention_bias  # [B, A, L, L]
-        weights = dropout(_softmax(scores), self.dropout_rate, seed)
+        weights = dropout(softmax(scores), self.dropout_rate, seed)
         context = ops.matmul(weights, value)  # [B, A, L, D]
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), ops.shape(x))
         attended = self.output_dense(context)
@@ -261,10 +261,10 @@ class LayerNorm(keras.layers.Layer):
         return ops.cast(normal * self.gamma + self.beta, dtype)
 
 
-def _softmax(scores):
-    """Over the last axis, same dtype. XLA would take exponentials and sums in bfloat16; in float32
-    they are nearer to the truth. On an H200 attention, forward and backward, then took 12% less to
-    3% more time at seven of eight shapes, 42% more at 2/128 and length 512
+def softmax(scores):
+    """Weights of attention, over the last axis, same dtype. XLA would take exponentials and sums in
+    bfloat16; in float32 they are nearer to the truth. On an H200 attention, forward and backward,
+    then took 12% less to 3% more time at seven of eight shapes, 42% more at 2/128 and length 512
     (benchmarks/results/gpu)."""
     if keras.backend.backend() == "tensorflow":  # has a kernel of its own
         return ops.softmax(scores, axis=-1)

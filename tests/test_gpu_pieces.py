@@ -1,6 +1,7 @@
 """`benchmarks.gpu`: pieces keep what they found and go on; nothing is timed here."""
 
 import argparse
+import subprocess
 import time
 from pathlib import Path
 
@@ -9,20 +10,26 @@ import pytest
 from benchmarks.gpu import __main__ as command
 from benchmarks.gpu import equality, report, steps, tables
 from benchmarks.gpu.results import Results
+from official_bert.common.errors import UserError
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results" / "gpu"
 
 
 class Fake:
-    """A contestant of a known rate; `broken` ones fail at their first turn."""
+    """A contestant of a known rate; of two sizes they fail, at their start and at a turn."""
 
     started: list = []
 
-    def __init__(self, name, script, mode, size, precision):
-        if size[0] == 24:
+    def __init__(self, name, script, mode, size, precision, wait):
+        self.name, self.size, self.seconds = name, size, []
+        self.process = subprocess.Popen(["sleep", "1000"])
+        Fake.started.append(self)
+
+    @property
+    def first_step(self):
+        if self.size[0] == 24:
             raise RuntimeError("the process ended (1): out of memory")
-        self.size, self.seconds, self.first_step = size, [], 1.0
-        Fake.started.append((name, size))
+        return 1.0
 
     def turn(self, count):
         if self.size[0] == 12:
@@ -46,7 +53,7 @@ def options(tmp_path, monkeypatch):
 
 def test_what_was_measured_is_not_measured_again_and_failures_say_why(options):
     assert not steps.run("steps", options) and not steps.run("steps", options)
-    assert [size[0] for _, size in Fake.started] == [2, 2, 12, 12]  # once
+    assert [one.size[0] for one in Fake.started] == [2, 2, 12, 12, 24, 24]  # once
     found = Results(options.output / "steps.json", "A GPU").values["runs"]
     ours = found[f"tiny 128: {steps.OURS}"]
     assert ours["step_ms"] == 500 and ours["tokens_per_s"] == 2048 and ours["rows"] == 8
@@ -66,10 +73,10 @@ def test_what_is_not_installed_is_skipped_by_name_until_it_is(options, monkeypat
     report.write(options.output)
     told = (options.output / "gpu.md").read_text()
     assert "did not run: not installed: a_missing_package" in told
-    assert [name for name, _ in Fake.started] == [steps.OURS]
+    assert [one.name for one in Fake.started] == [steps.OURS]
     monkeypatch.setattr(steps, "NEEDS", {})
     assert steps.run("steps", options)
-    assert [name for name, _ in Fake.started] == [steps.OURS, steps.THEIRS]
+    assert [one.name for one in Fake.started] == [steps.OURS, steps.THEIRS]
 
 
 def test_no_piece_begins_when_the_time_is_over(options):
@@ -82,14 +89,80 @@ def test_no_piece_begins_when_the_time_is_over(options):
 def test_a_piece_that_failed_is_told_from_one_without_time(tmp_path, monkeypatch, seconds, code):
     ran = []
     monkeypatch.setattr(command, "PIECES", {name: lambda *of: ran.append(of) for name in "ab"})
-    monkeypatch.setattr("sys.argv", ["gpu", f"--output={tmp_path}", f"--seconds={seconds}"])
-    assert command.main() == code
+    assert _command(monkeypatch, tmp_path, f"--seconds={seconds}", pieces="a,b") == code
     assert len(ran) == (2 if code else 1)
 
 
-def test_another_device_measures_anew(options):
-    steps.run("steps", options)
-    assert f"tiny 128: {steps.OURS}" not in Results(options.output / "steps.json", "Another")
+def _command(monkeypatch, folder, *options, pieces="steps", device=("A GPU", 80.0)):
+    monkeypatch.setattr(command, "device", lambda: device)
+    monkeypatch.setattr("sys.argv", ["gpu", f"--output={folder}", f"--pieces={pieces}", *options])
+    return command.main()
+
+
+def test_figures_of_another_device_or_other_options_stay(options, monkeypatch):
+    assert _command(monkeypatch, options.output, "--shapes=tiny") == 0
+    kept = (options.output / "steps.json").read_bytes()
+    with pytest.raises(UserError, match="of device A GPU, not CPU; choose another --output"):
+        _command(monkeypatch, options.output, "--shapes=small", device=("CPU", 0.0))
+    with pytest.raises(UserError, match="of tokens 16384, not 64, rounds 3, not 1; choose"):
+        _command(monkeypatch, options.output, "--tokens=64", "--rounds=1")
+    assert (options.output / "steps.json").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b'{"device": "A G', b"[]", b'{"device": "A", "date": "", "runs": {"x": 1}}']
+)
+def test_a_damaged_result_is_named(options, monkeypatch, damage):
+    path = options.output / "attention.json"
+    path.write_bytes(damage)
+    with pytest.raises(UserError, match=r"attention\.json.*; move it away, and its piece is"):
+        _command(monkeypatch, options.output, "--shapes=tiny")
+    assert path.read_bytes() == damage
+
+
+@pytest.mark.parametrize(
+    ("driver", "jax", "found"),
+    [
+        ("NVIDIA H100, 81920\nNVIDIA H100, 81920", "gpu\nNVIDIA H100", ("NVIDIA H100", 80.0)),
+        ("", "gpu\nNVIDIA H100", ("NVIDIA H100", 0.0)),  # a container without its command
+        ("Orin, [N/A]", "gpu\nOrin", ("Orin", 0.0)),
+        ("", "cpu\ncpu", ("CPU", 0.0)),
+        ("No devices were found", "cpu\ncpu", ("CPU", 0.0)),
+        ("NVIDIA H100, 81920", "cpu\ncpu", "driver sees NVIDIA H100, but JAX computes on the CPU"),
+        ("NVIDIA H100, 81920", "", "JAX sees no device"),
+    ],
+)
+def test_the_device_is_the_one_that_jax_computes_on(monkeypatch, driver, jax, found):
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setattr(command, "_said", lambda asked: driver if "nvidia" in asked[0] else jax)
+    if isinstance(found, tuple):
+        assert command.device() == found
+        return
+    with pytest.raises(UserError, match=found):
+        command.device()
+
+
+def test_the_device_of_this_machine():
+    name, gib = command.device()
+    assert name and (name == "CPU") <= (gib == 0.0)
+
+
+def test_a_failure_stays_one(options):
+    results = Results(options.output / "equality.json", options.device)
+    for part in equality.PRECISIONS:
+        results.add(part, {"failed": "see output"})
+    results.add("deterministic", {"same_bits": True})
+    assert not equality.run("equality", options)
+
+
+def test_what_was_started_ends_with_the_command(options, monkeypatch):
+    def stop(*_, **__):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(Fake, "turn", stop)
+    with pytest.raises(SystemExit):
+        steps.run("steps", options)
+    assert [one.process.poll() for one in Fake.started] == [-9, -9]
 
 
 def test_contestants_side_by_side_fit_the_memory():
@@ -120,3 +193,23 @@ def test_the_committed_report_is_that_of_the_committed_figures(tmp_path):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     report.write(tmp_path)
     assert (tmp_path / "gpu.md").read_text() == (RESULTS / "gpu.md").read_text()
+
+
+def test_a_table_that_is_stopped_has_ended(options, monkeypatch):
+    class Process:
+        told: list = []
+        terminate = staticmethod(lambda: Process.told.append("to end"))
+
+        def __init__(self, command, **how):
+            assert how["start_new_session"]  # Ctrl-C is for the command alone
+
+        def wait(self, **_):
+            self.told.append("waited for")
+            if self.told == ["waited for"]:
+                raise SystemExit(143)
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    options.scale, options.workers = "smoke", 1
+    with pytest.raises(SystemExit):
+        tables.table("table5", options)
+    assert Process.told == ["waited for", "to end", "waited for"]

@@ -22,12 +22,17 @@ padding or a head over all positions adds is no credit. On a CPU, to see that al
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from benchmarks.gpu import attention, equality, report, steps, tables
+from benchmarks.gpu.results import check_options
+from official_bert.common import commands
+from official_bert.common.errors import UserError
+from official_bert.common.locks import exclusive
 
 PIECES = {
     "data": tables.data,
@@ -39,15 +44,45 @@ PIECES = {
 }
 
 
+_SEEN_BY_JAX = "import jax; d = jax.devices()[0]; print('', d.platform, d.device_kind, sep='\\n')"
+
+
 def device():
-    """(the GPU's name, its GiB), as its driver gives them; ("CPU", 0.0) without one."""
+    """(the name of the device that JAX computes on, its GiB); ("CPU", 0.0) without a GPU.
+
+    The driver of NVIDIA says how much memory there is; 0.0 where it does not.
+
+    Raises:
+      UserError: JAX cannot start, or does not see the GPU that the driver sees.
+    """
     asked = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    driver, _, mib = (_said(asked).splitlines() or [""])[0].rpartition(", ")
+    platform, name = _said([sys.executable, "-c", _SEEN_BY_JAX]).splitlines()[-2:] or ("", "")
+    if not platform:
+        raise UserError(f"JAX sees no device: try {sys.executable} -c 'import jax; jax.devices()'")
+    if platform != "cpu":
+        return name, float(mib) / 1024 if mib.isdecimal() else 0.0
+    if driver and os.environ.get("JAX_PLATFORMS") != "cpu":
+        raise UserError(
+            f"the driver sees {driver}, but JAX computes on the CPU; install JAX for CUDA "
+            "(pip install 'official-bert[jax-cuda]'), or set JAX_PLATFORMS=cpu"
+        )
+    return "CPU", 0.0
+
+
+def _said(command):
+    """What a command prints; "" where it is not there or fails."""
+    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     try:
-        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-        name, mib = said.splitlines()[0].split(", ")
-        return name, float(mib) / 1024
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment
+        ).stdout.strip()  # fmt: skip
     except (OSError, subprocess.CalledProcessError):
-        return "CPU", 0.0
+        return ""
+
+
+def _lengths(text):
+    return ",".join(str(int(length)) for length in text.split(","))
 
 
 def main():
@@ -56,20 +91,28 @@ def main():
     parser.add_argument("--pieces", default=",".join(PIECES))
     parser.add_argument("--seconds", type=float, default=0, help="stop after; 0: when all is done")
     parser.add_argument("--shapes", default=",".join(steps.SIZES))
-    parser.add_argument("--lengths", default="128,512")
+    parser.add_argument("--lengths", type=_lengths, default="128,512")
     parser.add_argument("--tokens", type=int, default=16_384, help="of a step")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each, 16 steps a turn")
     parser.add_argument("--peak_tflops", type=float, default=989.0, help="an H100's in bfloat16")
     parser.add_argument("--scale", default="gpu", help="of the tables")
     parser.add_argument("--workers", type=int, default=0, help="of the tables; 0: as configured")
     options = parser.parse_args()
-    options.device, options.memory_gib = device()
-    options.output = Path(options.output).resolve()
-    options.output.mkdir(parents=True, exist_ok=True)
+    for name, known in (("pieces", PIECES), ("shapes", steps.SIZES)):
+        if unknown := set(getattr(options, name).split(",")) - set(known):
+            told = ", ".join(sorted(unknown))
+            parser.error(f"--{name}: there is no {told!r}; choose from {', '.join(known)}")
     options.until = time.time() + options.seconds if options.seconds else float("inf")
-    unknown = set(options.pieces.split(",")) - set(PIECES)
-    if unknown:
-        parser.error(f"no piece is named {', '.join(sorted(unknown))}; choose from {list(PIECES)}")
+    options.output = Path(options.output).resolve()
+    with exclusive(options.output), commands.ended_in_order():
+        options.device, options.memory_gib = device()
+        decide = ("device", "tokens", "rounds", "peak_tflops", "scale")
+        check_options(options.output, {name: getattr(options, name) for name in decide})
+        return _pieces(options)
+
+
+def _pieces(options):
+    """Runs the pieces until the time is over; the exit code."""
     failed = []
     for piece in options.pieces.split(","):
         started = time.time()
@@ -85,4 +128,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    commands.end(lambda: sys.exit(main()))

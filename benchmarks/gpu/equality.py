@@ -1,5 +1,6 @@
 """The same 50 steps on the GPU and on the CPU, with dropout: how far losses and weights part."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -27,8 +28,27 @@ def run(piece, options):
     runs = {(p, where): {} for p in PRECISIONS for where in ("cpu", platform)}
     runs |= {("float32", f"again {i}"): {"XLA_FLAGS": DETERMINISTIC} for i in (1, 2)}
     if all(part in results for part in (*PRECISIONS, "deterministic")):
-        return True
+        return _all_well(results)
     size = SHAPE if platform == "cuda" else MINIATURE
+    with contextlib.ExitStack() as block:
+        found = _found(runs, size, platform, folder, block)
+    for precision in PRECISIONS:
+        here, there = found.get((precision, "cpu")), found.get((precision, platform))
+        results.add(precision, apart(here, there) if here and there else {"failed": "see output"})
+    first, second = (found.get(("float32", f"again {i}")) for i in (1, 2))
+    same = bool(first and second) and all(np.array_equal(first[n], second[n]) for n in first)
+    results.add("deterministic", {"same_bits": same})
+    print(json.dumps(results.values["runs"], indent=1), flush=True)
+    return _all_well(results)
+
+
+def _all_well(results):
+    runs = results.values["runs"]
+    return runs["deterministic"]["same_bits"] and not any("failed" in run for run in runs.values())
+
+
+def _found(runs, size, platform, folder, block):
+    """{key of `runs`: what its process wrote}, of those that did not fail."""
     started = {}
     for (precision, where), more in runs.items():
         path = folder / f"{precision} {where}.npz"
@@ -40,19 +60,13 @@ def run(piece, options):
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         }
         command = [sys.executable, str(_PEER), json.dumps(size), precision, str(STEPS), str(path)]
-        started[precision, where] = subprocess.Popen(command, env=environment), path
+        process = machine.end_with(block, subprocess.Popen(command, env=environment))
+        started[precision, where] = process, path
     found = {}
     for key, (process, path) in started.items():
         if process.wait() == 0:
             found[key] = dict(np.load(path))
-    for precision in PRECISIONS:
-        here, there = found.get((precision, "cpu")), found.get((precision, platform))
-        results.add(precision, apart(here, there) if here and there else {"failed": "see output"})
-    first, second = (found.get(("float32", f"again {i}")) for i in (1, 2))
-    same = bool(first and second) and all(np.array_equal(first[n], second[n]) for n in first)
-    results.add("deterministic", {"same_bits": same})
-    print(json.dumps(results.values["runs"], indent=1), flush=True)
-    return same and all("failed" not in results.values["runs"][part] for part in PRECISIONS)
+    return found
 
 
 def apart(one, other):

@@ -1,6 +1,8 @@
 """`gpu.md`: what the pieces have found so far, as tables."""
 
-import json
+from benchmarks.gpu.results import read
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 
 _STEPS = """
 | | rows | step, ms | tokens/s | share of the peak | first step, s |
@@ -8,15 +10,21 @@ _STEPS = """
 
 
 def write(folder):
-    """Writes `folder`/gpu.md from the results that lie there."""
+    """Writes `folder`/gpu.md from the results that lie there; UserError where one is damaged."""
     parts = ["# One GPU"]
     for name, section in (("steps", _steps), ("equality", _equality), ("attention", _attention)):
         path = folder / f"{name}.json"
-        if path.exists():
-            found = json.loads(path.read_text())
-            parts.append(f"{found['date']}, {found['device']}")
-            parts.append(section(found["runs"]))
-    (folder / "gpu.md").write_text("\n\n".join(parts) + "\n")
+        if not path.exists():
+            continue
+        found = read(path)
+        try:
+            parts += [f"{found['date']}, {found['device']}", section(found["runs"])]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{path}: no figures of this command ({error!r}); move it away, and its piece is "
+                "measured again"
+            ) from error
+    write_text(folder / "gpu.md", "\n\n".join(parts) + "\n")
 
 
 def _steps(runs):

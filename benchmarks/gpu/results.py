@@ -3,7 +3,11 @@
 import json
 import time
 
-from official_bert.common.files import atomic_write
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.common.json_files import field, read_json
+
+OPTIONS = "options.json"
 
 
 class Results:
@@ -11,16 +15,17 @@ class Results:
 
     Args:
       path: its JSON file, {"device", "date", "runs": {part: result}}.
-      device: this machine's; parts of another device are measured again.
+      device: this machine's.
+
+    Raises:
+      UserError: see `read`.
     """
 
     def __init__(self, path, device):
         self.path = path
         self.values = {"device": device, "date": time.strftime("%Y-%m-%d"), "runs": {}}
         if path.exists():
-            before = json.loads(path.read_text())
-            if before["device"] == device:
-                self.values = before
+            self.values = read(path)
 
     def __contains__(self, part):
         """Whether it was run; what was skipped, for want of a package, was not."""
@@ -28,6 +33,33 @@ class Results:
 
     def add(self, part, result):
         self.values["runs"][part] = result
-        with atomic_write(self.path) as file:
-            json.dump(self.values, file, indent=2)
-            file.write("\n")
+        write_text(self.path, json.dumps(self.values, indent=2) + "\n")
+
+
+def read(path):
+    """What `Results` wrote.
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    try:
+        found = read_json(path)
+        for name, kind in (("device", str), ("date", str), ("runs", dict)):
+            field(found, name, kind, path)
+    except UserError as error:
+        raise UserError(f"{error}; move it away, and its piece is measured again") from None
+    return found
+
+
+def check_options(folder, asked):
+    """Notes what decides the figures of a folder, dict of JSON values, or compares it.
+
+    Raises:
+      UserError: the figures that lie there are of another device or other options.
+    """
+    path = folder / OPTIONS
+    before = read_json(path) if path.exists() else asked
+    if differ := [name for name in asked if before.get(name) != asked[name]]:
+        told = ", ".join(f"{name} {before.get(name)}, not {asked[name]}" for name in differ)
+        raise UserError(f"{folder} holds figures of {told}; choose another --output")
+    write_text(path, json.dumps(asked, indent=2) + "\n")

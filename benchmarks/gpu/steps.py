@@ -5,12 +5,13 @@ than measuring, so those that fit the memory together are started side by side; 
 contestant's alone while its steps are timed.
 """
 
-import concurrent.futures
+import contextlib
 import importlib.util
 import os
 import statistics
 import time
 
+from benchmarks import machine
 from benchmarks.gpu.results import Results
 from benchmarks.pretraining import Contestant, flops
 
@@ -42,20 +43,14 @@ def run(piece, options):
     for group in groups(left, options.memory_gib):
         if time.time() > options.until:
             return False
-        with concurrent.futures.ThreadPoolExecutor(len(group)) as pool:
-            started = list(pool.map(_start, group))
-        running = {one[0]: found for one, found in zip(group, started, strict=True)}
-        for _ in range(options.rounds):
-            for part, contestant in running.items():
-                if isinstance(contestant, str):
-                    continue
-                try:
-                    contestant.turn(1)
-                except (RuntimeError, OSError) as error:
-                    running[part] = str(error)
-        for part, name, _, _, size in group:
-            results.add(part, _result(name, running[part], size, options))
-            print(part, results.values["runs"][part], flush=True)
+        with contextlib.ExitStack() as block:
+            running = {one[0]: _start(one, block) for one in group}
+            _ask(running, lambda contestant: contestant.first_step)
+            for _ in range(options.rounds):
+                _ask(running, lambda contestant: contestant.turn(1))
+            for part, name, _, _, size in group:
+                results.add(part, _result(name, running[part], size, options))
+                print(part, results.values["runs"][part], flush=True)
     return all("failed" not in results.values["runs"][one[0]] for one in asked if one[1] == OURS)
 
 
@@ -92,15 +87,25 @@ def gib(shape):
     return 1.5 + (kept + weights + 14 * rows * predictions * 30_522) / 2**30
 
 
-def _start(one):
-    """The contestant, ready for its turns; or why there is none."""
+def _start(one, block):
+    """The contestant, which ends with the block; or why there is none."""
     _, name, script, mode, size = one
     if reason := _lacks(name):
         return reason
-    try:
-        return Contestant(name, script, mode, size, "bfloat16")
-    except (RuntimeError, OSError) as error:
-        return str(error)
+    contestant = Contestant(name, script, mode, size, "bfloat16", wait=False)
+    machine.end_with(block, contestant.process)
+    return contestant
+
+
+def _ask(running, what):
+    """Calls `what` with each contestant; in place of one that fails then stands why."""
+    for part, contestant in running.items():
+        if isinstance(contestant, str):
+            continue
+        try:
+            what(contestant)
+        except (RuntimeError, OSError) as error:
+            running[part] = str(error)
 
 
 def _lacks(name):

@@ -38,13 +38,15 @@ def table(piece, options):
         f"--workdir={options.output / piece}", f"--cells={options.output / 'cells'}",
         f"--workers={options.workers}",
     ]  # fmt: skip
-    process = subprocess.Popen(command, env=_environment(options))
+    # In a session of its own: Ctrl-C reaches this command, which ends it once, in order.
+    process = subprocess.Popen(command, env=_environment(options), start_new_session=True)
     try:
         return process.wait(timeout=None if left == float("inf") else left) == 0
     except subprocess.TimeoutExpired:
-        process.terminate()  # SIGINT is ignored by what was started in the background
-        process.wait()
         return False
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _environment(options):

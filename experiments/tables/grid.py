@@ -9,20 +9,18 @@ found again wherever the same question is asked. Which code and machine made it 
 versions.json, and is compared there (`origins`): a finished cell is never run again.
 """
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import re
-import signal
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from experiments.tables.pool import FAILED, PENDING, RUNNING, Pool, Status, read_status
 from experiments.training.run_folder import FAILURE
+from official_bert.common.commands import ended_in_order
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive, is_locked
 from official_bert.common.manifests import remove
@@ -169,7 +167,7 @@ class Grid:
                 f"{self.root} holds {len(foreign)} cells of another format ({foreign[0]}), which "
                 "this version neither reads nor removes; choose another --cells or --workdir"
             )
-        with exclusive(self.root), _ended_in_order():
+        with exclusive(self.root), ended_in_order():
             for name in self.cells:
                 folder = self.folder(name)
                 ended = read_status(folder)
@@ -194,22 +192,6 @@ class Grid:
         for name in self.cells:
             rank(name)
         return ranks
-
-
-@contextlib.contextmanager
-def _ended_in_order():
-    """SIGTERM ends the block as Ctrl-C does, so that workers save what they are training."""
-
-    def leave(number, _frame):
-        raise SystemExit(128 + number)
-
-    heard = threading.current_thread() is threading.main_thread()
-    before = heard and signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        if heard:
-            signal.signal(signal.SIGTERM, before)
 
 
 def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:

@@ -14,7 +14,8 @@ import select
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from absl import app, flags
@@ -59,6 +60,27 @@ def end(work: Callable[[], object]) -> NoReturn:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python tries once more
             code = code or failed
     sys.exit(code)
+
+
+@contextlib.contextmanager
+def ended_in_order() -> Iterator[None]:
+    """SIGTERM, and the end of the terminal, end the block as Ctrl-C does, so that what it started
+    is ended and saves."""
+
+    def leave(number, _frame):
+        raise SystemExit(128 + number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler != signal.SIG_IGN:  # nohup
+            signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def import_tensorflow() -> None:

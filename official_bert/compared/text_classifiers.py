@@ -12,6 +12,7 @@ from keras import ops
 from official_bert.bilstm import BidirectionalLSTM
 from official_bert.features import LayerCombination
 from official_bert.heads import BertClassifier
+from official_bert.layers import softmax
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import FEATURE_DROPOUT, HEAD_DROPOUT, dropout, fold_in, next_seed
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -151,7 +152,7 @@ class BiLSTMAttention(TextClassifier):
         other = ops.concatenate(ops.split(own, 2)[::-1])
         scores = ops.matmul(own, ops.transpose(other, (0, 2, 1)))  # [2 B, L, L]
         scores = ops.where(in_other[:, None, :], scores, ops.cast(-1e4, scores.dtype))
-        return ops.matmul(ops.softmax(scores, axis=-1), other)
+        return ops.matmul(softmax(scores), other)
 
 
 def _mean(words, mask):

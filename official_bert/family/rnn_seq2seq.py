@@ -12,7 +12,7 @@ import keras
 from keras import ops
 
 from official_bert.family.text_to_text import TextToText
-from official_bert.layers import Dense, bias_of
+from official_bert.layers import Dense, bias_of, softmax
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import DECODER, dropout, fold_in
 
@@ -131,7 +131,7 @@ class RNNSeq2Seq(TextToText):
         state, context = state[:, : token.shape[-1]], memory["last"]
         if self.query:
             alike = ops.tanh(memory["keys"] + self.query(state)[:, None])
-            weights = ops.softmax(self.score(alike)[..., 0] + memory["bias"], axis=-1)
+            weights = softmax(self.score(alike)[..., 0] + memory["bias"])
             context = ops.matmul(weights[:, None], memory["states"])[:, 0]
         state, _ = self.cell(ops.concatenate([token, context], axis=-1), [state])
         return ops.concatenate([state, context], axis=-1)
