@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from data_prep.create_pretraining_data import create
+from data_prep.pretraining import record_sets
 from data_prep.records import numpy_batches, open_records
 from experiments.training.flops import pretraining_step_flops
 from official_bert.config import named_config
@@ -28,18 +29,18 @@ RESULTS = Path(__file__).parent / "results" / "feeding.json"
 SIZES = ("tiny", "small", "base", "large")
 LENGTHS = (128, 512)
 PROCESSES = (1, 2, 4)
-BATCH, ROWS = 256, 20_000  # ROWS: read by each process
+BATCH, ROWS = 256, 5 * record_sets.WINDOW  # ROWS of each process; a window is parsed at once
 PEAK = 989e12
 AHEAD = 16  # batches that wait to be taken, of each process; those of a compiled loop on JAX
 
 
 def read(folder):
     """Seconds of processor time of each batch."""
-    batches, clock = numpy_batches(open_records(folder), BATCH, epochs=None), []
-    next(batches)  # files are open
-    for _ in range(ROWS // BATCH + 1):
-        clock.append(time.process_time())
+    batches = numpy_batches(open_records(folder), BATCH, epochs=None)
+    clock = [time.process_time()]
+    for _ in range(ROWS // BATCH):
         next(batches)
+        clock.append(time.process_time())
     return np.diff(clock).tolist()
 
 

@@ -43,6 +43,10 @@ class Inputs:
         """Plain JSON values."""
         return {name: dataclasses.asdict(one) for name, one in self.found.items()}
 
+    def digests(self) -> dict[str, str]:
+        """{name: digest} of what is read for training and evaluation."""
+        return {name: x.digest for name, x in self.found.items() if not _is_of_tests(name)}
+
     def differences(self, stored: dict) -> list[str]:
         """What differs from `stored` of an earlier session, a line each."""
         return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
@@ -111,7 +115,7 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
     lines = []
     for name in {**before, **now}:
         old, new = before.get(name), now.get(name)
-        if None in (old, new) and name.startswith("test"):
+        if None in (old, new) and _is_of_tests(name):
             continue  # whether its predictions are wanted is no matter of data
         if old is None or new is None:
             places = (one.place if one else "none" for one in (old, new))
@@ -121,6 +125,10 @@ def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
         elif old.digest != new.digest:
             lines.append(f"{name}: {old.place} -> {new.place}, which holds something else")
     return lines
+
+
+def _is_of_tests(name):
+    return name.startswith("test")
 
 
 def files_digest(paths: tuple[str, ...]) -> str:

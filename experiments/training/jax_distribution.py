@@ -18,6 +18,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import math
 import os
 
 import jax
@@ -62,6 +63,22 @@ class Devices:
         if not self.shard or not axes or len(value.shape) < 2:
             return self.everywhere
         return self.rows(max(axes, key=lambda axis: value.shape[axis]))
+
+    def check(self, variables):
+        """Looks at the weights that are to be divided.
+
+        Raises:
+          UserError: most of them would be whole on every device.
+        """
+        divided = sum(math.prod(v.shape) for v in variables if "rows" in self.at_rest(v).spec)
+        share = divided / sum(math.prod(v.shape) for v in variables)
+        if self.shard and share < 0.5:
+            raise UserError(
+                f"shard={self.shard}: {share:.0%} of the weights are in matrices with a side that "
+                f"divides by {self.num_replicas_in_sync} devices, the others would be whole on "
+                "each; show JAX another number of devices (CUDA_VISIBLE_DEVICES), or leave shard "
+                "out"
+            )
 
     def gathered(self, values):
         """Values as a step reads them: whole on every device, their gradients divided as they are

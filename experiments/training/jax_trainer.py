@@ -32,10 +32,14 @@ class JaxTrainer(TrainerState):
     Args:
       build, options, precision, seed: of `TrainerState`.
       strategy: `jax_distribution.Devices`.
+
+    Raises:
+      UserError: see `Devices.check`.
     """
 
     def __init__(self, build, strategy, options, precision="float32", seed=0):
         super().__init__(build, strategy, options, precision, seed)
+        strategy.check(self.model.trainable_variables)
         self._step = JaxStep(
             self.model, self.optimizer, self._schedule.values, options, strategy.gathered
         )

@@ -4,6 +4,7 @@ config.json      versions.json    metrics.jsonl    events/    checkpoints/
 results.json     predictions/     model/           failure.json, of a table's run that failed
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -80,6 +81,21 @@ class RunFolder:
             )
         if not self._results.exists():
             self._write_config(inputs.stored())
+
+    def digest(self):
+        """Of the options and data that decide the result: an int below 2**24."""
+        text = json.dumps([result_dict(self._config), self._inputs.digests()], sort_keys=True)
+        return int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
+
+    def other_process(self):
+        """A message: in what this process differs from the one that writes the folder."""
+        stored, inputs = read_config(self.path, type(self._config), "share the workdir")
+        lines = differences(result_dict(stored), result_dict(self._config))
+        lines += self._inputs.differences(inputs)
+        return (
+            "the processes of this run have other options or data (the first's -> this one's): "
+            f"{'; '.join(lines) or 'another process says which'}; start all with the same command"
+        )
 
     @property
     def checkpoints(self):

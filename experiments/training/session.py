@@ -60,8 +60,11 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
 
     Returns: (State at the end, seconds that earlier processes worked on the run).
     Raises:
-      UserError: the checkpoint is of another model, or processes see different ones.
+      UserError: the checkpoint is of another model, or processes see different ones, or have other
+        options or data.
     """
+    if not distribution.same_everywhere(trainer.strategy, folder.digest()):
+        raise UserError(folder.other_process())
     folder.write_versions(config.seed, distribution.devices(trainer.strategy))
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
     state = loop.restore(trainer, checkpoints, trunks.of(config))

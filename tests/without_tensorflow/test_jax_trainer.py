@@ -7,10 +7,11 @@ import jax
 import numpy as np
 import pytest
 import tiny_runs
+from jax.sharding import Mesh
 
 from experiments.training import jax_distribution
 from experiments.training.config import PretrainConfig
-from experiments.training.jax_distribution import stacked
+from experiments.training.jax_distribution import Devices, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert.common.errors import UserError
@@ -34,8 +35,10 @@ def _batch(seed=0, rows=8, length=12, predictions=4):
     }
 
 
-def _trainer(distribute="one_device", precision="float32", bert=None, shard="", **options):
-    devices = jax_distribution.get_strategy(distribute, shard)
+def _trainer(
+    distribute="one_device", precision="float32", bert=None, shard="", devices=None, **options
+):
+    devices = devices or jax_distribution.get_strategy(distribute, shard)
     shape = tiny_runs.bert(**bert or {})
     trainer = JaxTrainer(
         lambda seed: BertPretrainer(shape, seed=seed),
@@ -192,6 +195,13 @@ def test_deterministic_on_a_gpu_needs_xla_to_be_told(monkeypatch):
         jax_distribution.make_deterministic()
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true --another")
     jax_distribution.make_deterministic()
+
+
+def test_weights_that_would_stay_whole_are_refused():
+    seven = Mesh(np.array(jax.devices()[:7]), ("rows",))
+    with pytest.raises(UserError, match="0% of the weights .* divides by 7 devices"):
+        _trainer(devices=Devices(seven, "weights"))
+    assert _trainer(devices=Devices(seven)).strategy.num_replicas_in_sync == 7
 
 
 def test_shard_is_for_several_devices():

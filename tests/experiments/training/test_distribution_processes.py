@@ -1,5 +1,6 @@
 """Processes that share the rows of a batch take the steps of one device."""
 
+import dataclasses
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import pytest
 import tiny_runs
 
 from experiments.training.config import Phase
+from official_bert.common.errors import UserError
 
 STEPS = 20
 _CLIP = 0.5
@@ -40,6 +42,9 @@ def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
     for index in range(3):
         found = json.loads((tmp_path / f"agreement-{index}.json").read_text())
+        refused = found.pop("refused")
+        assert ("learning_rate: 0.001 -> 0.002; start" in refused) == (index == 2), refused
+        assert ("another process says which" in refused) == (index < 2)
         assert found == {"19000": True, "21000": True, "999000": True, "index": False}
 
 
@@ -56,6 +61,11 @@ def _worker(data, workdir, ports, index):
     strategy = distribution.get_strategy("multi_worker")
     found = {n: distribution.same_everywhere(strategy, n) for n in (19_000, 21_000, 999_000)}
     found["index"] = distribution.same_everywhere(strategy, 19_000 + index // 2)
+    other = dataclasses.replace(config, learning_rate=1e-3 * (1 + index // 2))
+    try:
+        pretrain.run(other, workdir.parent / "other", progress=False)
+    except UserError as error:
+        found["refused"] = str(error)
     (workdir.parent / f"agreement-{index}.json").write_text(json.dumps(found))
 
 
