@@ -34,18 +34,24 @@ def predictions(length):
     return length * 20 // 128
 
 
-def measured(bert, length, strategy=None):
+def measured(bert, length, strategy=None, parts=1):
     """Bytes a device of the compiled step, {"arguments", "temporary"}; its results are where its
-    arguments were."""
+    arguments were.
+
+    Args:
+      parts: micro-batches of BATCH rows.
+    """
     from experiments.training import jax_distribution
     from experiments.training.jax_distribution import stacked
     from experiments.training.jax_trainer import JaxTrainer
     from experiments.training.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 
+    options = StepOptions(accumulation=parts)
     strategy = strategy or jax_distribution.get_strategy("one_device")
-    trainer = JaxTrainer(lambda seed: BertPretrainer(bert, seed=seed), strategy, StepOptions())
-    program = trainer.lowered(stacked(iter([fields(length)]), 1, 1, 1)).compile()
+    trainer = JaxTrainer(lambda seed: BertPretrainer(bert, seed=seed), strategy, options)
+    rows = fields(length, parts * BATCH)
+    program = trainer.lowered(stacked(iter([rows]), 1, 1, parts)).compile()
     found = program.memory_analysis()
     pointers = 16 * len(trainer.model.variables + trainer.optimizer.variables)
     assert found.output_size_in_bytes - found.alias_size_in_bytes < 4096 + pointers

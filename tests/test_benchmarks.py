@@ -1,5 +1,6 @@
 """What benchmarks make of their figures; nothing is timed here."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from benchmarks import all as everything
 from benchmarks import feeding, machine, memory, own_data_trainer, pretraining, serving
+from data_prep.pretraining import record_sets
 from official_bert.config import named_config
 
 DOCS = (Path(__file__).parents[1] / "docs" / "distribution.md").read_text()
@@ -39,6 +41,22 @@ def test_what_an_h100_would_take_is_told_as_it_was_measured():
 )
 def test_an_imitated_consumer_waits_where_too_little_is_read(seconds, step, expected):
     assert feeding.waited(seconds, step, ahead=4) == pytest.approx(expected)
+
+
+def test_every_window_that_is_parsed_is_counted(monkeypatch):
+    now = [0.0]
+
+    def batches(records, size, **_):
+        for batch in itertools.count():
+            now[0] += batch * size % record_sets.WINDOW == 0
+            yield batch
+
+    monkeypatch.setattr(feeding, "open_records", str)
+    monkeypatch.setattr(feeding, "numpy_batches", batches)
+    monkeypatch.setattr(feeding.time, "process_time", lambda: now[0])
+    seconds = feeding.read("records")
+    assert len(seconds) == feeding.ROWS // feeding.BATCH
+    assert sum(seconds) == feeding.ROWS / record_sets.WINDOW
 
 
 def test_no_size_but_tiny_waits_for_a_single_process():

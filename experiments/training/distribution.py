@@ -4,6 +4,7 @@ The training loop (`trainer`) is written once against `tf.distribute`. What diff
 strategies is here: how each is made, how a batch is divided among replicas, who writes files.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -189,6 +190,24 @@ def same_everywhere(strategy, number):
 
     gathered = of_all_replicas(tf.constant([number], tf.float32))
     return all_equal(strategy.experimental_local_results(gathered)[0].numpy())
+
+
+@contextlib.contextmanager
+def explained(strategy):
+    """Around steps that processes take together.
+
+    Raises:
+      UserError: another one ended, or cannot be reached.
+    """
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        if _num_processes(strategy) == 1:
+            raise
+        raise UserError(
+            "another process of this run ended, or cannot be reached; what it said tells why. "
+            "Start all of them again with the same commands: they go on from the last checkpoint"
+        ) from error
 
 
 def all_equal(numbers):

@@ -248,9 +248,10 @@ class JaxStep:
             def add(totals, k):
                 return jax.tree.map(jnp.add, totals, of_part(k, weights)), None
 
-            (gradients, (sums, _, metrics)), _ = lax.scan(
-                add, of_part(0, weights), jnp.arange(1, parts)
-            )
+            # From zeros: a part before the loop would have memory of its own.
+            shapes = jax.eval_shape(of_part, 0, weights)
+            zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+            (gradients, (sums, _, metrics)), _ = lax.scan(add, zeros, jnp.arange(parts))
         losses = [self._mean(i, sums[i], weights[i]) for i in range(len(self._loss_names))]
         state, norm = self._apply(state, schedule, gradients)
         row = [self._total(losses, without), norm, *losses, *_divided(*metrics)]

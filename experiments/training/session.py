@@ -61,19 +61,23 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
     Returns: (State at the end, seconds that earlier processes worked on the run).
     Raises:
       UserError: the checkpoint is of another model, or processes see different ones, or have other
-        options or data.
+        options or data, or one of them ended.
     """
-    if not distribution.same_everywhere(trainer.strategy, folder.digest()):
+    strategy = trainer.strategy
+    if not distribution.same_everywhere(strategy, folder.digest()):
         raise UserError(folder.other_process())
-    folder.write_versions(config.seed, distribution.devices(trainer.strategy))
+    folder.write_versions(config.seed, distribution.devices(strategy))
     checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
     state = loop.restore(trainer, checkpoints, trunks.of(config))
-    if not distribution.same_everywhere(trainer.strategy, state.step):
+    if not distribution.same_everywhere(strategy, state.step):
         raise UserError("the processes of this run see different checkpoints; share the workdir")
     folder.forget_metrics_after(state.step)
     seconds_before = state.seconds
     show = show and folder.write
-    with Progress(folder, state.step, plan.last_step, show, name, began) as progress:
+    with (
+        Progress(folder, state.step, plan.last_step, show, name, began) as progress,
+        distribution.explained(strategy),
+    ):
         write = folder.write
         loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
     return state, seconds_before

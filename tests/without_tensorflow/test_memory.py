@@ -24,3 +24,10 @@ def test_divided_weights_take_their_part_on_each_device():
     bert = named_config("tiny", vocab_size=8000)
     whole, part = memory.computed(bert, 16), memory.measured(bert, 16, eight)
     assert part["arguments"] == pytest.approx(whole["arguments"] / 8, rel=0.1)
+
+
+def test_micro_batches_take_the_memory_of_one():
+    bert = named_config("tiny", vocab_size=8000)
+    one, four = (memory.measured(bert, 64, parts=parts) for parts in (1, 4))
+    gradients = 4 * memory.parameters(bert)  # their sum
+    assert four["temporary"] <= 1.1 * (one["temporary"] + gradients)

@@ -304,3 +304,16 @@ def test_training_flops_of_base():
     assert flops / 1e9 == pytest.approx(559.6, abs=1)
     doubled = dataclasses.replace(named_config("base"), num_hidden_layers=24)
     assert 1.9 < training_flops(doubled, 8, 128, 20) / flops < 2.0
+
+
+@pytest.mark.parametrize("kind", [tf.errors.UnavailableError, tf.errors.AbortedError])
+def test_a_process_that_was_lost_is_told(monkeypatch, kind):
+    def lose():
+        with distribution.explained(ONE):
+            raise kind(None, None, "Collective ops is aborted by: /job:worker/replica:0/task:1")
+
+    with pytest.raises(kind):  # there is no other process
+        lose()
+    monkeypatch.setattr(distribution, "_num_processes", lambda strategy: 2)
+    with pytest.raises(UserError, match="another process of this run ended, .* Start all of them"):
+        lose()
