@@ -26,7 +26,7 @@ from werkzeug.exceptions import HTTPException, SecurityError
 
 from experiments.serving.explanation import explain
 from official_bert.common.errors import UserError
-from official_bert.common.json_files import parse_json, shorten
+from official_bert.common.json_files import parse_json, shorten, whole_characters
 
 _DEFAULT_SIGNATURE = "serving_default"
 
@@ -234,9 +234,11 @@ def signature_defs(path) -> dict[str, Any]:
 
 
 def _json_body() -> Any:
-    """The JSON value of the request's body."""
+    """The JSON value of the request's body; halves of surrogate pairs are U+FFFD, as in files."""
+    body = flask.request.get_data(cache=False)
     try:
-        return parse_json(flask.request.get_data(cache=False), "the request", kind=None)
+        value = parse_json(body, "the request", kind=None)
+        return whole_characters(value, body.decode("utf-8-sig"))
     except UserError as error:
         raise RequestError(str(error)) from None
 
@@ -263,8 +265,8 @@ def _tensor(name, value, spec, max_texts):
         tensor = tf.constant(_decoded(value), spec.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise RequestError(f"{name}: {str(error).splitlines()[0][:300]}") from None
-    if isinstance(value, list) and not tensor.shape.num_elements():
-        tensor = tf.zeros([len(value)] + [0] * (spec.shape.rank - 1), spec.dtype)
+    if value == []:
+        tensor = tf.zeros([0] * spec.shape.rank, spec.dtype)
     if not spec.shape.is_compatible_with(tensor.shape):
         raise RequestError(f"{name} has the shape {tensor.shape}; it must be {spec.shape}")
     if len(tensor) > max_texts:

@@ -177,12 +177,12 @@ class RunFolder:
         if not self.write or not path.exists():
             return
         kept = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 if json.loads(line)["step"] <= step:
                     kept.append(line)
-            except (ValueError, KeyError):
-                continue  # the last line of a killed process
+            except (ValueError, KeyError, TypeError):
+                continue  # the last line of a killed process, or a damaged one
         write_text(path, "".join(line + "\n" for line in kept))
 
     def _write_config(self, inputs):

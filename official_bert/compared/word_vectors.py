@@ -5,6 +5,7 @@ word2vec's files begin with a line of two numbers, how many words and how many n
 GloVe's do not. gensim's `save_word2vec_format(binary=False)` writes the former.
 """
 
+import codecs
 import functools
 import gzip
 import os
@@ -47,6 +48,8 @@ def _read_file(path, read):
     try:
         with open_file(path, "give a file of word vectors") as file:
             content = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            if content.peek(3)[:3] == codecs.BOM_UTF8:
+                content.read(3)
             return read(iter(functools.partial(content.readline, _LONGEST_LINE), b""), path)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: cannot be read ({error})") from None

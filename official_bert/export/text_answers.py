@@ -227,21 +227,9 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
     """The ids of a text's pieces; of its words text, place and the piece that has their label."""
     if tokenizer.kind == "word_piece":
         ids, spans = tokenizer.encode_with_offsets(text)
-        firsts = word_groups.first_pieces([tokenizer.vocab[i] for i in ids], spans)
-        ends = [*firsts[1:], len(ids)]
-        counts = [end - first for first, end in zip(firsts, ends, strict=True)]
-        places = [
-            (spans[first][0], max(end for _, end in spans[first:last]))
-            for first, last in zip(firsts, ends, strict=True)
-        ]
+        firsts, counts, places = _places([tokenizer.vocab[i] for i in ids], spans)
     else:  # pieces may reach over the ends of words, so words are cut first
-        pieces, spans = word_groups.basic_words(text)
-        begins = word_groups.first_pieces(pieces, spans)
-        ends = [*begins[1:], len(pieces)]
-        places = [
-            (spans[first][0], max(end for _, end in spans[first:last]))
-            for first, last in zip(begins, ends, strict=True)
-        ]
+        *_, places = _places(*word_groups.basic_words(text))
         # As in training every word stands behind a blank.
         encoded = [tokenizer.encode(f" {text[start:end]}") for start, end in places]
         ids, counts = [i for part in encoded for i in part], [len(part) for part in encoded]
@@ -252,6 +240,15 @@ def _words(tokenizer, text: str, label_piece: str) -> tuple[list[int], list[dict
         word = {"word": text[start:end], "start": start, "end": end}
         words.append({**word, "piece": piece if count else None})
     return list(ids), words
+
+
+def _places(pieces: list[str], spans):
+    """Of each word the first piece, how many it has, and its characters [start, end)."""
+    firsts = word_groups.first_pieces(pieces, spans)
+    # A text without pieces has no words: the end of all is one too many then.
+    words = [spans[i:j] for i, j in zip(firsts, [*firsts[1:], len(pieces)], strict=False)]
+    places = [(word[0][0], max(end for _, end in word)) for word in words]
+    return firsts, list(map(len, words)), places
 
 
 def checked_pairs(head: str, texts: list[str], pairs) -> list:

@@ -28,7 +28,7 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
     contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
     if "model" in contents:
         return parts_of(contents, path)
-    return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE)), None
+    return *_of_two_files(contents, path), None
 
 
 def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
@@ -39,7 +39,7 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     """
     contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
     if "model" not in contents:
-        return pieces_of(contents, str(path)), _merges_of_text(path.with_name(MERGES_FILE))
+        return _of_two_files(contents, path)
     if not _has_word_ends(contents):
         raise UserError(f"{path}: no byte pairs of words that end in {WORD_END}")
     for name, usual in UNCASED_WORDS.items():
@@ -176,17 +176,30 @@ def _merges(contents, path: Path) -> list[tuple[str, str]]:
     return [pair_of(merge, f"{path}: merges") for merge in written]
 
 
-def _merges_of_text(path: Path) -> list[tuple[str, str]]:
+def _of_two_files(contents: dict[str, Any], path: Path):
+    """(pieces, merges) of a `vocab.json` and the merges beside it.
+
+    Raises:
+      UserError: one is damaged, or many pieces are made by no merge, as where lines are missing.
+    """
+    pieces, path = pieces_of(contents, str(path)), path.with_name(MERGES_FILE)
     try:
         content = read_bytes(path, MOST_BYTES, f"a {VOCAB_FILE} needs the merges beside it")
-        lines = re.split("\r\n?|\n", content.decode("utf-8"))
+        lines = re.split("\r\n?|\n", content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text ({error.reason})") from None
-    return [
+    merges = [
         pair_of(line, f"{path} line {number}")
         for number, line in enumerate(lines, 1)
         if line and not line.startswith("#version")
     ]
+    single = {piece for piece in pieces if len(piece.removesuffix(WORD_END)) < 2}
+    unmade = len({*pieces} - single - {*map("".join, merges)})
+    if unmade > len(pieces) // 10:  # special tokens are few
+        raise UserError(
+            f"{path}: {unmade:,} of {len(pieces):,} pieces are no merge's; is it whole?"
+        )
+    return pieces, merges
 
 
 def pair_of(merge, where) -> tuple[str, str]:

@@ -135,7 +135,7 @@ def test_state_metadata_health_and_page(client):
         (b'{"instances": [3]}', 400, "text: "),
         (b'{"instances": [null]}', 400, "text: "),
         (b'{"instances": [["a"]]}', 400, "text has the shape (1, 1); it must be (None,)"),
-        (b'{"instances": ["\\ud800"]}', 400, "text: Error converting unicode string"),
+        (b'{"instances": [[]]}', 400, "text has the shape (1, 0); it must be (None,)"),
         (b'{"instances": [{"b64": "???"}]}', 400, "base64"),
         (b'{"instances": [{"text": "a"}, "b"]}', 400, "instances[1] has other inputs"),
         (b'{"instances": [{"words": "a"}]}', 400, "the inputs are words; they must be text"),
@@ -154,6 +154,13 @@ def test_wrong_requests_are_told_why(client, body, status, message):
     assert answer.status_code == status
     assert message in answer.get_json()["error"]
     assert client.post(PREDICT, json={"instances": ["free"]}).status_code == 200  # it goes on
+
+
+def test_a_half_of_a_character_does_not_fail_the_others(client):
+    rows = [rb'"free \ud800"', rb'"\udfff"', b'"free"']
+    body = b'{"instances": [' + b", ".join(rows) + b"]}"
+    first, second, third = client.post(PREDICT, data=body).get_json()["predictions"]
+    assert first["logits"] == pytest.approx(third["logits"], abs=1e-5) and second["logits"]
 
 
 @pytest.mark.parametrize(

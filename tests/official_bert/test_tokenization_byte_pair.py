@@ -113,6 +113,24 @@ def test_vocab_json_and_merges(tmp_path):
     lines = ["#version: 0.2", *map(" ".join, tokenizer.merges), ""]
     (tmp_path / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
     assert load_tokenizer(tmp_path / "vocab.json").digest() == tokenizer.digest()
+    (tmp_path / "merges.txt").write_text("\ufeff" + "\n".join(lines), encoding="utf-8")
+    assert load_tokenizer(tmp_path / "vocab.json").digest() == tokenizer.digest()
+
+
+def test_merges_that_end_too_early(tmp_path):
+    """Half a download, cut off at a line, would be a tokeniser of smaller pieces."""
+    tokenizer = byte_pairs(["Ġ" + 60 * "cat"])
+    tokenizer.write(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    ids = {piece: index for index, piece in enumerate(tokenizer.vocab)}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
+    for kept in (180, 90):
+        lines = [" ".join(pair) + "\n" for pair in tokenizer.merges[:kept]]
+        (tmp_path / "merges.txt").write_text("".join(lines), encoding="utf-8")
+        if kept == 180:
+            assert load_tokenizer(tmp_path / "vocab.json").digest() == tokenizer.digest()
+    with pytest.raises(UserError, match=r"merges\.txt: 95 of 441 pieces are no merge's; is it who"):
+        load_tokenizer(tmp_path / "vocab.json")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_both_formats(tmp_path):
     assert words == ["the", ". .", "union"]  # a word with a blank; of two the first
     np.testing.assert_allclose(vectors, [[0.5, -1, 2], [1, 2, 3], [0.4, 5, 6]])
     with gzip.open(tmp_path / "word2vec.txt.gz", "wt") as file:
-        file.write(f"4 3\n{GLOVE}")
+        file.write(f"\ufeff4 3\n{GLOVE}")  # as Windows begins a file
     again = read_vectors(tmp_path / "word2vec.txt.gz")
     assert again[0] == words and (again[1] == vectors).all()
     assert {vectors_width(path) for path in tmp_path.iterdir()} == {3}

@@ -194,7 +194,9 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
 def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
     folder = RunFolder(tmp_path, PretrainConfig())
     lines = [json.dumps({"step": step}) for step in (1, 5, 9)]
-    write_text(tmp_path / "metrics.jsonl", "\n".join([*lines, '{"step": 1']) + "\n")
+    write_text(tmp_path / "metrics.jsonl", "\n".join([*lines, "7", '{"step": 1']) + "\n")
+    with open(tmp_path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"step": 2\xff}\n')
     folder.forget_metrics_after(5)
     assert (tmp_path / "metrics.jsonl").read_text() == "\n".join(lines[:2]) + "\n"
 
