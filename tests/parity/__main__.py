@@ -1,4 +1,5 @@
-"""`BERT_SLOW=1 python -m tests.parity`: runs every check and writes docs/parity.md."""
+"""`BERT_SLOW=1 python -m tests.parity`: runs every check and writes docs/parity.md; of checks that
+are named behind it, it prints the lines alone."""
 
 import os
 import platform
@@ -9,7 +10,6 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from official_bert.common.files import atomic_write
 from tests.parity.results import Result, why_not
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "parity.md"
@@ -37,7 +37,8 @@ def main() -> int:
     data = os.environ.get("BERT_DATA_DIR")
     data_dir = Path(data) if data else None
     rows, skipped = [], []
-    for name, one in CHECKS.items():
+    named = sys.argv[1:]
+    for name, one in ((name, CHECKS[name]) for name in named or CHECKS):
         if reason := why_not(one, data_dir):
             skipped.append(f"- {name}: {reason}")
             continue
@@ -46,9 +47,9 @@ def main() -> int:
         print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
         rows += results
     text = "\n".join([HEADER, _versions(), "", *_table(rows), *_skipped(skipped)]) + "\n"
-    with atomic_write(DOCUMENT) as file:
-        file.write(text)
     print(text)
+    if not named:
+        DOCUMENT.write_text(text, encoding="utf-8")
     failed = [row.what for row in rows if not row.holds]
     for what in failed:
         print(f"does not hold: {what}", file=sys.stderr)
