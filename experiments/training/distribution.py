@@ -35,7 +35,10 @@ def get_strategy(name):
         return tf.distribute.MirroredStrategy([device.name for device in devices])
     if name == "multi_worker":
         _check_tf_config()
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except (ValueError, TypeError, tf.errors.InvalidArgumentError) as error:
+            raise _wrong_tf_config(str(error)) from error
     if name == "tpu":
         return _tpu_strategy()
     raise UserError(f'distribute is "{name}"; valid: one_device, mirrored, multi_worker, tpu')
@@ -224,19 +227,22 @@ def _is_multi_worker(strategy):
 
 
 def _check_tf_config():
-    text = os.environ.get("TF_CONFIG", "")
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG", ""))
+        config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _wrong_tf_config() from error
+    return config
+
+
+def _wrong_tf_config(told=""):
     example = (
         '{"cluster": {"worker": ["a:2222", "b:2222"]}, "task": {"type": "worker", "index": 0}}'
     )
-    try:
-        config = json.loads(text)
-        config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(
-            "distribute=multi_worker needs TF_CONFIG in the environment of each process, "
-            f"for example {example}; it is {text or 'not set'}"
-        ) from error
-    return config
+    return UserError(
+        "distribute=multi_worker needs TF_CONFIG in the environment of each process, for example "
+        f"{example}; it is {os.environ.get('TF_CONFIG') or 'not set'}{told and f' ({told})'}"
+    )
 
 
 def _tpu_strategy():

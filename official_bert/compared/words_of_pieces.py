@@ -36,8 +36,6 @@ class WordsOfPieces:
           [UNK] where it is several, int32 [B, L], "input_mask": int32 [B, L]}, with fewer words a
           row than there were pieces.
         """
-        rows, length = ops.shape(ids)
-
         def of_piece(table):
             return ops.take(ops.convert_to_tensor(table.astype("int32")), ids, axis=0)
 
@@ -46,12 +44,15 @@ class WordsOfPieces:
         behind = ops.concatenate([ops.ones_like(special[:, :1]), special[:, :-1]], axis=1)
         starts = mask * (1 - of_piece(self._continues) * (1 - behind))
         word = ops.maximum(ops.cumsum(starts, axis=1) - 1, 0)
-        place = ops.reshape(word + length * ops.arange(rows, dtype="int32")[:, None], (-1,))
+        # Of each word its last piece: those of it and of the words before, less one.
+        number = ops.arange(ops.shape(ids)[1], dtype="int32")[:, None]
+        last = ops.sum(ops.cast(word[:, None] <= number, "int32"), axis=2) - 1
 
-        def of_words(x):  # sums over the pieces of each word
-            shape = ops.shape(x)
-            flat = ops.reshape(x, (rows * length, *shape[2:]))
-            return ops.reshape(ops.segment_sum(flat, place, rows * length), shape)
+        def of_words(x):
+            """Sums over the pieces of each word; row by row, so that devices can share rows."""
+            places = last if len(x.shape) == 2 else last[..., None]
+            sums = ops.take_along_axis(ops.cumsum(x, axis=1), places, axis=1)
+            return sums - ops.concatenate([ops.zeros_like(sums[:, :1]), sums[:, :-1]], axis=1)
 
         letters = of_piece(self._letters) * mask[..., None]  # [B, L, C]
         count = ops.sum(ops.cast(letters > 0, "int32"), axis=-1)

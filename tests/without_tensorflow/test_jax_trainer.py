@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny_runs
 from jax.sharding import Mesh
+from tiny_steps import STEPS
 
 from experiments.training import jax_distribution
 from experiments.training.config import PretrainConfig
@@ -144,6 +145,14 @@ def test_a_program_for_eight_devices(shard):
     sizes += [np.prod(table.word_embeddings.shape), 12 * 16]
     assert Counter(found) == Counter(sizes)
     assert sum("[" in each.replace("f32[]", "") for each in sums) == 1
+
+
+def test_pieces_of_words_are_joined_where_their_rows_are():
+    build, batch, *_ = STEPS["ELMo"]
+    trainer = JaxTrainer(build, jax_distribution.get_strategy("mirrored"), StepOptions())
+    text = trainer.lowered(stacked(iter([batch]), 1, 1, 1)).compile().as_text()
+    sent = re.findall(r"= (.*?) (?:all-\w+|collective-permute|reduce-scatter)\(", text)
+    assert "f32[" in str(sent) and "s32[" not in str(sent)
 
 
 def test_micro_batches_are_one_batch():

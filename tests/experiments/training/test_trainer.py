@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -204,11 +205,16 @@ def test_learning_rate_is_that_of_the_schedule():
         assert trainer.learning_rate(step) == pytest.approx(float(schedule(step)), rel=1e-5)
 
 
-def test_mistakes_are_named():
+def test_mistakes_are_named(monkeypatch):
     with pytest.raises(UserError, match="not a multiple of 3"):
         check_batch_size(8, ONE, 3)
     with pytest.raises(UserError, match="needs TF_CONFIG"):
         distribution.get_strategy("multi_worker")
+    for task in ({"type": "worker", "index": 7}, {"type": "worker", "index": "a"}):
+        told = {"cluster": {"worker": ["localhost:1"]}, "task": task}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(told))
+        with pytest.raises(UserError, match=r"needs TF_CONFIG .* (id of worker|base 10: 'a')"):
+            distribution.get_strategy("multi_worker")
     with pytest.raises(UserError, match="shard=weights is for KERAS_BACKEND=jax"):
         distribution.strategy_of(PretrainConfig(shard="weights", distribute="mirrored"))
     trainer = _trainer()
