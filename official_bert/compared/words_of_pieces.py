@@ -36,6 +36,7 @@ class WordsOfPieces:
           [UNK] where it is several, int32 [B, L], "input_mask": int32 [B, L]}, with fewer words a
           row than there were pieces.
         """
+
         def of_piece(table):
             return ops.take(ops.convert_to_tensor(table.astype("int32")), ids, axis=0)
 
