@@ -18,8 +18,8 @@ class Evidence:
       in_logs: columns of perplexities, which are compared by their logarithms, in nats.
       in_nats: columns of losses.
       holes: (row, column) -> why there are no runs.
-      random_rows: rows of randomly initialised models. They and the rows on the plateau lend their
-        variance between seeds to no comparison but their own.
+      random_rows: references that are randomly initialised, not systems that begin so. They and the
+        rows on the plateau lend their variance between seeds to no comparison but their own.
       pretrained: row -> the pre-training of this table that it begins with; not random weights.
       plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
       samples: column -> name of its set of evaluation examples, where several columns share one.

@@ -86,7 +86,11 @@ def gather(results: dict, runs: Mapping | None = None) -> Evidence:
             for column, cell in row["cells"].items()
             if "hole" in cell
         },
-        random_rows=tuple(label for label, model in of_rows.items() if model.get("random_init")),
+        random_rows=tuple(
+            row["label"]
+            for row in rows
+            if row["reference"] and of_rows[row["label"]].get("random_init")
+        ),
         pretrained={label: model["name"] for label, model in of_rows.items() if "steps" in model},
         plateau={label: why for label, model in of_rows.items() if (why := _plateau(model))},
         samples={c["label"]: c.get("sample", c["label"]) for c in columns},
