@@ -237,7 +237,7 @@ def window_at_answer(
 @functools.lru_cache(maxsize=4)  # the questions of a paragraph follow each other
 def sentence_starts(text: str) -> tuple[int, ...]:
     """The character where each sentence of an English paragraph begins."""
-    from data_prep.sentences import split_sentences
+    from data_prep.corpus.sentence_splitter import split_sentences
 
     # The splitter changes white space and nothing else.
     places = [place for place, char in enumerate(text) if not char.isspace()]
