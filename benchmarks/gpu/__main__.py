@@ -108,6 +108,7 @@ def main():
         options.device, options.memory_gib = device()
         decide = ("device", "tokens", "rounds", "peak_tflops", "scale")
         check_options(options.output, {name: getattr(options, name) for name in decide})
+        report.write(options.output)  # a damaged result is named before anything is measured
         return _pieces(options)
 
 
