@@ -109,7 +109,7 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
     kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
     measure = measure and not share
     steps = "times a training step of every shape on this machine" if measure else "trains nothing"
-    faster = "; --share=0.4 measures nothing" if measure else ""
+    faster = "; --share=0.4 reckons with a GPU and measures nothing" if measure else ""
     begun = f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
     print(begun, file=sys.stderr, flush=True)
     plan = planning.plan(ablation)

@@ -4,7 +4,9 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 (`problem="regression"`).
 """
 
+import collections
 import math
+import sys
 
 from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
@@ -169,7 +171,20 @@ class TextClassification(SequenceClassification):
                 self._check_label(label, known, where)
             texts = [row[column] for column in table.found]
             examples.append(TextExample(str(row.get("id", index)), *texts, label=label))
+        self._tell(split, examples)
         return examples
+
+    def _tell(self, split: str, examples: list[TextExample]) -> None:
+        """What a look at the first rows does not show: what is held out, and a label's rows."""
+        path, held_out = self.files.source(split)
+        if held_out is not None:
+            part = "held out as dev" if held_out else "left to train on"
+            print(f"{path}: {len(examples):,} rows {part}", file=sys.stderr)
+        if split == "train" and self.problem == "single_label":
+            counts = collections.Counter(example.label for example in examples).most_common()
+            rows = [f"{label} {count:,}" for label, count in counts]
+            told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
+            print(f"{path}: {len(rows)} labels: {', '.join(told)}", file=sys.stderr)
 
     def _look(self, path: str, labelled: bool = False) -> look.Table:
         label = (self.label_column,) * labelled
@@ -246,7 +261,7 @@ class TextClassification(SequenceClassification):
         if several:
             return labels
         if not labels:
-            raise UserError(f"{where}: {self.label_column} is empty")
+            raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
         return labels[0]
 
     def _check_label(self, label, known: set[str], where: str) -> None:
@@ -255,7 +270,7 @@ class TextClassification(SequenceClassification):
                 whose = "the listed labels" if self._labels_were_listed else "the training labels"
                 raise UserError(
                     f"{where}: label {name!r} is not among {whose} "
-                    f"({', '.join(map(str, self.labels[:20]))})"
+                    f"({', '.join(map(str, self.labels[:20]))}); leave it out, or train on it"
                 )
 
 

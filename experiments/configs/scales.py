@@ -27,6 +27,7 @@ from experiments.configs.columns import (
 )
 from experiments.tables.ablation import Column, Corpus, Records, Text
 from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
+from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
 
 DATA_DIR = os.environ.get("BERT_DATA_DIR", "")
@@ -68,7 +69,15 @@ class Scale:
         )
 
     def tasks(self, *names: str) -> tuple[Column, ...]:
-        """The columns of those names that this scale has, in the order asked for."""
+        """The columns of those names that this scale has, in the order asked for.
+
+        Raises:
+          UserError: no scale has a column of a name.
+        """
+        made = {name for make in SCALES.values() for name in make().columns} if names else ()
+        if unknown := [name for name in names if name not in self.columns and name not in made]:
+            known = ", ".join(sorted(made))
+            raise UserError(f"no scale has a column {', '.join(unknown)}; the names are {known}")
         return tuple(self.columns[name] for name in names if name in self.columns)
 
     def lacks(self, *names: str) -> tuple[str, ...]:
@@ -90,9 +99,7 @@ class Scale:
 
 def get_scale(name: str, **more) -> Scale:
     """The scale of that name; `more`: the functions that make a table's own."""
-    made = {"paper": _paper, "gpu": _gpu, "gpu-day": _gpu_day}
-    made |= {"night": _night, "cpu": _cpu, "smoke": _smoke}
-    return choose_scale(made | more, name)
+    return choose_scale(SCALES | more, name)
 
 
 # The paper.
@@ -388,3 +395,9 @@ def _smoke() -> Scale:
         notes=("a test of the machinery: scores at this scale mean little",),
         left_to_right_fraction=0.3,
     )  # fmt: skip
+
+
+SCALES = {
+    "paper": _paper, "gpu": _gpu, "gpu-day": _gpu_day,
+    "night": _night, "cpu": _cpu, "smoke": _smoke,
+}  # fmt: skip

@@ -171,8 +171,10 @@ def peek(folder: str | os.PathLike, settings: dict[str, Any] | None = None):
 
 
 def of_run(folder: str | os.PathLike) -> str:
-    """What to say to a run's folder in the place of its model's: where the model is; else ""."""
+    """What to say to the folder of a run or an export in the place of a model's; else ""."""
     inside = Path(folder) / "model"
+    if any((Path(folder) / place / "saved_model.pb").is_file() for place in ("", "1")):
+        return " (it holds an export; this asks for the model folder that it was made from)"
     return f" (this run's model is {inside})" if (inside / MODEL_FILE).is_file() else ""
 
 

@@ -34,6 +34,8 @@ def newest_version(folder: str | os.PathLike) -> Path:
         for path in (folder.iterdir() if folder.is_dir() else ())
         if path.name.isdecimal() and (path / "saved_model.pb").is_file()
     ]
+    if not folder.exists():
+        raise UserError(f"{folder}: no such folder")
     if not versions:
         raise UserError(f"{folder}: no SavedModel; python -m experiments.export makes one")
     return max(versions, key=lambda path: int(path.name))

@@ -31,6 +31,18 @@ def test_labels_are_found_and_make_the_head(write, tmp_path):
     assert again.example({"text": "a dog"}).text_a == "a dog"
 
 
+def test_rows_of_labels_and_held_out_ones_are_told(write, tmp_path, capsys):
+    rows = "".join(f"text {i}\t{'bug' if i else 'Bug'}\n" for i in range(60))
+    path = write("one.tsv", "text\tlabel\n" + rows)
+    task = get_task("text_classification", data_dir=str(path), dev_fraction=0.2)
+    train, dev = len(task.examples("train")), len(task.examples("dev"))
+    told = capsys.readouterr().err
+    assert train + dev == 60 and dev
+    assert f"{path}: {train} rows left to train on" in told
+    assert f"{path}: {dev} rows held out as dev" in told
+    assert f"{path}: 2 labels: bug {train - 1}, Bug 1" in told
+
+
 def test_features_have_the_label_only_where_it_is_known(write, tmp_path, tokenizer):
     task = task_of(write, tmp_path)
     (feature,) = task.features(task.examples("train")[1], tokenizer, 16)

@@ -423,3 +423,10 @@ def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
     assert f1.finetune == exact.finetune and f1.finetune.max_dev_examples == 0
     assert not {s for v in control.variants for s in v.seeds} & set(squad.variants[0].seeds)
     assert set(squad.claims) < set(control.claims)
+
+
+def test_a_column_that_no_scale_has_is_no_column_left_out():
+    smoke = scales.get_scale("smoke")
+    assert [c.label for c in smoke.tasks("names", "part of speech")] == ["names"]
+    with pytest.raises(UserError, match="no scale has a column SST2; the names are .*SST-2"):
+        smoke.tasks("SST2", "names")
