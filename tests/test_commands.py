@@ -39,6 +39,8 @@ def run(body, *arguments):
         ("raise KeyboardInterrupt", [], 130, "interrupted"),
         ("raise ValueError('deep')", [], 1, "failed: ValueError: deep"),
         ("open('a' * 300)", [], 2, "too long"),
+        ("import sys; sys.modules['keras'] = None; import keras", [], 2, "pip install"),
+        ("import nosuch", [], 1, "nosuch"),
         (r"print('\udcff')", [], 0, ""),
         ("pass", ["--number=x"], 2, "--number"),
         ("pass", ["--nmber=2"], 2, "nmber"),

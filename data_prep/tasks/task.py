@@ -227,5 +227,16 @@ def find_file(data_dir: str, names, what: str) -> str:
     for path in tried:
         if os.path.isfile(path):
             return path
-    hint = "" if data_dir else "; set data_dir to the folder of the files"
-    raise MissingFile(f"no file for {what}: looked for {', '.join(tried)}{hint}")
+    where, hint = f" in {data_dir}", ""
+    if not data_dir:
+        where, hint = "", "; set data_dir to the folder of the files"
+    elif what == "train" and (others := _files_like(data_dir, names)):
+        hint = f"; it holds {', '.join(others[:3])}: a file may itself be data_dir"
+    raise MissingFile(f"no file for {what}: looked for {', '.join(names)}{where}{hint}")
+
+
+def _files_like(folder: str, names) -> list[str]:
+    """The files of a folder that end as one of the names does."""
+    endings = tuple({pathlib.Path(name).suffix for name in names} - {""})
+    found = os.listdir(folder) if os.path.isdir(folder) else ()
+    return sorted(name for name in found if name.endswith(endings))

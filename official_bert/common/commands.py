@@ -25,6 +25,9 @@ from official_bert.common.files import FULL, UNWRITABLE
 
 # A folder that was removed while the command ran, is on a full disk, or cannot be written.
 _USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE)
+# Where an installation was broken off.
+_REQUIRED = ("keras", "numpy", "tensorflow", "tensorflow_text", "tokenizers", "safetensors")
+_INSTALL = "pip install 'official-bert[tensorflow]', or [jax]"
 # Where it is that errors without a path are about.
 _PLACES = {errno.ENOENT: "the working folder", **dict.fromkeys(FULL, "the disk")}
 
@@ -136,6 +139,10 @@ def _exit_code(work: Callable[[], object]) -> int:
         if place is None or error.errno not in _USERS_ERRORS:
             return _failed(error)
         return _say(f"error: {place}: {error.strerror}", 2)
+    except ModuleNotFoundError as error:
+        if error.name not in _REQUIRED:
+            return _failed(error)
+        return _say(f"error: {error.name} is not installed: {_INSTALL}", 2)
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
     except Exception as error:

@@ -296,3 +296,10 @@ def test_sample_tasks_of_the_quickstart():
         task = get_task("text_classification", data_dir=f"data_prep/sample/tasks/{name}")
         assert len(task.examples("dev")) == 1000
         assert task.head["num_labels"] == labels
+
+
+def test_a_folder_whose_file_has_a_name_of_its_own(write, tmp_path):
+    write("tickets.csv", "text,label\na,b\n")
+    task = get_task("text_classification", data_dir=str(tmp_path))
+    with pytest.raises(MissingFile, match="it holds tickets.csv: a file may itself be data_dir"):
+        task.examples("train")

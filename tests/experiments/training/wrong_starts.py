@@ -51,7 +51,7 @@ FINETUNING = {
     "pairs, a file": (
         "mrpc",
         {"task_options.dev_file": "x.tsv"},
-        "no file for MRPC dev: .*x.tsv .--config.data_dir={}, --config.task_options.dev_file=",
+        "no file for .*x.tsv in .* .--config.data_dir={}, --config.task_options.dev_file=",
     ),
     "pairs, a column": (
         "mrpc",
