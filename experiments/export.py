@@ -74,7 +74,8 @@ def main(argv) -> None:
             options.model, options.output, version=options.version, **settings
         )
         print(describe(path))
-        print(f"SavedModel: {path} (in Python, import tensorflow_text before it is loaded)")
+        print("in Python, import tensorflow_text before it is loaded")
+        print(f"SavedModel: {path}")
     else:
         made = export_model.export_ids(
             options.model, options.output, format=options.format, **settings

@@ -35,7 +35,7 @@ def newest_version(folder: str | os.PathLike) -> Path:
         if path.name.isdecimal() and (path / "saved_model.pb").is_file()
     ]
     if not folder.exists():
-        raise UserError(f"{folder}: no such folder")
+        raise UserError(f"{folder}: no SavedModel, for there is no such folder")
     if not versions:
         raise UserError(f"{folder}: no SavedModel; python -m experiments.export makes one")
     return max(versions, key=lambda path: int(path.name))
