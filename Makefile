@@ -79,7 +79,8 @@ bench: .venv/bench.stamp
 	.venv-lowest/bin/python -m pip install --quiet uv
 	printf 'tensorflow==2.20.*\nprotobuf>=6.31.1\n' > .venv-lowest/constraints.txt
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
-	  --only-binary :all: --no-binary seqeval --no-binary promise --no-binary official-bert \
+	  --only-binary :all: --no-binary seqeval --no-binary promise --no-binary rouge-score --no-binary pysword \
+	  --no-binary official-bert \
 	  -c .venv-lowest/constraints.txt -e '.[dev,tensorflow]'
 	@touch $@
 
