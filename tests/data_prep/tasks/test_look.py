@@ -233,3 +233,12 @@ def test_a_damaged_parquet_file(write):
     pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
     with pytest.raises(UserError, match="damaged Parquet file"):
         rows_of(write("a.parquet", b"PAR1" + bytes(40)))
+
+
+def test_a_header_with_a_wrong_name_is_no_pair_of_texts(write):
+    wanted = (("question1", "question2"),)
+    path = write("pairs.tsv", "question1\tq2\nis it?\tit is\n")
+    with pytest.raises(UserError, match="no column question2; the columns are question1, q2"):
+        look.look(path, wanted, texts=True)
+    path = write("bare.tsv", "is it?\tit is\n")
+    assert not look.look(path, wanted, texts=True).header
