@@ -42,6 +42,12 @@ def test_a_run_at_its_baseline_is_told_so(task, score, trivial):
     assert "--config.num_train_epochs=6" in told[-1]
 
 
+def test_accuracy_that_balanced_weights_gave_up_is_no_failure(task):
+    balanced = results(0.79, 0.82)
+    balanced["dev"]["macro_f1"], balanced["baseline"]["macro_f1"] = 0.74, 0.45
+    assert advice.of(FinetuneConfig(), task, balanced, confusion([21, 7], [0, 6])) == []
+
+
 def test_classes_that_are_never_predicted_are_named(task):
     found = confusion([9, 0, 0], [5, 0, 0], [0, 0, 0])  # of z dev has none
     told = advice.of(FinetuneConfig(bias_correction=True), task, results(0.9, 0.6), found)
