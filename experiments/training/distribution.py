@@ -178,6 +178,9 @@ def same_everywhere(strategy, number):
 
     Args:
       number: int below 2**24, which float32 holds exactly; not every collective has integers.
+
+    Raises:
+      UserError: as `explained`.
     """
     if _num_processes(strategy) == 1:
         return True
@@ -191,7 +194,8 @@ def same_everywhere(strategy, number):
 
         return strategy.run(of_replica, args=(value,))
 
-    gathered = of_all_replicas(tf.constant([number], tf.float32))
+    with explained(strategy):
+        gathered = of_all_replicas(tf.constant([number], tf.float32))
     return all_equal(strategy.experimental_local_results(gathered)[0].numpy())
 
 
