@@ -218,8 +218,8 @@ class TextClassification(SequenceClassification):
             if len(parts) > 1 and not found.isdisjoint(parts):
                 raise UserError(
                     f"{path}: {label!r} in the column {self.label_column} looks like several "
-                    "labels; set problem=multi_label, or list the classes as labels=[...] if it is "
-                    "one"
+                    "labels; set --task_options.problem=multi_label, or, if it is one, list the "
+                    "classes as --task_options.labels="
                 )
 
     def _label(self, row: dict, table: look.Table, where: str, needed: bool = True):
