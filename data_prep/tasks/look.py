@@ -304,7 +304,7 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
         if len(fields) > 1 and len(first.split("\t")) == len(fields):
             cells = _first_values(lines, "\t")
             if set(cells) & set(itertools.chain(*wanted)):  # a header, with a name that is wrong
-                _wanted_of(cells, wanted[-1:], (), f"{lines.name} line 1", what, hint)
+                _wanted_of(cells, (fields,), (), f"{lines.name} line 1", what, hint)
             return table("\t", fields, False, fields)
         if len(fields) == 1 and (kind == "lines" or not _looks_like_a_table(lines, kind)):
             return Table(path, "lines", fields, fields, lines)

@@ -74,10 +74,13 @@ class Scale:
         Raises:
           UserError: no scale has a column of a name.
         """
-        made = {name for make in SCALES.values() for name in make().columns} if names else ()
-        if unknown := [name for name in names if name not in self.columns and name not in made]:
-            known = ", ".join(sorted(made))
-            raise UserError(f"no scale has a column {', '.join(unknown)}; the names are {known}")
+        if lacks := self.lacks(*names):
+            made = {name for make in SCALES.values() for name in make().columns}
+            if unknown := [name for name in lacks if name not in made]:
+                known = ", ".join(sorted(made))
+                raise UserError(
+                    f"no scale has a column {', '.join(unknown)}; the names are {known}"
+                )
         return tuple(self.columns[name] for name in names if name in self.columns)
 
     def lacks(self, *names: str) -> tuple[str, ...]:

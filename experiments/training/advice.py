@@ -17,15 +17,12 @@ def of(config, task, results: dict, analysis: dict) -> list[str]:
 
 
 def _guesses(results: dict) -> list[str]:
-    name, baseline = results["main_metric"], results["baseline"]
+    name, dev, baseline = results["main_metric"], results["dev"], results["baseline"]
     # Balanced class weights give up accuracy for macro F1: one score above guessing is enough.
-    if name not in baseline or any(
-        _is_above(score, baseline[one])
-        for one, score in results["dev"].items()
-        if one == name or one == "macro_f1" and one in baseline
-    ):
+    known = [one for one in (name, "macro_f1") if one in dev and one in baseline]
+    if name not in known or any(_is_above(dev[one], baseline[one]) for one in known):
         return []
-    score, trivial = results["dev"][name], baseline[name]
+    score, trivial = dev[name], baseline[name]
     return [
         f"dev {name} {score:.4f} is no better than the trivial baseline ({trivial:.4f}), which "
         "needs no model: this one has learnt next to nothing"
