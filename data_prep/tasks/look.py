@@ -29,6 +29,7 @@ _NAMES = {
 }
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
+_MOST_NAMED = 8  # columns
 _said: set[str] = set()
 
 
@@ -72,7 +73,12 @@ class Table:
             kind += ", a header" if self.header else ", no header"
         if self.format == "lines":
             return f"{self.name}: {kind}, each a text"
-        return f"{self.name}: {kind}; read: {', '.join((*self.found, *self.also))}"
+        told = f"{self.name}: {kind}; read: {', '.join((*self.found, *self.also))}"
+        others = [str(n) for n in self.columns if n not in (*self.found, *self.also, "id")]
+        if not self.also or not others:  # without `also` more may be read, where it is there
+            return told
+        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+        return f"{told}; ignored: {', '.join(others[:_MOST_NAMED])}{more}"
 
     def where(self, number: int) -> str:
         """What errors call a row."""

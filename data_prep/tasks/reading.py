@@ -80,8 +80,12 @@ def check_texts(row: dict, columns: Iterable[str], where: str) -> None:
 def is_held_out(key: str, fraction: float) -> bool:
     """Whether a row belongs to the held-out part: a function of its text alone, so equal texts stay
     together and neither order nor number of rows moves one."""
-    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big") < fraction * 2**64
+    return int.from_bytes(text_hash(key)[:8], "big") < fraction * 2**64
+
+
+def text_hash(text: str) -> bytes:
+    """What decides about a text in place of chance."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def split_values(lines: Iterable[tuple[int, str]], name: str, delimiter: str, quoted: bool):

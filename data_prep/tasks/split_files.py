@@ -8,11 +8,10 @@ inside a training text: they say little of it.)
 """
 
 import collections
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 
-from data_prep.tasks.reading import check_texts, is_held_out
+from data_prep.tasks.reading import check_texts, is_held_out, text_hash
 from data_prep.tasks.task import MissingFile, find_file
 from official_bert.common.errors import UserError
 
@@ -43,27 +42,45 @@ class SplitFiles:
             return self._path("train"), split == "dev"
         return self._path(split), None
 
-    def rows(self, split: str, look: Callable) -> Iterator[tuple[int, dict, str]]:
+    def rows(
+        self, split: str, look: Callable, class_column: str = ""
+    ) -> Iterator[tuple[int, dict, str]]:
         """(index, row, what errors call it) of the rows that belong to a split.
 
         Rows of one first text stay on one side.
 
         Args:
           look: makes the `look.Table` of a path.
+          class_column: each class in it is held out by itself; "": all rows together.
 
         Raises:
           UserError: a wanted column of a row is no text, or no row is left for the split.
         """
         path, part = self.source(split)
         table, left = look(path), False
-        for index, (line, row) in enumerate(table.rows()):
-            where = table.where(line)
-            check_texts(row, table.found, where)
-            if part is None or is_held_out(row[table.found[0]], self.dev_fraction) == part:
+        is_dev = self._held_out(table, class_column if part is not None else "")
+        for index, row, where in _checked(table):
+            if part is None or is_dev(row[table.found[0]]) == part:
                 left = True
                 yield index, row, where
         if not left:
             raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
+
+    def _held_out(self, table, class_column: str) -> Callable[[str], bool]:
+        """Whether a row is held out, by its first text."""
+        if class_column not in table.columns:
+            return lambda text: is_held_out(text, self.dev_fraction)
+        classes: dict[str, str] = {}
+        for _, row, _ in _checked(table):
+            classes.setdefault(row[table.found[0]], str(row.get(class_column)))
+        texts_of = collections.defaultdict(list)
+        for text in sorted(classes, key=text_hash):
+            texts_of[classes[text]].append(text)
+        held_out: set[str] = set()
+        for texts in texts_of.values():
+            share = max(1, round(self.dev_fraction * len(texts)))
+            held_out.update(texts[: min(share, len(texts) - 1)])
+        return held_out.__contains__
 
     def _has_dev_file(self) -> bool:
         # Below a single file there is none.
@@ -211,6 +228,12 @@ def _whole_texts_of_pairs(example):
     return [text.lower() for text in (example.text_a, example.text_b)]
 
 
+def _checked(table) -> Iterator[tuple[int, dict, str]]:
+    for index, (line, row) in enumerate(table.rows()):
+        where = table.where(line)
+        check_texts(row, table.found, where)
+        yield index, row, where
+
+
 def _digest(examples: list, group: list[int]) -> bytes:
-    text = min(examples[index].text_a.lower() for index in group)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return text_hash(min(examples[index].text_a.lower() for index in group))

@@ -65,6 +65,7 @@ class TextClassification(SequenceClassification):
         window_pooling: str = "mean",
         window_overlap: int = 0,
         dev_fraction: float = 0.0,
+        stratify: bool = False,
         dev_from_train: int = 0,
     ):
         """Options of a task on own data.
@@ -92,6 +93,8 @@ class TextClassification(SequenceClassification):
           window_overlap: tokens that a window shares with the one before it.
           dev_fraction: where there is no dev file, hold out this part of the training file. A row
             belongs there by its first text alone, so rows that share it stay together.
+          stratify: hold out dev_fraction of each class, and of two texts one (single_label); false:
+            of all rows together, which may leave a rare class out of dev.
           dev_from_train: evaluate on so many examples of the training file, which are not trained
             on, whether there is a dev file or not.
         """
@@ -119,6 +122,7 @@ class TextClassification(SequenceClassification):
         self.label_column, self.label_separator = label_column, label_separator
         self.problem, self.truncation = problem, truncation
         self.metrics = METRICS[problem]
+        self._class_column = label_column if stratify and problem == "single_label" else ""
         self._labels = labels
         self._labels_were_listed = bool(labels)
 
@@ -130,7 +134,7 @@ class TextClassification(SequenceClassification):
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        return self.text_columns or self._look(self.files.source("train")[0]).found
+        return self.text_columns or self._look(self.files.source("train")[0], True).found
 
     @property
     def wanted(self) -> tuple[tuple[str, ...], ...]:
@@ -162,7 +166,7 @@ class TextClassification(SequenceClassification):
         known = None if self.problem == "regression" else set(self.labels)
         table, examples = self._look(self.files.source(split)[0], labelled=split != "test"), []
         has_labels = self.label_column in table.columns
-        for index, row, where in self.files.rows(split, lambda _: table):
+        for index, row, where in self.files.rows(split, lambda _: table, self._class_column):
             for column in table.found:
                 if not row[column].strip():
                     raise UserError(f"{where}: {column} is empty; fill it or leave the row out")
@@ -180,11 +184,13 @@ class TextClassification(SequenceClassification):
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
             print(f"{path}: {len(examples):,} rows {part}", file=sys.stderr)
-        if split == "train" and self.problem == "single_label":
-            counts = collections.Counter(example.label for example in examples).most_common()
-            rows = [f"{label} {count:,}" for label, count in counts]
+        if split != "test" and self.problem == "single_label":
+            counts = collections.Counter(example.label for example in examples)
+            rows = [f"{label} {count:,}" for label, count in counts.most_common()]
+            if missing := [label for label in self.labels if label not in counts]:
+                rows.append(f"none of {', '.join(missing[:6])}" + ", ..." * (len(missing) > 6))
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
-            print(f"{path}: {len(rows)} labels: {', '.join(told)}", file=sys.stderr)
+            print(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}", file=sys.stderr)
 
     def _look(self, path: str, labelled: bool = False) -> look.Table:
         label = (self.label_column,) * labelled
@@ -198,7 +204,7 @@ class TextClassification(SequenceClassification):
     def _find_labels(self) -> list[str]:
         path, _ = self.files.source("train")
         table, found = self._look(path, labelled=True), set()
-        for _, row, where in self.files.rows("train", lambda _: table):
+        for _, row, where in self.files.rows("train", lambda _: table, self._class_column):
             label = self._label(row, table, where)
             found.update(label if isinstance(label, tuple) else (label,))
         if self.problem == "single_label":

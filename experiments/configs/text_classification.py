@@ -7,9 +7,9 @@ Columns named text and label are found by themselves; others are named with, for
 --task_options.text_column=message --task_options.label_column=kind, those of files without a
 header with --task_options.columns=label,text. Several labels a row:
 --task_options.problem=multi_label; a number instead of a class: problem=regression. The order of
-the classes: --task_options.labels=ham,spam. In a folder, train.tsv, dev.tsv and
-test.tsv (or .csv, .jsonl) are used; where there is no dev file, a tenth of the training rows is
-held out. Long texts can keep their end, or both ends (--config.task_options.truncation=head+tail).
+the classes: --task_options.labels=ham,spam. In a folder, train.tsv, dev.tsv and test.tsv (or .csv,
+.jsonl) are used; where there is no dev file, a tenth of the training rows of each class is held
+out. Long texts can keep their end, or both ends (--config.task_options.truncation=head+tail).
 
 Adam's bias is corrected, which the paper's tasks leave out (docs/own_data.md says why).
 
@@ -23,7 +23,7 @@ from experiments.training.config import FinetuneConfig, choose_scale
 
 BASE = FinetuneConfig(
     task="text_classification",
-    task_options={"dev_fraction": 0.1},
+    task_options={"dev_fraction": 0.1, "stratify": True},
     model="bert_base_en_uncased",
     max_seq_length=128,
     train_batch_size=32,

@@ -60,7 +60,12 @@ def check_class_weights(config, task):
     """Raises UserError as `class_weights_of` does, without the examples."""
     head = task.head
     if head["head"] != "classification" or head["problem"] != "single_label":
-        raise UserError(f"--config.class_weights: {task.name} does not choose one class of several")
+        kind = head.get("problem") or head["head"]
+        raise UserError(
+            f"--config.class_weights={config.class_weights}: weights are for tasks that choose one "
+            f"class for each text; {task.name} is {kind} here. Leave class_weights out; rows that "
+            "stand in the training file twice count double"
+        )
     if config.class_weights != "balanced":
         _listed(config.class_weights, list(head["labels"]))
 

@@ -78,6 +78,11 @@ def train(trainer, feed, plan, config, folder, *, name, show, began=None, **even
         Progress(folder, state.step, plan.last_step, show, name, began) as progress,
         distribution.explained(strategy),
     ):
+        if plan.eval_every > plan.last_step:
+            progress.say(
+                f"eval_every={plan.eval_every} is more than this run's {plan.last_step} steps: "
+                "it is evaluated once, at its end"
+            )
         write = folder.write
         loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
     return state, seconds_before

@@ -244,11 +244,14 @@ def test_runs_of_one_process_do_not_touch_each_other(finetuned, texts, tmp_path)
 def test_finetuning_goes_on_from_a_head_that_fits(finetuned, texts, tmp_path, capsys):
     _, workdir, results = finetuned
     fields = {"learning_rate": 1e-12, "num_train_epochs": 0.1, "seed": 9, "freeze": "embeddings"}
-    config = _finetune_config(texts, workdir / "model", class_weights="balanced", **fields)
+    fields |= {"class_weights": "balanced", "eval_every": 50}
+    config = _finetune_config(texts, workdir / "model", **fields)
     again = finetune.run(config, tmp_path / "again", progress=True)
     assert again["dev"] == results["dev"]
     assert again["head"] == f"head: loaded from {workdir / 'model'}"
-    assert again["head"] in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert again["head"] in told
+    assert f"eval_every=50 is more than this run's {again['steps']} steps" in told
 
 
 def test_predictions_keep_order_and_empty_lines(finetuned, tmp_path):

@@ -1,3 +1,4 @@
+import collections
 import json
 import pathlib
 
@@ -40,7 +41,28 @@ def test_rows_of_labels_and_held_out_ones_are_told(write, tmp_path, capsys):
     assert train + dev == 60 and dev
     assert f"{path}: {train} rows left to train on" in told
     assert f"{path}: {dev} rows held out as dev" in told
-    assert f"{path}: 2 labels: bug {train - 1}, Bug 1" in told
+    assert f"{path}: train: 2 labels: bug {train - 1}, Bug 1" in told
+    assert f"{path}: dev: 1 labels: bug {dev}, none of Bug" in told
+
+
+def test_a_part_of_each_class_is_held_out(write):
+    kinds = ["often"] * 70 + ["seldom"] * 30 + ["twice"] * 2 + ["once"]
+    rows = [f"text {i}\t{kind}\n" for i, kind in enumerate(kinds)]
+    rows.append("text 0\tseldom\n")  # goes with the first of its text
+
+    def split(rows, **options):
+        path = write("one.tsv", "text\tlabel\n" + "".join(rows))
+        task = get_task("text_classification", path, dev_fraction=0.1, stratify=True, **options)
+        return [[(e.text_a, e.label) for e in task.examples(name)] for name in ("train", "dev")]
+
+    train, dev = split(rows)
+    counts = collections.Counter(label for text, label in dev if text != "text 0")
+    assert 6 <= counts.pop("often") <= 7 and counts == {"seldom": 3, "twice": 1}
+    assert not set(train) & set(dev) and len(train) + len(dev) == len(rows)
+    assert not {text for text, _ in train} & {text for text, _ in dev}
+    assert sorted(split(rows[1:] + rows[:1])[1]) == sorted(dev)  # whatever their order
+    several = split(rows[:100], problem="multi_label")[1]
+    assert {text for text, _ in several} != {text for text, _ in split(rows[:100])[1]}
 
 
 def test_features_have_the_label_only_where_it_is_known(write, tmp_path, tokenizer):

@@ -52,7 +52,7 @@ def test_weights_of_classes():
     np.testing.assert_allclose(of("spam=3"), [1.0, 3.0])
     with pytest.raises(UserError, match="'eggs=2' is no LABEL=WEIGHT; the labels are ham, spam"):
         of("spam=1,eggs=2")
-    with pytest.raises(UserError, match="does not choose one class"):
+    with pytest.raises(UserError, match="t is multi_label here. Leave class_weights out"):
         of("balanced", "multi_label")
 
 
