@@ -185,6 +185,37 @@ def same_everywhere(strategy, number):
     if _num_processes(strategy) == 1:
         return True
 
+    with explained(strategy):
+        numbers = _gathered(strategy, number)
+    return all_equal(numbers)
+
+
+@contextlib.contextmanager
+def explained(strategy):
+    """Around steps that processes take together; at its end they wait for each other.
+
+    A process that ends takes its server along, from which others may still fetch their last result.
+
+    Raises:
+      UserError: another one ended, or cannot be reached.
+    """
+    if _num_processes(strategy) == 1:
+        yield
+        return
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise UserError(
+            "another process of this run ended, or cannot be reached; what it said tells why. "
+            "Start all of them again with the same commands: they go on from the last checkpoint"
+        ) from error
+    with contextlib.suppress(tf.errors.OpError):  # who ends during this has all results, and so we
+        _gathered(strategy, 0)
+
+
+def _gathered(strategy, number):
+    """float32 [replicas]: the numbers of all processes."""
+
     @tf.function(autograph=False)
     def of_all_replicas(value):
         def of_replica(value):
@@ -194,27 +225,8 @@ def same_everywhere(strategy, number):
 
         return strategy.run(of_replica, args=(value,))
 
-    with explained(strategy):
-        gathered = of_all_replicas(tf.constant([number], tf.float32))
-    return all_equal(strategy.experimental_local_results(gathered)[0].numpy())
-
-
-@contextlib.contextmanager
-def explained(strategy):
-    """Around steps that processes take together.
-
-    Raises:
-      UserError: another one ended, or cannot be reached.
-    """
-    try:
-        yield
-    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        if _num_processes(strategy) == 1:
-            raise
-        raise UserError(
-            "another process of this run ended, or cannot be reached; what it said tells why. "
-            "Start all of them again with the same commands: they go on from the last checkpoint"
-        ) from error
+    gathered = of_all_replicas(tf.constant([number], tf.float32))
+    return strategy.experimental_local_results(gathered)[0].numpy()
 
 
 def all_equal(numbers):

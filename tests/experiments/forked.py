@@ -3,8 +3,11 @@
 They are forked from a server that has imported it once: an import costs a new process 8 seconds.
 """
 
+import contextlib
+import json
 import multiprocessing
 import os
+import socket
 from pathlib import Path
 
 _processes = multiprocessing.get_context("forkserver")
@@ -26,3 +29,29 @@ def exit_code(process, seconds: float = 600) -> int:
     process.join(seconds)
     assert process.exitcode is not None, "the process hangs"
     return process.exitcode
+
+
+@contextlib.contextmanager
+def cluster(size):
+    """The environment of each worker of a cluster on this machine.
+
+    Sockets that do not listen hold the ports, and share them with the workers alone.
+    """
+    dual = socket.has_dualstack_ipv6()  # as the workers' own
+    with contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(size):
+            held = stack.enter_context(socket.socket(socket.AF_INET6 if dual else socket.AF_INET))
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if dual:
+                held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            held.bind(("", 0))
+            ports.append(held.getsockname()[1])
+        told = {"cluster": {"worker": [f"localhost:{port}" for port in ports]}}
+        yield [
+            {
+                "TF_CONFIG": json.dumps({**told, "task": {"type": "worker", "index": index}}),
+                "TF_GRPC_REUSE_PORT": "1",
+            }
+            for index in range(size)
+        ]

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-import socket
+import time
 
 import forked
 import numpy as np
@@ -19,14 +19,17 @@ pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
 
 
 def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
-    ports = [_free_port() for _ in range(3)]
-    processes = [forked.start(_worker, data, tmp_path / "three", ports, i) for i in range(3)]
     from experiments import pretrain
     from official_bert.checkpoints import model_folder
 
-    one = pretrain.run(_config(data), tmp_path / "one", progress=False)
-    for process in processes:
-        assert forked.exit_code(process) == 0
+    with forked.cluster(3) as workers:
+        processes = [
+            forked.start(_worker, data, tmp_path / "three", environment, index)
+            for index, environment in enumerate(workers)
+        ]
+        one = pretrain.run(_config(data), tmp_path / "one", progress=False)
+        for process in processes:
+            assert forked.exit_code(process) == 0
     three = json.loads((tmp_path / "three" / "results.json").read_text())
     for name, value in one["heldout"].items():
         assert three["heldout"][name] == pytest.approx(value, abs=1e-5)
@@ -48,10 +51,35 @@ def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
         assert found == {"19000": True, "21000": True, "999000": True, "index": False}
 
 
-def _worker(data, workdir, ports, index):
-    cluster = {"worker": [f"localhost:{port}" for port in ports]}
-    task = {"type": "worker", "index": index}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_process_that_has_all_results_may_end_before_others(first, tmp_path):
+    with forked.cluster(3) as workers:
+        processes = [
+            forked.start(_lost, tmp_path, environment, index, first)
+            for index, environment in enumerate(workers)
+        ]
+        assert [forked.exit_code(process) for process in processes] == [
+            7 if index == first else 0 for index in range(3)
+        ]
+
+
+def _lost(folder, environment, index, first):
+    os.environ.update(environment)
+    from experiments.training import distribution
+
+    strategy = distribution.get_strategy("multi_worker")
+    with distribution.explained(strategy):
+        assert distribution._gathered(strategy, index).tolist() == [0, 1, 2]
+        (folder / str(index)).touch()
+        while len(os.listdir(folder)) < 3:
+            time.sleep(0.01)
+        if index == first:
+            os._exit(7)
+    assert distribution.local_replicas(strategy) == 1
+
+
+def _worker(data, workdir, environment, index):
+    os.environ.update(environment)
     from experiments import pretrain
 
     config = _config(data, distribute="multi_worker", gradient_accumulation=2)
@@ -81,9 +109,3 @@ def _config(data, **fields):
         phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
         **fields,
     )
-
-
-def _free_port():
-    with socket.socket() as listening:
-        listening.bind(("localhost", 0))
-        return listening.getsockname()[1]

@@ -10,7 +10,6 @@ import importlib
 import json
 import os
 import re
-import socket
 from pathlib import Path
 
 import forked
@@ -25,10 +24,11 @@ DOCS = (Path(__file__).parents[3] / "docs" / "programs.md").read_text()
 def found(tmp_path_factory):
     """name -> {what: value}, of `_look` and `_look_as_a_worker`."""
     known, folder = {}, tmp_path_factory.mktemp("xla")
-    for look in (_look, _look_as_a_worker):
-        path = folder / f"{look.__name__}.json"
-        assert forked.exit_code(forked.start(look, path), 1800) == 0
-        known |= json.loads(path.read_text())
+    with forked.cluster(1) as (worker,):
+        for look, environment in ((_look, {}), (_look_as_a_worker, worker)):
+            path = folder / f"{look.__name__}.json"
+            assert forked.exit_code(forked.start(look, path, environment), 1800) == 0
+            known |= json.loads(path.read_text())
     return known
 
 
@@ -81,7 +81,7 @@ def test_what_a_gpu_cannot_do_is_seen():
     assert _strings(program) == ["AsString", "Identity"]
 
 
-def _look(path):
+def _look(path, _):
     import tensorflow as tf
 
     tf.config.set_logical_device_configuration(
@@ -107,13 +107,8 @@ def _look(path):
     path.write_text(json.dumps(found))
 
 
-def _look_as_a_worker(path):
-    with socket.socket() as listening:
-        listening.bind(("localhost", 0))
-        cluster = {"worker": [f"localhost:{listening.getsockname()[1]}"]}
-    os.environ["TF_CONFIG"] = json.dumps(
-        {"cluster": cluster, "task": {"type": "worker", "index": 0}}
-    )
+def _look_as_a_worker(path, environment):
+    os.environ.update(environment)
     from experiments.training import distribution
 
     workers = distribution.get_strategy("multi_worker")
