@@ -14,6 +14,12 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 gc.set_threshold(100_000, 50, 100)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_feature_cache(tmp_path_factory):
+    """The user's own would be filled, and what another suite wrote there would be found."""
+    os.environ["OFFICIAL_BERT_CACHE"] = str(tmp_path_factory.mktemp("features"))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real corpora and benchmarks; tests that need it skip without it."""

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +59,22 @@ def get_config():
         **(scale.fields() | {"corpus": corpus}),
     )
 """
+# Between two checkpoints of the pre-training its worker kills the command, which ends them both.
+KILLED = """
+import os, signal, sys, threading
+
+if "experiments.tables.pool" in sys.orig_argv:
+    from experiments.training.checkpointing import Checkpoints
+
+    save = Checkpoints.save
+
+    def save_and_kill(*arguments, **options):
+        save(*arguments, **options)
+        os.kill(os.getppid(), signal.SIGKILL)
+        threading.Event().wait()
+
+    Checkpoints.save = save_and_kill
+"""
 EXPORTS = 'Export("BERT", "spam", ("WIN a prize now", "see you at six")),'
 
 
@@ -74,18 +89,17 @@ def tables(tmp_path_factory):
         arguments = [f"--config={config}", f"--workdir={folder / workdir}", "--workers=1"]
         return [sys.executable, "-m", "experiments.ablate", *arguments]
 
+    (folder / "killed" / "sitecustomize.py").parent.mkdir()
+    (folder / "killed" / "sitecustomize.py").write_text(KILLED)
+
     # One thread for every run: sums are rounded in another order by more.
     one = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
     where = {"cwd": ROOT, "env": os.environ | dict.fromkeys(one, "1")}
     quiet = where | {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     whole = subprocess.Popen(command("whole"), **quiet)
-    cut = subprocess.Popen(command("cut"), **quiet)
-    # Killed between two checkpoints of the pre-training.
-    while not list((folder / "cut" / "cells").glob("pretrain-*/checkpoints/*")):
-        assert cut.poll() is None, "nothing to kill"
-        time.sleep(0.02)
-    os.kill(cut.pid, signal.SIGKILL)
-    cut.wait()
+    places = os.pathsep.join([str(ROOT), str(folder / "killed")])
+    cut = subprocess.run(command("cut"), **quiet | {"env": where["env"] | {"PYTHONPATH": places}})
+    assert cut.returncode == -signal.SIGKILL
     assert not (folder / "cut" / "results.json").exists()
     (folder / "cut").rename(folder / "moved")
     again = subprocess.run(command("moved"), **where, capture_output=True, text=True)

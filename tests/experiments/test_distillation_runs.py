@@ -121,8 +121,7 @@ def test_tinybert_leaves_an_encoder(data, teacher, tmp_path):
     assert loaded.head == "none" and loaded.config == narrow
 
 
-def test_fine_tuning_with_a_teacher(teacher, student, tmp_path, monkeypatch):
-    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+def test_fine_tuning_with_a_teacher(teacher, student, tmp_path):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = FinetuneConfig(
         task="text_classification", data_dir=str(texts), model=teacher, max_seq_length=16,

@@ -34,8 +34,7 @@ def config_of(pretrained, texts):
     )  # fmt: skip
 
 
-def test_fine_tuning(pretrained, tmp_path, monkeypatch):
-    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+def test_fine_tuning(pretrained, tmp_path):
     config = config_of(pretrained, tiny_runs.write_labelled_texts(tmp_path))
     results = finetune.run(config, tmp_path / "run", progress=False)
     losses = tiny_runs.logged(tmp_path / "run", "lm_loss")

@@ -29,13 +29,6 @@ def pretrained(data, tmp_path_factory):
     return workdir, pretrain.run(config, workdir, progress=False)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def feature_cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path_factory.mktemp("features")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     return tiny_runs.write_labelled_texts(tmp_path_factory.mktemp("texts"))

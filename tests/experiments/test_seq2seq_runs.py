@@ -37,8 +37,7 @@ def config_of(pairs, **fields):
     return dataclasses.replace(load_config("seq2seq:finetune"), **{**usual, **fields})
 
 
-def test_fine_tuning_scores_and_answers(pairs, tmp_path, monkeypatch):
-    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+def test_fine_tuning_scores_and_answers(pairs, tmp_path):
     results = finetune.run(config_of(pairs), tmp_path / "run", progress=False)
     losses = tiny_runs.logged(tmp_path / "run", "label_loss")
     assert losses[-1] < losses[0] and set(results["dev"]) == set(results["baseline"])
@@ -82,8 +81,7 @@ def test_a_checkpoint_in_both(pairs):
         assert (found.numpy() == expected.numpy()).all()
 
 
-def test_grus_leave_scores_and_no_model(pairs, tmp_path, monkeypatch):
-    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+def test_grus_leave_scores_and_no_model(pairs, tmp_path):
     vocab = str(embedded.find("tiny-wikipedia") / "vocab.txt")
     random = config_of(pairs, decoder="rnn_attention")
     random = dataclasses.replace(

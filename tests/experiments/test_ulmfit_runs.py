@@ -15,8 +15,7 @@ from official_bert.common.errors import UserError
 from official_bert.compared.configs import AwdLstmConfig
 
 
-def test_three_stages(data, tmp_path, monkeypatch):
-    monkeypatch.setenv("OFFICIAL_BERT_CACHE", str(tmp_path / "cache"))
+def test_three_stages(data, tmp_path):
     records = str(data / "records")
     phases = (Phase(records, tiny_runs.LENGTH, 8, records),)
     base = tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16)

@@ -72,7 +72,7 @@ def test_loss_that_is_not_finite_names_the_step(tmp_path):
 
 
 def _in_a_process(data, workdir, **interruption):
-    return forked.exit_code(forked.start(_run, data, workdir, interruption), 240)
+    return forked.exit_code(forked.start(_run, data, workdir, interruption))
 
 
 def _run(data, workdir, interruption):
