@@ -208,12 +208,14 @@ def _define_flags():
     flags.DEFINE_integer("examples", 3, "How many examples to show.", lower_bound=0)
     flags.DEFINE_integer("limit", 100_000, "Examples to count for the statistics.", lower_bound=1)
     flags.DEFINE_string("plot", "", "Write the histogram of lengths to this image file.")
+    flags.DEFINE_bool("overwrite", False, "Replace an earlier --plot of this project's.")
 
 
 def main(argv):
     options = flags.FLAGS
     source = named([*argv[1:], *filter(None, [options.records])])
-    claim([source] if isinstance(source, str) else source, files=[options.plot])
+    read = [source] if isinstance(source, str) else source
+    claim(read, outputs=[options.plot], overwrite=options.overwrite)
     if options.examples:
         print(show(source, options.vocab, options.examples) + "\n")
     values = statistics(source, options.limit)

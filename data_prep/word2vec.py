@@ -91,9 +91,8 @@ def write(path, words, vectors) -> None:
 
 def main(argv) -> None:
     del argv
-    claim([*places_of(FLAGS.input), *expand_inputs(FLAGS.input)], files=[FLAGS.output])
-    if Path(FLAGS.output).exists() and not FLAGS.overwrite:
-        raise UserError(f"{FLAGS.output} exists; choose another name or pass --overwrite")
+    inputs = [*places_of(FLAGS.input), *expand_inputs(FLAGS.input)]
+    claim(inputs, outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
     options = (FLAGS.kind, FLAGS.seed, FLAGS.do_lower_case, FLAGS.invalid_utf8)
     words, vectors = learn(FLAGS.input, *options)
     write(FLAGS.output, words, vectors)

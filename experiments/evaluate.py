@@ -89,7 +89,16 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     return {"examples": opened.examples, **metrics}
 
 
-def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", task_options=None):
+def on_task(
+    model,
+    data,
+    split="dev",
+    batch_size=32,
+    max_examples=0,
+    output="",
+    task_options=None,
+    overwrite=False,
+):
     """Scores of a fine-tuned model on other data.
 
     Args:
@@ -99,6 +108,7 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many examples to use; 0: all.
       output: a folder for the files; "": none are written.
+      overwrite: replace earlier files there.
       task_options: {name: value}, how the files are read where not as in training.
 
     Returns: (dict of metric -> float, the report as text).
@@ -106,7 +116,8 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
       UserError: the model is not fine-tuned, or the data have no answers or other labels.
     """
     names = ("scores.json", "analysis.json", "report.md")
-    claim([model, data], files=[os.path.join(output, name) for name in names if output])
+    made = [os.path.join(output, name) for name in names if output]
+    claim([model, data], outputs=made, overwrite=overwrite)
     _say(f"reads {data} for {model}")
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
@@ -126,8 +137,8 @@ def on_task(model, data, split="dev", batch_size=32, max_examples=0, output="", 
     if output:
         make_folder(output)
         texts = [json.dumps(x, indent=2, ensure_ascii=False) for x in (scores, analysis)]
-        for name, text in zip(names, [*texts, report], strict=True):
-            write_text(os.path.join(output, name), text)
+        for path, text in zip(made, [*texts, report], strict=True):
+            write_text(path, text)
         task.write(output, predictions)
     return scores, report
 
@@ -145,11 +156,11 @@ def main(_):
     if values.data:
         _, report = on_task(
             values.model, values.data, values.split, values.batch_size, values.max_examples,
-            values.output, task_options_from_flags(),
+            values.output, task_options_from_flags(), values.overwrite,
         )  # fmt: skip
         print(report)
         return
-    claim([values.model, values.records], files=[values.output])
+    claim([values.model, values.records], outputs=[values.output], overwrite=values.overwrite)
     metrics = run(
         values.model, values.records, values.batch_size, values.max_examples, values.precision
     )
@@ -165,12 +176,14 @@ def _define_flags():
     flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")
     flags.DEFINE_string("split", "dev", "split of --data: dev, test or another of the task's")
     flags.DEFINE_string("output", "", "with --data a folder for files; else a file for the JSON")
+    flags.DEFINE_bool("overwrite", False, "replace an earlier --output of this project's")
     flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
     flags.DEFINE_integer("max_examples", 0, "use only so many; 0: all", lower_bound=0)
     flags.DEFINE_enum("precision", "float32", ["float32", "mixed_bfloat16"], "of the computation")
     show_in_help(
-        "model", "data", "split", "records", "output", "batch_size", "max_examples", "precision"
-    )
+        "model", "data", "split", "records", "output", "overwrite", "batch_size", "max_examples",
+        "precision",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -40,7 +40,16 @@ FORMATS = (*look.FORMATS, *_OFFICIAL)
 _CHUNK = 1024  # examples that are batched together, by length
 
 
-def run(model, input_path, output_path, batch_size=32, progress=True, format="", task_options=None):
+def run(
+    model,
+    input_path,
+    output_path,
+    batch_size=32,
+    progress=True,
+    format="",
+    task_options=None,
+    overwrite=False,
+):
     """Predicts for every row of a file.
 
     Args:
@@ -50,12 +59,14 @@ def run(model, input_path, output_path, batch_size=32, progress=True, format="",
       progress: show a progress line on stderr.
       format: of the input, one of FORMATS; "": what its beginning shows.
       task_options: {name: value}, how the file is read where not as in training.
+      overwrite: replace an earlier output.
 
     Returns: {"lines": rows, "empty", "truncated": texts longer than the model's window}.
     Raises:
-      UserError: the model is not fine-tuned, or a row has other fields than the task needs.
+      UserError: the model is not fine-tuned, a row has other fields than the task needs, or the
+        output is there already.
     """
-    claim([model, input_path], files=[output_path])
+    claim([model, input_path], outputs=[output_path], overwrite=overwrite)
     predictor = Predictor(model, batch_size, task_options)
     if format in _OFFICIAL:
         return _whole_file(model, predictor, input_path, output_path, task_options)
@@ -85,7 +96,7 @@ def main(_):
         raise UserError(f"--input={values.input}: no such file")
     counts = run(
         values.model, values.input, values.output, values.batch_size, format=values.format,
-        task_options=task_options_from_flags(),
+        task_options=task_options_from_flags(), overwrite=values.overwrite,
     )  # fmt: skip
     print(
         f"{counts['lines']} rows, {counts['empty']} empty, {counts['truncated']} longer than the "
@@ -130,8 +141,9 @@ def _define_flags():
     flags.DEFINE_string("output", None, "answers, a file; - for standard output")
     flags.DEFINE_enum("format", "", ["", *FORMATS], "of the input; by default what it shows")
     flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
+    flags.DEFINE_bool("overwrite", False, "replace an earlier --output of this project's")
     define_task_options()
-    show_in_help("model", "input", "output", "format", "batch_size")
+    show_in_help("model", "input", "output", "format", "batch_size", "overwrite")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ _ONLY_WHERE_IT_IS = {
     ("experiments.training.predictor", "task_options"): "export and serve set none",
     ("experiments.training.run_folder", "overwrite"): "reports and evaluations begin no runs",
     ("experiments.training.run_folder", "workdir"): "evaluations begin no runs",
+    ("official_bert.common.claims", "overwrite"): "only commands with --overwrite name `outputs`",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
     ("official_bert.export.onnx_file", "precision"): "serve writes no ONNX files",
 }

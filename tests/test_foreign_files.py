@@ -180,11 +180,13 @@ def run_conversion(given, output, overwrite, encoder):
 
 def run_prediction(given, output, overwrite, encoder):
     for name in ("answers.tsv", "report.md", "notes.txt"):
-        predict.run(str(given / "model"), str(given / "a.txt"), str(output / name), progress=False)
+        paths = (str(given / "model"), str(given / "a.txt"), str(output / name))
+        predict.run(*paths, progress=False, overwrite=overwrite)
 
 
 def run_evaluation(given, output, overwrite, encoder):
-    evaluate.on_task(str(given / "model"), str(given / "dev.tsv"), output=str(output))
+    paths = (str(given / "model"), str(given / "dev.tsv"))
+    evaluate.on_task(*paths, output=str(output), overwrite=overwrite)
 
 
 def run_mixture(given, output, overwrite, encoder):

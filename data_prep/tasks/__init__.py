@@ -16,7 +16,7 @@ import types
 import typing
 
 from data_prep.tasks.task import Task
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, meant
 
 # name: (module of this package, class, options that the name stands for)
 TASKS = {
@@ -63,7 +63,7 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
     unknown = sorted(set(task_options) - set(valid))
     if unknown:
         raise UserError(
-            f"unknown option {', '.join(unknown)} of task {name}; "
+            f"unknown option {', '.join(unknown)} of task {name}{meant(unknown[0], valid)}; "
             f"its options are {', '.join(sorted(valid))}"
             + (f"; {task_class.about_windows}" if "windows" in unknown else "")
         )

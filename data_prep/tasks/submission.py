@@ -174,7 +174,7 @@ def main(_) -> None:
     runs = [path for path in runs if os.path.isdir(path)]
     scores = dev_scores(runs)
     paths = find_predictions(runs)
-    claim(paths, files=[values.output])
+    claim(paths, outputs=[values.output], overwrite=values.overwrite)
     missing = write_zip(paths, values.output, values.allow_missing)
     print(f"{values.output}: {len(paths)} files")
     if missing:
@@ -192,6 +192,7 @@ def _define_flags() -> None:
 
     flags.DEFINE_list("runs", None, "Folders of fine-tuning runs, or globs.", required=True)
     flags.DEFINE_string("output", None, "The zip file to write.", required=True)
+    flags.DEFINE_bool("overwrite", False, "Replace an earlier --output of this project's.")
     flags.DEFINE_bool("allow_missing", False, "Write it even if tasks are missing.")
 
 

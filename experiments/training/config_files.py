@@ -6,6 +6,7 @@ Unknown fields are errors that list the valid ones. `--task_options.NAME=VALUE` 
 task, for finetune, evaluate and predict alike.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.util
@@ -15,14 +16,15 @@ import pathlib
 import re
 import sys
 import textwrap
+import traceback
 import typing
 
 from absl import flags
 
 from data_prep.jobs.docstrings import arguments
 from data_prep.tasks import docstring_of, options_of
-from experiments.training.config_values import guess, override
-from official_bert.common.errors import UserError
+from experiments.training.config_values import guess, override, unknown_field
+from official_bert.common.errors import UserError, meant
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 # Configurations that share a file there: each is a function of its name.
@@ -51,7 +53,8 @@ def load_config(source, overrides=()):
       overrides: see `override`.
 
     Returns: the dataclass that the file's `get_config(scale)` returns.
-    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type.
+    Raises: UserError for a missing file, an unknown scale, an unknown field, a wrong type, or what
+      goes wrong in a file of the user's own.
     """
     path, function, scale = split_source(source)
     config = made_by(import_file(path), path, function, scale)
@@ -70,7 +73,8 @@ def split_source(source):
         if candidate.parent == CONFIGS.resolve() and candidate.stem in SHARED_FILES:
             return candidate.with_name(SHARED_FILES[candidate.stem]), candidate.stem, scale
     raise UserError(
-        f"--config={source}: no such file {path}; files in experiments/configs: {known()}"
+        f"--config={source}: no such file {path}{meant(path, known().split(', '))}; files in "
+        f"experiments/configs: {known()}"
     )
 
 
@@ -80,11 +84,39 @@ def import_file(path):
         return importlib.import_module(f"experiments.configs.{path.stem}")
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    try:
+    with _errors_of(path):
         spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise UserError(f"{path} line {error.lineno}: not valid Python: {error.msg}") from error
     return module
+
+
+@contextlib.contextmanager
+def _errors_of(path):
+    """What goes wrong in a configuration file is the user's error, in one line; not so in ours."""
+    try:
+        yield
+    except Exception as error:
+        if path.parent == CONFIGS.resolve():
+            raise
+        told = traceback.TracebackException.from_exception(error)
+        lines = [frame.lineno for frame in told.stack if frame.filename == str(path)]
+        if isinstance(error, SyntaxError) and error.filename == str(path):
+            lines.append(error.lineno)
+        where = f"{path} line {lines[-1]}" if lines else f"{path}"
+        what = _wrong_argument(error) or list(told.format_exception_only())[-1].strip()
+        if isinstance(error, UserError):
+            what = str(error).removeprefix("configuration: ")
+        raise UserError(f"{where}: {what}") from error
+
+
+def _wrong_argument(error):
+    """The dataclass whose field does not exist, and its fields; "" for other errors."""
+    match = re.match(r"(\w+)\.__init__\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    for frame, _ in traceback.walk_tb(error.__traceback__) if match else ():
+        for value in (*frame.f_locals.values(), *frame.f_globals.values()):
+            kind = value if inspect.isclass(value) else type(value)
+            if kind.__name__ == match[1] and dataclasses.is_dataclass(kind):
+                return f"{match[1]}: {unknown_field(kind, match[2])}"
+    return ""
 
 
 def made_by(module, path, function, scale):
@@ -93,7 +125,8 @@ def made_by(module, path, function, scale):
         raise UserError(f"{path} has no function get_config(scale) that returns a configuration")
     if scale and not inspect.signature(get_config).parameters:
         raise UserError(f'{path} has no scales, but ":{scale}" was asked for')
-    config = get_config(scale) if scale else get_config()
+    with _errors_of(path):
+        config = get_config(scale) if scale else get_config()
     if not dataclasses.is_dataclass(config):
         raise UserError(f"{path}: {function} returned {type(config).__name__}, not a dataclass")
     return config
@@ -213,7 +246,12 @@ def define_flags(default=None, overwrite=True):
     flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
     names = ["config", "workdir"]
     if overwrite:
-        flags.DEFINE_bool("overwrite", False, "discard what an earlier run left in --workdir")
+        flags.DEFINE_bool(
+            "overwrite",
+            False,
+            "remove what an earlier run left in --workdir (model, "
+            "checkpoints, predictions, results) and begin anew",
+        )
         names.append("overwrite")
     _define_all("config.", "replaces a field of the configuration")
     define_task_options()

@@ -2,7 +2,6 @@
 and JSON, in the folders of runs and in the keys of a table's cells."""
 
 import dataclasses
-import difflib
 import inspect
 import json
 import types
@@ -10,7 +9,7 @@ import typing
 
 from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
@@ -56,13 +55,8 @@ def replace_field(node, keys, value, name):
         return {**node, key: inner}
     if not dataclasses.is_dataclass(node):
         raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
-    valid = [field.name for field in dataclasses.fields(node)]
-    if key not in valid:
-        near = difflib.get_close_matches(key, valid, 1)
-        hint = f' (did you mean "{near[0]}"?)' if near else ""
-        raise UserError(
-            f'--config.{name}: unknown field "{key}"{hint}; valid fields: {", ".join(valid)}'
-        )
+    if key not in {field.name for field in dataclasses.fields(node)}:
+        raise UserError(f"--config.{name}: {unknown_field(type(node), key)}")
     old = getattr(node, key)
     if rest:
         if key == "bert" and isinstance(old, str):
@@ -72,6 +66,12 @@ def replace_field(node, keys, value, name):
     if isinstance(node, BertConfig):  # a value may make it a subclass
         return BertConfig.from_dict({**node.to_dict(), key: typed}, "configuration: bert")
     return dataclasses.replace(node, **{key: typed})
+
+
+def unknown_field(kind, key):
+    """What is said of a field that a dataclass has not."""
+    valid = [field.name for field in dataclasses.fields(kind)]
+    return f'unknown field "{key}"{meant(key, valid)}; valid fields: {", ".join(valid)}'
 
 
 def _typed(value, hint, name):

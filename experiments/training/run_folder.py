@@ -55,8 +55,10 @@ class RunFolder:
         if write:
             manifests.clean(self.path)
         if overwrite and write:
-            for name in _FILES + _FOLDERS:
-                manifests.remove(self.path / name)
+            paths = [self.path / name for name in _FILES + _FOLDERS]
+            if gone := [path.name for path in paths if manifests.is_ours(real_path(path))]:
+                print(f"{self.path}: --overwrite removes {', '.join(gone)}", file=sys.stderr)
+            manifests.remove(*paths)
         if write:
             self._check_names()
         self._config, self._inputs = config, None

@@ -1,14 +1,13 @@
 """Opens what a `model=` field names: a folder of ours, Google's, Hugging Face's or KerasHub's, or a
 model by its name."""
 
-import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from official_bert.checkpoints import embedded, google, hub, huggingface, keras_hub, model_folder
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, meant
 
 
 def load(
@@ -58,18 +57,18 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
     presets = keras_hub.preset_names()
     if name in presets or name.startswith(("kaggle://", "gs://")):
         return name
+    hint = meant(name, [*embedded.names(), *presets])
     if not (parts := hub.parts_of(name)):
-        raise UserError(f"{name}: no such folder or checkpoint")
+        raise UserError(f"{name}: no such folder or checkpoint{hint}")
     name, written = parts
     if revision and written not in (None, revision):
         raise UserError(f"{model}: names another revision than revision={revision}")
     try:
         return hub.download(name, revision or written, pickle)
     except hub.Absent as absent:
-        near = difflib.get_close_matches(name, [*embedded.names(), *presets], n=1)
         raise UserError(
-            f"{model}: no such folder, no model of this package ({', '.join(embedded.names())}), "
-            f"no BERT preset of KerasHub's{''.join(f' ({n} is one)' for n in near)}, {absent}"
+            f"{model}: no such folder{hint}, no model of this package "
+            f"({', '.join(embedded.names())}), no BERT preset of KerasHub's, {absent}"
         ) from None
 
 

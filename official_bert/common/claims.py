@@ -15,6 +15,7 @@ from official_bert.common.paths import OWN_STREAM, is_remote, real_path
 def claim(
     inputs: Iterable[str | os.PathLike] = (),
     *,
+    outputs: Iterable[str | os.PathLike] = (),
     files: Iterable[str | os.PathLike] = (),
     folders: Iterable[str | os.PathLike] = (),
     work: Iterable[str | os.PathLike] = (),
@@ -28,7 +29,9 @@ def claim(
     Args:
       inputs: files, folders and patterns that are read; what does not exist (a preset's name) does
         no harm.
-      files: that will be written with `atomic_write`.
+      outputs: files that the user named for what the command makes, written with `atomic_write`;
+        what stands there is replaced with `overwrite` alone.
+      files: others that will be written with `atomic_write`.
       folders: that will be written with `atomic_folder`, with `overwrite`.
       work: folders that are written to piece by piece.
 
@@ -36,7 +39,10 @@ def claim(
       UserError: an output is an input, lies in one or around one, or would be one the next time;
         or something stands there that this project did not write.
     """
-    files, folders, work = (list(filter(_counts, paths)) for paths in (files, folders, work))
+    outputs = list(filter(_counts, outputs))
+    files, folders, work = (
+        list(filter(_counts, paths)) for paths in ((*outputs, *files), folders, work)
+    )
     for source in filter(_counts, inputs):
         for output in (*files, *folders, *work):
             if how := _relation(source, output, output in files):
@@ -52,7 +58,10 @@ def claim(
             raise UserError(f"{path} is a file; give a folder")
     for path in files:
         if not is_remote(path) and OWN_STREAM.fullmatch(str(path)) is None:
-            check_file(real_path(path), path)
+            target = real_path(path)
+            is_file = check_file(target, path)
+            if is_file and path in outputs and not overwrite and os.path.lexists(target):
+                raise UserError(f"{path} exists already; choose another name or pass --overwrite")
     for parent in {os.path.dirname(real_path(path)) for path in files if not is_remote(path)}:
         manifests.clean(parent)
     for path in folders:

@@ -58,7 +58,7 @@ def test_command(text, tmp_path):
     assert "17 words, 100 numbers each" in run.stdout and vectors_width(output) == 100
     before = output.read_bytes()
     run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 2 and "exists; choose another name" in run.stderr
+    assert run.returncode == 2 and "exists already; choose another name" in run.stderr
     assert output.read_bytes() == before
 
 

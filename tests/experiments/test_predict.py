@@ -128,4 +128,4 @@ def test_words_of_documents(tmp_path, predictor):
     assert found[0]["words"] == [["The", "cat"], ["It", "sat", "."]]
     (tmp_path / "bad.jsonl").write_text('{"words": "The cat"}', encoding="utf-8")
     with pytest.raises(UserError, match="bad.jsonl line 1: words must be a list of words"):
-        _run(tmp_path / "bad.jsonl", tmp_path / "out.jsonl")
+        _run(tmp_path / "bad.jsonl")

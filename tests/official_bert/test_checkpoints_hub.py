@@ -215,6 +215,14 @@ def test_folders_and_own_models_come_before_the_hub(served, tmp_path, monkeypatc
     assert not served.asked
 
 
+@pytest.mark.parametrize("name", ["tiny_wikipedia", "tiny wikipedia", "Tiny-Wikipedia"])
+def test_a_name_of_the_package_that_is_nearly_right(served, name):
+    with pytest.raises(
+        UserError, match=rf'^{name}: no such .* \(did you mean "tiny-wikipedia"\?\)'
+    ):
+        ob.load(name)
+
+
 def test_names_of_presets_are_those_of_keras_hub():
     library = pytest.importorskip("keras_hub")
     kinds = [getattr(library.models, name) for name in keras_hub.BACKBONES]

@@ -205,6 +205,20 @@ def test_modes_and_hard_links_are_kept(tmp_path):
     assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
 
 
+def test_an_output_is_replaced_with_overwrite_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    claim(outputs=["out.tsv", "-", "", "/dev/null", "/dev/stdout"])
+    write_text("out.tsv", "one")
+    claim(files=["out.tsv"])
+    claim(outputs=["out.tsv"], overwrite=True)
+    with pytest.raises(UserError, match="^out.tsv exists already; .* or pass --overwrite$"):
+        claim(outputs=["out.tsv"])
+    (tmp_path / "mine.tsv").write_text("mine")
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match="mine.tsv exists, and this project did not write it"):
+            claim(outputs=["mine.tsv"], overwrite=overwrite)
+
+
 def test_devices_and_pipes_get_the_bytes(tmp_path, capfd):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -99,12 +99,44 @@ def test_wrong_overrides_say_what_to_do(change, message):
     "source, message",
     [
         ("no_such_config", "files in experiments/configs: .*glue"),
+        ("table_5:cpu", r'no such file table_5 \(did you mean "table5"\?\)'),
         ("glue:nope", 'no scale "nope" in this configuration; valid: paper'),
     ],
 )
 def test_wrong_files_and_scales(source, message):
     with pytest.raises(UserError, match=message):
         load_config(source)
+
+
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        (
+            "    return dataclasses.replace(PretrainConfig(),\n                  lerning_rate=1)",
+            r'line 6: PretrainConfig: unknown field "lerning_rate" \(did you mean "learning_rate"',
+        ),
+        ("    return Phase(recods='x')", 'line 6: Phase: unknown field "recods".*"records"'),
+        (
+            "    phase = Phase()\n    return dataclasses.replace(phase, x=1)",
+            "line 7: Phase: .*recor",
+        ),
+        ("    return PretrainConfg()", "line 6: NameError: name 'PretrainConfg' is not defined"),
+        ("    return Phase().step", "line 6: AttributeError: 'Phase' object has no attribute"),
+        ("    return open('no.txt')", r"line 6: FileNotFoundError: .*'no.txt'$"),
+        ("    return (", "line 6: SyntaxError: '\\(' was never closed"),
+        (
+            "    return PretrainConfig(train_batch_size=0)",
+            "line 6: train_batch_size is 0; it must be",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_of_ones_own_is_one_line(tmp_path, code, message):
+    head = "import dataclasses\nfrom experiments.training.config import Phase, PretrainConfig\n\n\n"
+    (tmp_path / "own.py").write_text(f"{head}def get_config():\n{code}\n")
+    with pytest.raises(UserError, match=message) as caught:
+        load_config(str(tmp_path / "own.py"))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'own.py'} line ")
 
 
 OWN = {  # configurations of one's own data, and their scales
@@ -159,7 +191,7 @@ def test_results_do_not_depend_on_bookkeeping_and_names_of_sizes():
     assert result_dict(base) == result_dict(same) != result_dict(other)
 
 
-def test_other_options_in_a_folder_are_listed(tmp_path):
+def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
     base = PretrainConfig(bert=BertConfig(hidden_size=12))
     RunFolder(tmp_path, base)
     RunFolder(tmp_path, dataclasses.replace(base, seed=2))  # never began
@@ -180,7 +212,10 @@ def test_other_options_in_a_folder_are_listed(tmp_path):
     assert "moved" not in str(error.value)
     (tmp_path / "mine.txt").write_text("not of the run")
     write_text(tmp_path / "results.json", "{}")
+    assert not capsys.readouterr().err
     RunFolder(tmp_path, changed, overwrite=True)
+    told = "--overwrite removes config.json, metrics.jsonl, results.json"
+    assert capsys.readouterr().err == f"{tmp_path}: {told}\n"
     assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
 
 
