@@ -18,7 +18,7 @@ import time
 
 from absl import flags
 
-from experiments.tables import archives, assemble, cost, origins, report
+from experiments.tables import archives, assemble, baselines, cost, origins, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
@@ -69,7 +69,7 @@ def run(
     """
     workdir = local_path(workdir)
     cells = local_path(cells or workdir / "cells")
-    say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
+    say = (lambda text: None) if quiet else _say
     plan = planning.plan(ablation)
     claim(planning.files_read(plan), work=[workdir, cells])
     _check_config(workdir, ablation)
@@ -99,7 +99,7 @@ def run(
 
 
 def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
-    """The cells with estimated work, time and disk, as text.
+    """The cells with estimated work, time and disk, and what scores have to beat, as text.
 
     Args:
       workdir, cells: where finished cells are looked for; nothing is written there. "": none are.
@@ -110,14 +110,14 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
     measure = measure and not share
     steps = "times a training step of every shape on this machine" if measure else "trains nothing"
     faster = "; --share=0.4 reckons with a GPU and measures nothing" if measure else ""
-    begun = f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
-    print(begun, file=sys.stderr, flush=True)
+    _say(f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}")
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, kept)
+    known = baselines.before_the_run(ablation, plan, _say)
     if share:
         estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
     else:
-        estimates = cost.estimate(plan, ablation, measure)
+        estimates = cost.estimate(plan, ablation, measure, say=_say)
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
     total = [0.0, 0.0, 0.0]
     for name in grid.cells:
@@ -145,7 +145,17 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
     todo += f", {cost.readable_bytes(total[2])} of disk"
     lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
     lines += [f"The runs of this table differ: {line}." for line in _differences(grid)]
+    lines += ["", "Trivial baselines, which scores have to beat:"]
+    for column in ablation.columns:
+        score, best = known.get(column.label, (None, None))
+        told = "known after the run" if score is None else f"{score:.1f}"
+        told += "" if best is None else f", the best possible score is {best:.1f}"
+        lines.append(f"  {column.label}: {told}")
     return "\n".join(lines)
+
+
+def _say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def _differences(grid):
@@ -260,7 +270,12 @@ def main(_):
 
 def _define_flags():
     define_flags(overwrite=False)
-    flags.DEFINE_bool("dry_run", False, "print the cells with their estimated cost and stop")
+    flags.DEFINE_bool(
+        "dry_run",
+        False,
+        "print the cells with their estimated cost, the columns "
+        "with their trivial baselines, and stop",
+    )
     flags.DEFINE_float("share", 0.0, "dry run at this share of --peak_tflops; 0: measured here",
                        lower_bound=0.0, upper_bound=1.0)  # fmt: skip
     flags.DEFINE_float("peak_tflops", PEAK_TFLOPS, "of the device that --share is of; an H100's "

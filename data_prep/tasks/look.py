@@ -193,8 +193,8 @@ def look(
     return said(_delimited(path, lines, wanted, also, names, texts, format, what, hint))
 
 
-def said(table):
-    """`table`, after its line was printed, once a process."""
+def said(table: Table | str):
+    """`table`, or a line about one, after it was printed, once a process."""
     if str(table) not in _said:
         _said.add(str(table))
         print(table, file=sys.stderr)

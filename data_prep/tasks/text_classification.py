@@ -6,7 +6,6 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 
 import collections
 import math
-import sys
 
 from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
@@ -183,14 +182,14 @@ class TextClassification(SequenceClassification):
         path, held_out = self.files.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
-            print(f"{path}: {len(examples):,} rows {part}", file=sys.stderr)
+            look.said(f"{path}: {len(examples):,} rows {part}")
         if split != "test" and self.problem == "single_label":
             counts = collections.Counter(example.label for example in examples)
             rows = [f"{label} {count:,}" for label, count in counts.most_common()]
             if missing := [label for label in self.labels if label not in counts]:
                 rows.append(f"none of {', '.join(missing[:6])}" + ", ..." * (len(missing) > 6))
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
-            print(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}", file=sys.stderr)
+            look.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
 
     def _look(self, path: str, labelled: bool = False) -> look.Table:
         label = (self.label_column,) * labelled

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 import time
+from collections.abc import Callable
 
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
@@ -130,15 +131,18 @@ class Estimate:
     teachers_flops: float = 0.0
 
 
-def estimate(plan, ablation, measure: bool = True, rate: float = MATRICES) -> dict[str, Estimate]:
+def estimate(
+    plan, ablation, measure: bool = True, rate: float = MATRICES, say: Callable = print
+) -> dict[str, Estimate]:
     """An estimate for every cell of a plan (`experiments.tables.plan`).
 
     Args:
       measure: time one step of every shape on this machine; otherwise `rate` is used.
       rate: FLOPs a second.
+      say: takes a line before each measurement.
     """
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
-    found = {}
+    found, told = {}, set()
     for cell in plan.cells:
         theirs = 0.0
         if cell.kind != "pretrain" and cell.name not in plan.shapes:  # no network is trained
@@ -157,7 +161,11 @@ def estimate(plan, ablation, measure: bool = True, rate: float = MATRICES) -> di
             kept = config.save_model and bert is not None  # those on word vectors leave no model
             size = (4 * bert.num_parameters if kept else 0) + 1e5
         if measure:
-            rate = measured_rate(bert, length, config.train_batch_size)
+            shape = bert, length, config.train_batch_size
+            if shape not in told:
+                say(f"  times a step like that of {cell.name}")
+                told.add(shape)
+            rate = measured_rate(*shape)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)
     return found
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 
 from data_prep import made_patients
 from data_prep.tasks import get_task, metrics
-from experiments import finetune
+from experiments import ablate, finetune
 from experiments.beyond import gbert
 from experiments.tables.plan import plan
 from experiments.training import start_checks
@@ -48,6 +49,14 @@ def test_what_is_made(patients):
     assert again == best
     with pytest.raises(UserError, match="patients"):
         made_patients.make(folder.parent / "hierarchy.json", folder, 60)
+
+
+def test_a_dry_run_tells_between_what_the_scores_will_lie(patients):
+    folder, best = patients
+    table = load_config("gbert:cpu", {"data_dir": str(folder.parent)})
+    line = next(s for s in ablate.dry_run(table, measure=False).splitlines() if "best" in s)
+    trivial, highest = map(float, re.findall(r"\d+\.\d", line))
+    assert trivial < highest == round(100 * best["dev"]["f1"], 1)
 
 
 def test_scores_by_hand():
