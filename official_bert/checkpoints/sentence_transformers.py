@@ -18,7 +18,7 @@ from official_bert.family.sentence_vectors import (
     ACTIVATIONS,
     NORMALIZE,
     POOLINGS,
-    Dense,
+    DenseStep,
     SentenceVectors,
 )
 
@@ -159,7 +159,7 @@ def _pooling(path: Path, config: BertConfig) -> dict[str, Any]:
     return {"poolings": tuple(modes), "include_prompt": fields.get("include_prompt", True) is True}
 
 
-def _dense(folder: Path) -> Dense:
+def _dense(folder: Path) -> DenseStep:
     path = folder / "config.json"
     fields = read_json(path)
     for name in ("module_input_name", "module_output_name"):
@@ -183,4 +183,4 @@ def _dense(folder: Path) -> Dense:
         kernel, *bias = (read(name).astype("float32") for name in wanted)
     for array in (kernel, *bias):
         check_finite(array, "the dense layer", folder)
-    return Dense(kernel.T.copy(), bias[0] if bias else None, ACTIVATIONS[name])
+    return DenseStep(kernel.T.copy(), bias[0] if bias else None, ACTIVATIONS[name])

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export.onnx_graph import (
-    Dense,
+    DenseNodes,
     Graph,
     Rows,
     activation,
@@ -118,9 +118,11 @@ class _Heads:
         count = min(self.settings.top_k, entries)
         places = op("GatherElements", self.rows.places, "masked_lm_positions", axis=1)
         x = op("Gather", self.states[-1], op("Reshape", places, [-1]))
-        x = activation(graph, Dense.from_layer(graph, head.transform)(x), self.config)
+        x = activation(graph, DenseNodes.from_layer(graph, head.transform)(x), self.config)
         table = array(self.loaded.encoder.embeddings.word_embeddings)
-        scores = Dense(graph, table, array(head.bias), transposed=True)(norm(graph, x, head.norm))
+        scores = DenseNodes(graph, table, array(head.bias), transposed=True)(
+            norm(graph, x, head.norm)
+        )
         if entries < len(table):  # a padded table has rows that are no words
             scores = op("Slice", scores, [0], [entries], [1])
         probabilities, ids = op("TopK", op("Softmax", scores), [count], outputs=2)
@@ -178,7 +180,7 @@ class _Heads:
         if self.loaded.encoder.pooler is None:
             return summary
         kinds = {"tanh": "Tanh", "relu": "Relu", "gelu": "Gelu"}
-        pooled = Dense.from_layer(self.graph, self.loaded.encoder.pooler)(summary)
+        pooled = DenseNodes.from_layer(self.graph, self.loaded.encoder.pooler)(summary)
         return self.graph.op(kinds[self.config.pooler_activation], pooled)
 
     def _summary(self) -> str:

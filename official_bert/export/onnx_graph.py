@@ -144,7 +144,7 @@ def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids
         x = op("Add", x, op("Gather", array(segments), kinds))
     x = op("Add", x, lookup(graph, parts.position_embeddings, rows.positions))
     x = norm(graph, x, parts.norm) if parts.norm else x
-    states = [Dense.from_layer(graph, parts.projection)(x) if parts.projection else x]
+    states = [DenseNodes.from_layer(graph, parts.projection)(x) if parts.projection else x]
     bias = rows.attention_bias(config.attention_direction)
     blocks = [_Block(graph, block, config) for block in encoder.blocks]
     for layer in range(config.num_hidden_layers):
@@ -164,10 +164,10 @@ class _Block:
         scaled = [(attention.query, self.width**-0.5), (attention.key, 1), (attention.value, 1)]
         kernel = np.concatenate([array(part.kernel) * scale for part, scale in scaled], axis=1)
         bias = np.concatenate([array(part.bias) * scale for part, scale in scaled])
-        self.qkv = Dense(graph, kernel, bias)
-        self.attention_output = Dense.from_layer(graph, attention.output_dense)
-        self.intermediate = Dense.from_layer(graph, block.intermediate)
-        self.output = Dense.from_layer(graph, block.output_dense)
+        self.qkv = DenseNodes(graph, kernel, bias)
+        self.attention_output = DenseNodes.from_layer(graph, attention.output_dense)
+        self.intermediate = DenseNodes.from_layer(graph, block.intermediate)
+        self.output = DenseNodes.from_layer(graph, block.output_dense)
         self.attention_norm, self.output_norm = block.attention_norm, block.output_norm
 
     def __call__(self, x: str, rows: Rows, bias: str) -> str:
@@ -190,7 +190,7 @@ class _Block:
         return rows.collect(op("Reshape", context, [-1, width]))
 
 
-class Dense:
+class DenseNodes:
     """A dense layer: [N, in] -> [N, out].
 
     Args:
@@ -207,7 +207,7 @@ class Dense:
         self.kernel = graph.op("Transpose", kernel) if transposed else graph.constant(kernel)
 
     @classmethod
-    def from_layer(cls, graph: Graph, layer) -> "Dense":
+    def from_layer(cls, graph: Graph, layer) -> "DenseNodes":
         return cls(graph, array(layer.kernel), array(layer.bias))
 
     def __call__(self, x: str) -> str:

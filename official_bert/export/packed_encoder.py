@@ -39,7 +39,7 @@ class PackedEncoder(tf.Module):
         self.word_embeddings = self._table(embeddings.word_embeddings, "word_embeddings")
         segments = embeddings.token_type_embeddings
         self.segment_embeddings = None if segments is None else self._table(segments, "token_type")
-        self.projection = embeddings.projection and Dense(embeddings.projection, self.dtype)
+        self.projection = embeddings.projection and PackedDense(embeddings.projection, self.dtype)
         self.position_embeddings = self._table(embeddings.position_embeddings, "position")
         self.embedding_norm = embeddings.norm and Norm(embeddings.norm)
         transpose = transpose or _transpose
@@ -48,7 +48,7 @@ class PackedEncoder(tf.Module):
         ]
         layers = range(encoder.config.num_hidden_layers)
         self.order = [encoder.blocks.index(encoder.block_of(layer)) for layer in layers]
-        self.pooler = encoder.pooler and Dense(encoder.pooler, self.dtype)
+        self.pooler = encoder.pooler and PackedDense(encoder.pooler, self.dtype)
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
         """Runs the blocks; by default gives the last layer.
@@ -148,7 +148,7 @@ def _groups(packed: Packed):
     return count, group, places
 
 
-class Dense(tf.Module):
+class PackedDense(tf.Module):
     """A dense layer's kernel and bias; the result has the dtype of the kernel."""
 
     def __init__(self, layer, dtype, name="dense"):
@@ -196,11 +196,11 @@ class _Block(tf.Module):
         self.qkv_bias = variable(
             np.concatenate([_array(part.bias) * scale for part, scale in parts]), dtype, "qkv_bias"
         )
-        self.attention_output = Dense(attention.output_dense, dtype, "attention_output")
+        self.attention_output = PackedDense(attention.output_dense, dtype, "attention_output")
         self.attention_norm = Norm(block.attention_norm)
-        self.intermediate = Dense(block.intermediate, dtype, "intermediate")
+        self.intermediate = PackedDense(block.intermediate, dtype, "intermediate")
         self.activation = activation(config)
-        self.output = Dense(block.output_dense, dtype, "output")
+        self.output = PackedDense(block.output_dense, dtype, "output")
         self.output_norm = Norm(block.output_norm)
 
     def __call__(self, x, rows: Rows, bias):
@@ -269,11 +269,11 @@ class PackedAnswers(Answers):
         self.parts = [self.encoder]
         if head == "masked_words":
             words = self.model.masked_lm
-            self._transform = Dense(words.transform, self.encoder.dtype)
+            self._transform = PackedDense(words.transform, self.encoder.dtype)
             self._norm, self._bias = Norm(words.norm), variable(words.bias, tf.float32, "bias")
             self.parts += [self._transform, self._norm, self._bias]
         elif not self.reads_layers:
-            self._scores = Dense(self.model.head, tf.float32)
+            self._scores = PackedDense(self.model.head, tf.float32)
             # Tracing a tracked Keras layer again would fail; the variables it reads are kept here.
             bilstm = self.model.bilstm.variables if self.model.bilstm else []
             self.parts += [self._scores, *(weight.value for weight in bilstm)]

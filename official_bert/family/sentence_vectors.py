@@ -29,7 +29,7 @@ _LEAST = 1e-9  # of what is divided by
 
 
 @dataclasses.dataclass(frozen=True)
-class Dense:
+class DenseStep:
     """A dense layer behind the pooling: activation(x @ kernel + bias)."""
 
     kernel: np.ndarray
@@ -56,7 +56,7 @@ class SentenceVectors:
 
     Attributes:
       poolings: of `POOLINGS`; several are put one behind the other.
-      steps: what follows, in its order: `NORMALIZE` (to length 1) or a `Dense`.
+      steps: what follows, in its order: `NORMALIZE` (to length 1) or a `DenseStep`.
       lower_case: texts are lower-cased before they are tokenised, letter by letter.
       prompts: {name: what is put before a text}.
       prompt: the name of the one that is put there where none is asked for.
