@@ -1,6 +1,7 @@
 """Models of a few hundred weights."""
 
 import dataclasses
+import json
 
 import keras
 import numpy as np
@@ -30,6 +31,12 @@ def encoder(vocab):
         initializer_range=0.5,
     )
     return BertEncoder(config, seed=0)
+
+
+def change_json(path, drop=(), **fields):
+    """Sets fields of a JSON file, and leaves some out."""
+    fields = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({name: v for name, v in fields.items() if name not in drop}))
 
 
 def assert_equal_weights(found, expected):

@@ -185,24 +185,6 @@ def test_wrong_inputs(tmp_path, vocab):
         make(path, str(tmp_path / "bad.txt"), tmp_path / "records")
 
 
-def test_a_full_disk_leaves_no_half_written_file(tmp_path, vocab, monkeypatch):
-    import errno
-
-    from data_prep.pretraining import shards
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    path = write_corpus(tmp_path / "a.txt")
-    with monkeypatch.context() as patched:
-        patched.setattr(shards, "pack_records", full)
-        with pytest.raises(UserError, match="disk is full"):
-            make(path, vocab, tmp_path / "records")
-    assert not list((tmp_path / "records").glob("*.tfrecord*"))
-    make(path, vocab, tmp_path / "records")
-    assert list((tmp_path / "records").glob("*.tfrecord"))
-
-
 @pytest.mark.parametrize(
     "language,sentences,do_lower_case",
     [

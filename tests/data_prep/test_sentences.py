@@ -64,15 +64,6 @@ def test_dialogue_and_abbreviations_word_for_word():
     ]
 
 
-def test_the_lectures_chinese_and_korean():
-    assert split_sentences("彼得住在哪裡？他住在臺北。", "zh") == ["彼得住在哪裡？", "他住在臺北。"]
-    korean = "폼페이오 장관의 아시아 순방일정이 어떻게 되나요?"
-    assert split_sentences(f"{korean} 다음 주에 시작합니다.", "ko") == [
-        korean,
-        "다음 주에 시작합니다.",
-    ]
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     text=st.text(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from data_prep import sample, vocab
 from data_prep.corpus import wordpiece_learner
 from data_prep.corpus.documents import documents
-from data_prep.sentences import split_sentences
 from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, load_vocab
@@ -167,21 +166,6 @@ def test_it_is_as_good_as_hugging_faces_trainer():
         return cut / sum(held_out.values())
 
     assert 1 < pieces_a_word(ours) < 1.01 * pieces_a_word(set(theirs.get_vocab()))
-
-
-def test_the_lectures_chinese_and_korean_sentences(tmp_path):
-    path = tmp_path / "text.txt"
-    chinese = split_sentences("彼得住在哪裡？他住在臺北。", "zh")
-    korean = split_sentences("폼페이오 장관의 아시아 순방일정이 어떻게 되나요? 네.", "ko")
-    path.write_text("\n".join([*chinese, "", *korean] * 3) + "\n", encoding="utf-8")
-    # Uncased, Hangul syllables fall apart into their letters, as in the original.
-    for do_lower_case, size in [(True, 81), (False, 60)]:
-        learned = learn_vocab(str(path), size, do_lower_case, character_coverage=1.0)
-        tokenizer = BertTokenizer(learned, do_lower_case)
-        assert tokenizer.tokenize(chinese[0]) == list("彼得住在哪裡？")
-        pieces = tokenizer.tokenize(korean[0])
-        assert "[UNK]" not in pieces and "?" in pieces
-        assert len(pieces) < len(korean[0])
 
 
 def test_cased_vocabularies_keep_case_and_accents(tmp_path):

@@ -178,28 +178,6 @@ def test_huggingface_old_names_shards_and_untied_weights(hf_folder, pretrainer):
     assert huggingface.import_huggingface(hf_folder, head="none").head == "none"
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"model_type": "nystromformer"}, 'model_type is "nystromformer"'),
-        ({"position_embedding_type": "relative_key"}, "relative_key"),
-        ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
-    ],
-)
-def test_what_is_no_bert_is_refused(hf_folder, change, message):
-    path = hf_folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(UserError, match=message):
-        huggingface.import_huggingface(hf_folder)
-
-
-def test_huggingface_tokenizer_json_alone(hf_folder):
-    for name in ("vocab.txt", "tokenizer_config.json"):
-        (hf_folder / name).unlink()
-    tokenizer = huggingface.import_huggingface(hf_folder).tokenizer
-    assert tokenizer.vocab == VOCAB and tokenizer.do_lower_case is True
-
-
 def test_labels_problem_and_gelu_form_survive(tmp_path):
     config = ob.BertConfig.from_dict({**CONFIG.to_dict(), "gelu_form": "tanh"})
     model = ob.BertClassifier(ob.BertEncoder(config), 2, "multi_label")

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from tiny import CONFIG, VOCAB
+from tiny import CONFIG, VOCAB, change_json
 
 import official_bert as ob
 from official_bert import UserError
@@ -42,10 +42,6 @@ def folder(exported, tmp_path):
     return tmp_path
 
 
-def change(path, **fields):
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-
-
 DEEP = "[" * 900 + "]" * 900
 
 
@@ -55,6 +51,7 @@ DEEP = "[" * 900 + "]" * 900
         ({"architectures": "BertModel"}, "config.json: architectures must be a list"),
         ({"architectures": [["a"]]}, r"config.json: architectures\[0\] must be a text"),
         ({"hidden_act": ["gelu"]}, "config.json: hidden_act must be a text"),
+        ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
         ({"id2label": ["a", "b"]}, "config.json: id2label must be a JSON object"),
         ({"id2label": {"a": "b", "c": "d"}}, "config.json: the fields of id2label must be numbers"),
         ({"id2label": {"0": None, "1": 2}}, "config.json: id2label: 0 must be a text"),
@@ -62,6 +59,7 @@ DEEP = "[" * 900 + "]" * 900
         ({"num_attention_heads": None}, "num_attention_heads must be a whole number"),
         ({"problem_type": {"a": 1}}, "config.json: problem_type must be a text"),
         ({"position_embedding_type": 3}, "config.json: position_embedding_type must be a text"),
+        ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"model_type": {"a": 1}}, "config.json: model_type must be a text"),
         ({"model_type": "big_bird"}, 'model_type is "big_bird".*read are bert, roberta'),
         ({"layer_norm_eps": 1e400}, "config.json: not valid JSON"),
@@ -71,7 +69,7 @@ DEEP = "[" * 900 + "]" * 900
 )
 @pytest.mark.filterwarnings("ignore:.*rows of the embedding table")
 def test_wrong_fields_of_a_configuration_are_named(folder, fields, message):
-    change(folder / "config.json", **fields)
+    change_json(folder / "config.json", **fields)
     with pytest.raises(UserError, match=message):
         huggingface.import_huggingface(folder)
 
@@ -101,7 +99,7 @@ def test_files_that_are_no_json_object_are_named(folder, name, content):
 )
 def test_wrong_fields_of_a_tokenizer_are_named(folder, fields, message):
     (folder / "vocab.txt").unlink()
-    change(folder / "tokenizer.json", **fields)
+    change_json(folder / "tokenizer.json", **fields)
     with pytest.raises(UserError, match=f"tokenizer.json: {message}"):
         huggingface.import_huggingface(folder)
 
@@ -245,7 +243,7 @@ class TestPickles:
 def test_google_checkpoints_are_not_larger_than_their_files(tmp_path, encoder):
     folder = tmp_path / "google"
     google.export_google(folder, encoder, ob.BertTokenizer(VOCAB))
-    change(folder / "bert_config.json", hidden_size=1_000_000)
+    change_json(folder / "bert_config.json", hidden_size=1_000_000)
     with pytest.raises(UserError, match="describes a model of"):
         google.import_google(folder)
     data = next(folder.glob("*.data-*"))
@@ -277,7 +275,7 @@ def test_the_tokenizer_of_a_preset_is_checked_and_never_left_out_silently(tmp_pa
     vocabulary_file.write_bytes(b"[PAD]\n\xff\n")
     with pytest.raises(UserError, match="its tokenizer cannot be read"):
         resolve.load(tmp_path / "p")
-    change(tmp_path / "p" / "tokenizer.json", class_name="Lambda")
+    change_json(tmp_path / "p" / "tokenizer.json", class_name="Lambda")
     with pytest.raises(UserError, match="tokenizer.json: .*not KerasHub's BertTokenizer"):
         resolve.load(tmp_path / "p")
 

@@ -1,12 +1,11 @@
 """Damaged and hostile model folders: every change is found, nothing else is read, nothing grows."""
 
-import json
 import tracemalloc
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from tiny import CONFIG, VOCAB
+from tiny import CONFIG, VOCAB, change_json
 
 import official_bert as ob
 from official_bert import UserError
@@ -26,12 +25,6 @@ def folder(saved, tmp_path):
     for name, content in saved.items():
         (tmp_path / name).write_bytes(content)
     return tmp_path
-
-
-def change_json(path, drop=(), **fields):
-    contents = json.loads(path.read_text())
-    contents |= fields
-    path.write_text(json.dumps({k: v for k, v in contents.items() if k not in drop}))
 
 
 def test_a_folder_without_checksums_loads_with_a_warning(folder):

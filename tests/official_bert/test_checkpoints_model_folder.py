@@ -6,7 +6,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from tiny import CONFIG, VOCAB
+from tiny import CONFIG, VOCAB, change_json
 
 import official_bert as ob
 from official_bert import UserError
@@ -45,10 +45,7 @@ def folder(tmp_path, tokenizer):
 
 def forget_checksums(folder):
     """Makes the folder one of before there were checksums."""
-    path = folder / "model.json"
-    fields = json.loads(path.read_text())
-    fields.pop("checksums")
-    path.write_text(json.dumps(fields))
+    change_json(folder / "model.json", drop=["checksums"])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -126,8 +123,7 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
     ],
 )
 def test_a_wrong_field_is_named(folder, field, value, message):
-    path = folder / "model.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    change_json(folder / "model.json", **{field: value})
     with pytest.raises(UserError, match=message):
         ob.load(folder)
 
@@ -146,8 +142,7 @@ def test_a_wrong_field_is_named(folder, field, value, message):
 )
 def test_a_configuration_of_another_model_is_an_error(folder, change, message):
     forget_checksums(folder)
-    path = folder / "bert_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    change_json(folder / "bert_config.json", **change)
     with pytest.raises(UserError, match=message):
         ob.load(folder)
 

@@ -1,11 +1,9 @@
 """Sound encoders beside what is not theirs: it is left out by name, and the encoder is read."""
 
-import json
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from tiny import CONFIG, VOCAB, assert_equal_weights
+from tiny import CONFIG, VOCAB, assert_equal_weights, change_json
 
 import official_bert as ob
 from official_bert import UserError
@@ -39,12 +37,6 @@ def rewritten(folder):
     return save
 
 
-def change(folder, remove=(), **fields):
-    path = folder / "config.json"
-    fields = json.loads(path.read_text()) | fields
-    path.write_text(json.dumps({k: v for k, v in fields.items() if k not in remove}))
-
-
 class TestGoogle:
     @pytest.fixture
     def written(self, tmp_path):
@@ -61,8 +53,7 @@ class TestGoogle:
                 shape_and_slices=[""] * len(every),
                 tensors=list(every.values()),
             )
-            path = tmp_path / "g" / "bert_config.json"
-            path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+            change_json(tmp_path / "g" / "bert_config.json", **fields)
             return tmp_path / "g"
 
         return write
@@ -153,7 +144,7 @@ class TestHuggingFace:
         named = {"classifier.weight": "", "classifier.bias": ""}
         inside = lambda name: named.get(name, name.replace("bert.", "text_model.", 1))  # noqa: E731
         folder = rewritten(inside, **{"pooler.dense.weight": one, "crf.transitions": one})
-        change(folder, architectures=["SentimentNet"])
+        change_json(folder / "config.json", architectures=["SentimentNet"])
         loaded = ob.load(folder)
         assert_equal_weights(loaded.encoder, model.encoder)
         assert {name for name, _ in loaded.report.left_out} == {
@@ -178,7 +169,7 @@ class TestHuggingFace:
     @pytest.mark.parametrize("file", ["config.json", "bert_config.json"])
     @pytest.mark.parametrize("model_type", [None, "my_bert_crf"])
     def test_bert_is_known_by_its_tensors(self, folder, model, file, model_type):
-        change(folder, model_type=model_type)
+        change_json(folder / "config.json", model_type=model_type)
         (folder / "config.json").rename(folder / file)
         assert resolve.kind_of(folder) == "huggingface"
         assert_equal_weights(ob.load(folder).model, model)
@@ -191,12 +182,12 @@ class TestHuggingFace:
         encoder = ob.BertEncoder(config, seed=0)
         folder = tmp_path / "roberta"
         huggingface.export_huggingface(folder, ob.BertPretrainer(encoder, ["masked_lm"]), None)
-        change(folder, remove=["model_type"])
+        change_json(folder / "config.json", drop=["model_type"])
         loaded = ob.load(folder)
         assert loaded.config == config and loaded.head == "pretraining"
         # Without its name before them the tensors are BERT's, and padding of id 1 is RoBERTa's.
         huggingface.export_huggingface(folder, encoder, None, overwrite=True)
-        change(folder, remove=["model_type"])
+        change_json(folder / "config.json", drop=["model_type"])
         with pytest.raises(UserError, match='add "model_type": "roberta" or "bert"'):
             ob.load(folder)
 
@@ -220,7 +211,7 @@ class TestHuggingFace:
     def test_a_head_that_is_none_of_ours_is_left_out(self, rewritten, model, class_name, tensors):
         of_head = {name: np.zeros(shape, np.float32) for name, shape in tensors.items()}
         folder = rewritten(lambda name: "" if name.startswith("classifier") else name, **of_head)
-        change(folder, architectures=[class_name])
+        change_json(folder / "config.json", architectures=[class_name])
         loaded = ob.load(folder)
         assert loaded.head == "none" and len(loaded.report.notes) == 2  # and of embed
         assert_equal_weights(loaded.encoder, model.encoder)
@@ -238,7 +229,7 @@ class TestHuggingFace:
             "cls.seq_relationship.bias": head["bias"],
         }
         save_file(tensors, folder / "model.safetensors")
-        change(folder, architectures=["BertForNextSentencePrediction"])
+        change_json(folder / "config.json", architectures=["BertForNextSentencePrediction"])
         loaded = ob.load(folder)
         assert loaded.settings["objectives"] == ["next_sentence"]
         assert_equal_weights(loaded.model, pretrainer)
@@ -249,5 +240,5 @@ class TestHuggingFace:
             exports.choose_head(loaded, "masked_words", "it")
 
     def test_labels_may_be_numbers(self, folder):
-        change(folder, id2label={"0": 0, "1": 1})
+        change_json(folder / "config.json", id2label={"0": 0, "1": 1})
         assert ob.load(folder).settings["labels"] == ["0", "1"]

@@ -177,14 +177,6 @@ def test_no_break_spaces_are_part_of_words(write):
     assert document.sentences == (("10\u00a0000", "Paris"),)
 
 
-def test_a_chunk_that_follows_another_of_its_kind(write):
-    path = write("a.txt", "the DT I-NP O\ncat NN I-NP O\nParis NNP B-NP O\nLondon NNP I-NP O\n")
-    chunks = conll_files.Layout(conll_columns.COLUMNS["chunks"])
-    (document,) = conll_files.read(path, layout=chunks)
-    assert document.tags == (("B-NP", "I-NP", "B-NP", "I-NP"),)
-    assert conll_columns.entities(document.tags[0]) == [("NP", 0, 2), ("NP", 2, 4)]
-
-
 def test_baselines_of_single_words(write, tmp_path):
     write("eng.train", "cat NN I-NP O\ncat VB I-VP O\ncat NN I-NP O\nthe DT I-NP O\n")
     write("eng.testa", "cat NN I-NP O\nthe DT I-NP O\ndog NN I-NP O\n")
@@ -308,11 +300,6 @@ def test_columns_that_are_not_there(write, tmp_path):
     write("eng.train", "Peter NNP O I-PER\n")
     with pytest.raises(UserError, match="every word .* has the tag O in the column chunks"):
         get_task("conll2003", data_dir=str(tmp_path), column="chunks").head["labels"]
-
-
-def test_labels_may_have_commas_between():
-    task = get_task("conll2003", labels="O, B-PER,I-PER")
-    assert task.labels == task.settings()["labels"] == ["O", "B-PER", "I-PER"]
 
 
 def test_a_file_without_documents_is_said_once(task, write, capsys):

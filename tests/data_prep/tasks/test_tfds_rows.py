@@ -100,7 +100,7 @@ def test_mrpc_is_numbered_as_its_files_are(downloads, write, tmp_path):
         assert task.examples(split) == files.examples(split)
 
 
-@pytest.mark.parametrize("name", ["squad_v1.1", "conll2003"])
+@pytest.mark.parametrize("name", ["squad_v1.1", "conll2003", "rte"])
 def test_tfds_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch, name):
     def no_network(*args, **kwargs):
         raise ConnectionError("no route to host")

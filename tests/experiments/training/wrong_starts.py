@@ -68,11 +68,6 @@ FINETUNING = {
         {"task_options.train_file": "pairs.tsv", "task_options.text_b_column": "second"},
         "--config.task_options.text_b_column=second: text_b_column is set but text_column is not",
     ),
-    "own labels": (
-        "text_classification",
-        {"task_options.train_file": "pairs.tsv", "task_options.dev_file": "pairs.tsv"},
-        "pairs.tsv line 1: no column label.*--task_options.text_column=",
-    ),
     "several labels": (
         "text_classification",
         {
@@ -103,7 +98,6 @@ FINETUNING = {
         {"task_options.train_file": "two.txt", "task_options.dev_file": "other.txt"},
         "other.txt line 2: the tag B-ORG is not among the training tags.*task_options.labels=",
     ),
-    "questions, a file": ("squad", {}, "no file for train: looked for .*train-v1.1.json"),
     "questions, the format": (
         "squad",
         {"task_options.train_file": "one.jsonl"},
@@ -113,11 +107,6 @@ FINETUNING = {
         "swag",
         {"task_options.train_file": "choices.csv"},
         "choices.csv line 1: no column ending2, ending3.*--task_options.num_choices=",
-    ),
-    "choices, a label": (
-        "swag",
-        {"task_options.train_file": "choices.csv", "task_options.num_choices": "2"},
-        "choices.csv line 2: label '2', expected 0 to 1",
     ),
 }
 PRETRAINING = {
