@@ -86,14 +86,14 @@ def mix_nli(config: dict, folder: Path) -> dict:
 
 def cloze(config: dict, folder: Path) -> dict:
     """Scores a pre-trained model on held-out masked pieces (`experiments.training.questions`)."""
-    from experiments.training import example_scores, questions, unigram
+    from experiments.training import example_scores, heldout, questions
 
     records = f"{config['records']}/heldout"
     found = questions.cloze(config["model"], records, config["max_examples"])
     example_scores.write(folder / "example_scores.npz", questions.cloze_statistics(found))
     size = config["vocab_size"]
-    known = np.ones(size) + unigram.piece_counts(config["records"], size, every_token=False)
-    loss, accuracy = unigram.frequency_scores(known, np.bincount(found["piece"], minlength=size))
+    known = np.ones(size) + heldout.piece_counts(config["records"], size, every_token=False)
+    loss, accuracy = heldout.frequency_scores(known, np.bincount(found["piece"], minlength=size))
     return {
         "heldout": {
             "cloze_loss": float(found["loss"].mean()),

@@ -11,7 +11,6 @@ from experiments.training import (
     session,
     starts,
     teachers,
-    unigram,
 )
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
@@ -83,7 +82,7 @@ def run(config, folder, progress, records, began=None):
         "tokens": state.tokens,
         "train_seconds": round(state.seconds, 2),
         "heldout": metrics,
-        "baseline": unigram.baseline(
+        "baseline": heldout.unigram_baseline(
             objectives[0],
             last.records,
             last.heldout_records,

@@ -7,7 +7,7 @@ import pytest
 
 from data_prep.pretraining.record_checks import SCHEMA
 from data_prep.records import open_records
-from experiments.training import export_model, unigram
+from experiments.training import export_model, heldout
 from experiments.training.predictor import read_task
 from experiments.training.pretrain_feed import Feed, check_fit
 from official_bert import BertConfig, BertTokenizer
@@ -98,7 +98,7 @@ def records(tmp_path):
 def test_damaged_records_are_named_where_pieces_are_counted(records):
     fault = r"a.tfrecord record 1: masked_lm_ids\[0\] is 4294967301"
     with pytest.raises(UserError, match=fault):
-        unigram.piece_counts(str(records), 10, every_token=True)
+        heldout.piece_counts(str(records), 10, every_token=True)
     feed = Feed.__new__(Feed)
     feed.phases = [types.SimpleNamespace(records=open_records(str(records)))]
     feed._bert = types.SimpleNamespace(vocab_size=10)

@@ -4,14 +4,14 @@ import numpy as np
 import tiny_runs
 
 from data_prep.records import numpy_batches, open_records
-from experiments.training import unigram
+from experiments.training import heldout
 from official_bert.objectives import objective
 
 SIZE = len(tiny_runs.SPECIAL) + 1 + len(tiny_runs.WORDS)
 
 
 def baseline(records, name, every_token=False):
-    return unigram.baseline(objective(name), records, records, SIZE, every_token)
+    return heldout.unigram_baseline(objective(name), records, records, SIZE, every_token)
 
 
 def test_a_generator_is_measured_as_a_masked_lm(data):
