@@ -20,6 +20,7 @@ LABELS = ("no", "maybe", "yes")
 
 def make_encoder(vocab=VOCAB, **fields):
     sizes = {
+        "vocab_size": len(vocab),
         "hidden_size": 16,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
@@ -27,7 +28,7 @@ def make_encoder(vocab=VOCAB, **fields):
         "max_position_embeddings": 64,
         "initializer_range": 0.3,
     }
-    return BertEncoder(BertConfig(vocab_size=len(vocab), **{**sizes, **fields}), seed=7)
+    return BertEncoder(BertConfig(**{**sizes, **fields}), seed=7)
 
 
 def loaded(model, vocab=VOCAB, **settings):

@@ -4,19 +4,16 @@ import json
 
 import numpy as np
 import pytest
+import served_models
 
 from official_bert import (
     BertClassifier,
-    BertConfig,
-    BertEncoder,
     BertMultipleChoice,
     BertPretrainer,
     BertSpan,
     BertTagger,
-    BertTokenizer,
     UserError,
 )
-from official_bert.checkpoints.model_folder import LoadedModel, describe
 from official_bert.export import export_ids, id_export
 from official_bert.export.answers import Answers
 from official_bert.export.exports import choose_head
@@ -52,24 +49,12 @@ def litert_file():
 
 
 def make_encoder(**fields):
-    sizes = {
-        "vocab_size": len(VOCAB),
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "max_position_embeddings": 64,
-        "initializer_range": 0.3,
-    }
-    return BertEncoder(BertConfig(**{**sizes, **fields}), seed=7)
+    return served_models.make_encoder(VOCAB, **{"num_hidden_layers": 2, **fields})
 
 
 def loaded(model, **settings):
-    """The model as `official_bert.load` would give it."""
-    head, own = describe(model)
-    encoder = model if head == "none" else model.encoder
-    settings = {"max_seq_length": 24, "labels": ["x", "y", "z"], **settings, **own}
-    return LoadedModel(encoder.config, encoder, model, head, BertTokenizer(VOCAB), settings)
+    usual = {"max_seq_length": 24, "labels": ["x", "y", "z"]}
+    return served_models.loaded(model, VOCAB, **{**usual, **settings})
 
 
 def ask(file, path, model, **settings):
@@ -180,12 +165,12 @@ def test_onnx_runtime_joins_the_operators_of_a_rounded_product(onnx_file, tmp_pa
     import onnx
     import onnxruntime
 
-    from official_bert.export.onnx_graph import Dense, Graph
+    from official_bert.export.onnx_graph import DenseNodes, Graph
 
     graph, rng = Graph(int8=True), np.random.default_rng(0)
     kernel, table = rng.normal(size=(8, 4)), rng.normal(size=(6, 4))
-    x = Dense(graph, kernel, np.ones(4))(graph.op("Cast", "x", to=onnx.TensorProto.FLOAT))
-    graph.name(Dense(graph, table, np.ones(6), transposed=True)(x), "y")
+    x = DenseNodes(graph, kernel, np.ones(4))(graph.op("Cast", "x", to=onnx.TensorProto.FLOAT))
+    graph.name(DenseNodes(graph, table, np.ones(6), transposed=True)(x), "y")
     model = graph.model({"x": ["rows", 8]}, {"y": (onnx.TensorProto.FLOAT, ["rows", 6])})
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "run.onnx")
