@@ -91,6 +91,12 @@ def test_json_lines(tmp_path, packed):
         split_files(str(tmp_path / "in" / "c4.json"), tmp_path / "out2", layout="lines")
 
 
+def test_half_a_character_of_json_becomes_one_that_can_be_written(tmp_path):
+    (tmp_path / "a.jsonl").write_text(r'{"text": "He said \ud83d. So."}' + "\n")
+    split_files(str(tmp_path / "a.jsonl"), tmp_path / "out", compress=False)
+    assert (tmp_path / "out" / "a.txt").read_text("utf-8") == "He said \ufffd.\nSo.\n"
+
+
 def test_parquet(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
     parquet = pytest.importorskip("pyarrow.parquet")

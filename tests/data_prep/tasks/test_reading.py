@@ -98,6 +98,12 @@ def test_long_fields_of_csv(write):
     assert rows(write("a.csv", f"text,label\n{text},1\n")) == [(2, {"text": text, "label": "1"})]
 
 
+def test_halves_of_surrogate_pairs_become_the_replacement_character(write):
+    content = r'{"a \udE00": ["\uD83d", {"b": "x\ud83dy"}], "c": "\ud83d\ude00", "d": 0.1}'
+    ((_, row),) = rows(write("a.jsonl", content))
+    assert row == {"a \ufffd": ["\ufffd", {"b": "x\ufffdy"}], "c": "\U0001f600", "d": 0.1}
+
+
 def test_lines_of_a_stream_are_those_of_a_file(write):
     content = "\ufeffcafé\r\n\nend".encode()
     expected = [(1, "café"), (2, ""), (3, "end")]
