@@ -9,7 +9,6 @@ import official_bert
 from experiments import export
 from experiments.training import export_model as command
 from official_bert import BertClassifier, BertTokenizer
-from official_bert.common.errors import UserError
 
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]
 
@@ -86,8 +85,3 @@ def test_wrong_usage_is_one_clear_line(capsys, flags, message):
     assert call(export, *flags) == 2
     shown = capsys.readouterr().err
     assert message in shown and "Traceback" not in shown
-
-
-def test_a_path_without_a_model_is_found_before_anything_is_imported():
-    with pytest.raises(UserError, match="/nowhere: no such folder"):
-        command.check("/nowhere", "out", "saved_model")
