@@ -74,7 +74,7 @@ def run(
     claim(planning.files_read(plan), work=[workdir, cells])
     _check_config(workdir, ablation)
     grid = Grid(plan.cells, cells)
-    started = time.time()
+    started = time.perf_counter()
     shown = _Progress(grid, say)
     shown.begin(ablation)
     for row, why in plan.left_out.items():
@@ -94,7 +94,7 @@ def run(
         results = assemble.assemble(ablation, plan, grid, command)
         paths = report.write(results, workdir)
         archives.write(grid, workdir / "archives")
-    say(f"{time.time() - started:.0f} s; report: {paths['html']}")
+    say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
     return results
 
 
@@ -181,11 +181,11 @@ class _Progress:
 
     def __call__(self, event, name, status):
         if event == "started":
-            self.running[name] = time.time()
+            self.running[name] = time.perf_counter()
             self.say(f"  start   {name}")
         elif event == "waiting":
-            if time.time() - self.shown >= self.every:
-                self.shown = time.time()
+            if time.perf_counter() - self.shown >= self.every:
+                self.shown = time.perf_counter()
                 for running in self.running:
                     self._where(running)
         else:
@@ -207,7 +207,7 @@ class _Progress:
             return
         if self.steps.get(name) != values["step"]:
             self.steps[name] = values["step"]
-            seconds = time.time() - self.running[name]
+            seconds = time.perf_counter() - self.running[name]
             self.say(f"          {name}: step {values['step']}, loss {loss:.3f}, {seconds:.0f} s")
 
 

@@ -128,7 +128,7 @@ def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monke
     assert os.listdir(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("number", [2, 13, 28, 30])
+@pytest.mark.parametrize("number", [2, 11, 13, 24, 28, 30])
 def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
     def work():
         raise OSError(number, os.strerror(number), "runs/x/metrics.jsonl")
@@ -137,3 +137,16 @@ def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
         commands.end(work)
     expected = f"error: runs/x/metrics.jsonl: {os.strerror(number)}\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(24, "Too many open files"), RuntimeError("can't start new thread")]
+)
+def test_limits_of_the_system_are_named(capsys, error):
+    def work():
+        raise error
+
+    with pytest.raises(SystemExit, match="2"):
+        commands.end(work)
+    expected = f"error: the limits of the system (ulimit -a): {getattr(error, 'strerror', error)}"
+    assert capsys.readouterr().err == f"{expected}\n"

@@ -84,8 +84,8 @@ def split_patterns(globs: str | Iterable[str]) -> list[str]:
     patterns = []
     for text in [globs] if isinstance(globs, str) else globs:
         split = [text] if os.path.exists(text) else text.split(",")
-        patterns.extend(part.strip() for part in split if part.strip())
-    return patterns
+        patterns += [part if os.path.exists(part) else part.strip() for part in split]
+    return list(filter(None, patterns))
 
 
 def _matches(pattern: str) -> list[str]:

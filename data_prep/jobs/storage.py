@@ -25,7 +25,7 @@ from official_bert.common import files as local_files
 from official_bert.common import manifests
 from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import atomic_write
 from official_bert.common.json_files import parse_json
 from official_bert.common.paths import is_remote
@@ -50,17 +50,16 @@ def is_directory(path: str) -> bool:
 def size(path: str) -> int:
     if is_remote(path):
         return _remote(path, "size")
-    try:
+    with os_errors(path):
         return os.path.getsize(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def modified(path: str) -> int:
     """When a file was last written, in nanoseconds."""
     if is_remote(path):
         return int(_remote(path, "modified").timestamp() * 1e9)
-    return os.stat(path).st_mtime_ns
+    with os_errors(path):
+        return os.stat(path).st_mtime_ns
 
 
 def absolute(path: str) -> str:
@@ -142,10 +141,8 @@ def reading(path: str) -> io.BufferedReader:
       UserError: it is missing, no regular file, or cannot be opened.
     """
     if is_remote(path):
-        try:
+        with os_errors(path):
             return io.BufferedReader(_remote(path, "open", "rb"), 1 << 20)
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from None
     return open_file(path)
 
 

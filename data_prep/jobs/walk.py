@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import os_errors
 
 _MAGIC = re.compile(r"[*?[]")
 
@@ -82,9 +82,10 @@ def _walk(folder: str) -> Iterator[tuple[str, bool]]:
 
 
 def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder or "."))
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+    with os_errors(folder):
+        try:
+            return sorted(os.listdir(folder or "."))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
             return []
-        raise UserError(f"{folder}: cannot be read ({error.strerror})") from None

@@ -14,8 +14,8 @@ from data_prep.jobs import output_folder, storage
 from data_prep.pretraining import philox
 from data_prep.pretraining.record_checks import CHANGED, SCHEMA, shard_names
 from official_bert.common import locks
-from official_bert.common.checksums import crc32c_file
-from official_bert.common.errors import UserError
+from official_bert.common.checksums import crc32c_file, state
+from official_bert.common.errors import UserError, os_errors
 
 WINDOW = 4096  # records that are shuffled together when read
 
@@ -185,11 +185,8 @@ def _checksum(path: str) -> str:
     """CRC-32C of a local file; "" of a remote one, which nobody would read twice."""
     if storage.is_remote(path):
         return ""
-    try:
-        state = os.stat(path)
-        return _checksum_of(path, state.st_ino, state.st_mtime_ns, state.st_size)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    with os_errors(path):
+        return _checksum_of(path, *state(path))
 
 
 @functools.lru_cache(maxsize=100_000)

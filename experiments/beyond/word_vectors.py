@@ -17,6 +17,7 @@ from experiments.training import starts
 from experiments.training.bert_start import BertStart
 from experiments.training.examples import read_examples
 from experiments.training.flops import encoder_flops, text_bilstm_flops
+from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
 from official_bert.compared.word_vectors import LEARNT_WIDTH, read_vectors, vectors_width
@@ -161,7 +162,7 @@ def start(config, task, examples) -> WordStart:
     """
     tokenizer, vectors = WordTokenizer([]), np.zeros((len(SPECIAL_TOKENS), 0), np.float32)
     if config.word_vectors:
-        tokenizer, vectors = _read(config.word_vectors, os.stat(config.word_vectors).st_mtime_ns)
+        tokenizer, vectors = _read(config.word_vectors, *state(config.word_vectors))
     rate = config.dropout if config.dropout >= 0 else 0.2
     first, *_ = examples.get("train") or task.examples("train")
     pairs, elmo = len(task.texts(first)) == 2, None
@@ -211,7 +212,7 @@ def elmo_states(states_of, batch) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=1)
-def _read(path, _changed):
+def _read(path, *_state):
     words, vectors = read_vectors(path)
     fresh = [index for index, word in enumerate(words) if word not in SPECIAL_TOKENS]
     tokenizer = WordTokenizer(words[index] for index in fresh)

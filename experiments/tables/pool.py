@@ -220,13 +220,14 @@ def main(runner: str) -> None:
 
 def run_cell(function, kind: str, config: dict, folder: Path, lock=None) -> Status:
     """Calls the function, whose result or exception ends the cell; returns how."""
-    started = time.time()
+    started = time.perf_counter()
     if changed := provenance.note(folder):
         print(f"goes on with other code or versions: {changed}")
     try:
         result = function(kind, config, folder, lock)
         if not (folder / RESULTS).exists():  # runs write it themselves
-            ended = {"seconds": round(time.time() - started, 2), "ended": round(time.time(), 2)}
+            seconds = round(time.perf_counter() - started, 2)
+            ended = {"seconds": seconds, "ended": round(time.time(), 2)}
             storage.write_json(folder / RESULTS, result | ended)
         return read_status(folder)
     except UserError as error:

@@ -16,7 +16,7 @@ from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training import trunks
 from official_bert.checkpoints import resolve
-from official_bert.common.checksums import sha256_file
+from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary
 
@@ -135,9 +135,7 @@ def files_digest(paths: tuple[str, ...]) -> str:
     """Of names and contents, not of places."""
     digest = hashlib.sha256()
     for path in paths:
-        changed = Path(path).stat()
-        contents = _sha256(path, changed.st_mtime_ns, changed.st_size)
-        digest.update(f"{Path(path).name} {contents}\n".encode())
+        digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -183,5 +181,5 @@ def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]
 
 
 @functools.lru_cache(maxsize=10_000)
-def _sha256(path: str, _changed: int, _size: int) -> str:
+def _sha256(path: str, *_state: int) -> str:
     return sha256_file(path)

@@ -2,12 +2,14 @@
 
 import collections
 import dataclasses
+import glob
 import sys
 from pathlib import Path
 from typing import Any
 
 from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
+from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 from official_bert.objectives import needs_teacher, parts
@@ -176,7 +178,7 @@ def read_model(path, purpose):
     Raises:
       UserError: it cannot be read or has no vocabulary, which `purpose` needs.
     """
-    key = path, _changed(path)
+    key = path, _state(path)
     if key not in _read:
         loaded = load(path)
         if loaded.tokenizer is None:
@@ -213,11 +215,10 @@ def _head_name(written):
     return "masked-LM" if name in of_pieces else name.replace("_", "-")
 
 
-def _changed(path):
-    """When the newest file of a model was written; 0 for a preset's name."""
-    path = Path(path)
-    files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else []
-    return max((file.stat().st_mtime_ns for file in files), default=0)
+def _state(path):
+    """Of each file of a model, or of a checkpoint's prefix; nothing of a preset's name."""
+    below = glob.glob(f"{glob.escape(str(path))}{'/' if Path(path).is_dir() else ''}*")
+    return tuple((file, state(file)) for file in sorted(below) if Path(file).exists())
 
 
 def _heads_of(pretrainer):

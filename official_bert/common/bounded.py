@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, os_errors
 
 
 def open_file(
@@ -22,11 +22,8 @@ def open_file(
       UserError: it cannot be read, is larger, or is a pipe, a device or a folder.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC  # no wait for a pipe
-    try:
+    with os_errors(path, advice=missing):
         handle = os.open(path, flags if links else flags | os.O_NOFOLLOW)
-    except OSError as error:
-        told = f"{path}: cannot be read ({error.strerror})"
-        raise UserError(f"{told}; {missing}" if missing else told) from error
     status, told = os.fstat(handle), ""
     if not stat.S_ISREG(status.st_mode):
         told = "is no file" + " but a folder" * stat.S_ISDIR(status.st_mode)

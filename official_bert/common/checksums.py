@@ -6,6 +6,18 @@ import os
 from official_bert.common.bounded import open_file
 
 
+def state(path: str | os.PathLike) -> tuple[int, ...]:
+    """What differs as soon as the file or folder of this name is another one, or was written to.
+
+    Of its times the second cannot be set, as archives and copies that keep the first do.
+
+    Raises:
+      OSError: there is none.
+    """
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def sha256_file(path: str | os.PathLike) -> str:
     """The SHA-256 of the file's bytes, in hexadecimal."""
     with open_file(path) as file:

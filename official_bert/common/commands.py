@@ -23,13 +23,19 @@ from absl import app, flags
 from official_bert.common.errors import UserError
 from official_bert.common.files import FULL, UNWRITABLE
 
+_LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
+_NO_THREAD = "can't start new thread"  # which is no OSError
 # A folder that was removed while the command ran, is on a full disk, or cannot be written.
-_USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE)
+_USERS_ERRORS = (errno.ENOENT, *FULL, *UNWRITABLE, *_LIMITS)
 # Where an installation was broken off.
 _REQUIRED = ("keras", "numpy", "tensorflow", "tensorflow_text", "tokenizers", "safetensors")
 _INSTALL = "pip install 'official-bert[tensorflow]', or [jax]"
 # Where it is that errors without a path are about.
-_PLACES = {errno.ENOENT: "the working folder", **dict.fromkeys(FULL, "the disk")}
+_PLACES = {
+    errno.ENOENT: "the working folder",
+    **dict.fromkeys((*FULL, errno.EFBIG), "the disk"),
+    **dict.fromkeys(_LIMITS, "the limits of the system (ulimit -a)"),
+}
 
 
 def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) -> None:
@@ -146,6 +152,8 @@ def _exit_code(work: Callable[[], object]) -> int:
     except KeyboardInterrupt as interrupt:
         return _say(str(interrupt) or "interrupted; run the same command again to continue", 130)
     except Exception as error:
+        if str(error) == _NO_THREAD:
+            return _say(f"error: {_PLACES[errno.EAGAIN]}: {error}", 2)
         return _failed(error)
 
 

@@ -1,7 +1,9 @@
-"""The one exception for mistakes that a user can correct, and the hint at a name nearby."""
+"""The one exception for mistakes that a user can correct, and what messages of it share."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 
 
 class UserError(Exception):
@@ -16,3 +18,20 @@ def meant(name: str, known: Iterable[str]) -> str:
     """' (did you mean "NAME"?)' of the known name that is most like a wrong one; "" without one."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f' (did you mean "{near[0]}"?)' if near else ""
+
+
+@contextlib.contextmanager
+def os_errors(path: str | os.PathLike, done: str = "read", advice: str = "") -> Iterator[None]:
+    """Around what is done to a file or folder.
+
+    Args:
+      advice: what to add to the message.
+
+    Raises:
+      UserError: the system refuses it, raising OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        told = f"{path}: cannot be {done} ({error.strerror or error})"
+        raise UserError(f"{told}; {advice}" if advice else told) from error

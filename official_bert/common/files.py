@@ -23,10 +23,10 @@ from official_bert.common import manifests, system
 from official_bert.common.errors import UserError
 from official_bert.common.paths import OWN_STREAM, local_path, real_path
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT)
 UNWRITABLE = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.EISDIR,
-    errno.ENAMETOOLONG, errno.ENXIO,
+    errno.ENAMETOOLONG, errno.ENXIO, errno.EFBIG,
 )  # fmt: skip
 # Folders that `atomic_folder` and `scratch` gave out: nobody else writes there.
 _private: set[Path] = set()
@@ -304,10 +304,10 @@ def _readable_errors(path: Path):
         raise
     except Exception as error:  # libraries that write turn a full disk into every kind
         number = error.errno if isinstance(error, OSError) else None
-        if number in FULL or _is_full(path, error):
-            raise UserError(f"{path}: the disk is full; nothing was written there") from error
         if number in UNWRITABLE:
             raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+        if number in FULL or _is_full(path, error):
+            raise UserError(f"{path}: the disk is full; nothing was written there") from error
         if number == errno.ENOENT and not path.parent.exists():
             raise UserError(f"{path}: its folder was removed while it was written") from error
         if number == errno.EPIPE and real_path(path).is_fifo():

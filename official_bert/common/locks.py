@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import make_folder
 from official_bert.common.paths import local_path
 from official_bert.common.system import is_at, is_held, lock, open_locked
@@ -58,11 +58,9 @@ def exclusive(folder: str | os.PathLike, wait: bool = False) -> Iterator[FolderL
     """
     folder = local_path(folder)
     path = folder / LOCK_FILE
-    try:
+    with os_errors(folder, "written"):
         make_folder(folder)
         lock = FolderLock(path, _open(path, os.O_RDWR | os.O_CREAT, wait=wait))
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
     try:
         yield lock
     finally:

@@ -4,12 +4,13 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import resource
 import stat
 
 import pytest
 
 from official_bert.common import files, manifests, system
-from official_bert.common.checksums import sha256_file
+from official_bert.common.checksums import sha256_file, state
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, write_text
@@ -25,6 +26,30 @@ def both_systems(request, monkeypatch):
 
 def listed(folder):
     return sorted(name for name in os.listdir(folder) if name != manifests.FILE)
+
+
+def test_a_file_that_is_too_large_for_the_system(tmp_path):
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        told = pytest.raises(UserError, match=r"file: cannot be written \(File too large\)")
+        with told, atomic_write(tmp_path / "file") as file:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+            file.write("x" * 1001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_state_of_a_file_tells_another_of_the_same_time_and_size(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    for path in (one, other):
+        path.write_text(path.name[:3])
+        os.utime(path, (0, 0))
+    before = state(one)
+    assert before == state(one) != state(other)
+    one.write_text("two")
+    os.utime(one, (0, 0))
+    assert state(one) != before
 
 
 def test_a_file_appears_only_when_complete(tmp_path, both_systems):

@@ -86,6 +86,8 @@ def test_expand_inputs(tmp_path, monkeypatch):
     assert expand_inputs(["odd,[1].txt"]) == ["odd,[1].txt"]
     assert places_of("b.txt,deep, deep/er") == ["deep", "deep/er"]
     assert expand_inputs("odd,[1].txt") == ["odd,[1].txt"]
+    (tmp_path / " blank ").write_text("x")
+    assert expand_inputs(" blank ") == expand_inputs(" blank , blank ") == [" blank "]
     assert expand_inputs("deep/**/*.txt") == ["deep/er/c.txt"]
     for name in [".hidden", "sentences.json", "articles-00000.jsonl.gz", "er/_SUCCESS", "wiki_00"]:
         (Path("deep") / name).write_text("x\n")

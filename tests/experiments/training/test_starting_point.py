@@ -1,11 +1,13 @@
 """What a pre-training starts with: heads of another model, configurations that are refused."""
 
 import dataclasses
+import os
 
 import pytest
 import tiny_runs
 
 from experiments import pretrain
+from experiments.training import starting_point
 from experiments.training.starting_point import StartingPoint
 from official_bert import BertPretrainer
 from official_bert.common.errors import UserError
@@ -31,6 +33,20 @@ def test_a_next_sentence_head_that_was_never_trained_is_new(data):
     assert start.about_heads(config).startswith("heads: M has no next-sentence head; new ones")
     alone = dataclasses.replace(config, use_nsp=False)
     assert start.about_heads(alone) == "heads: loaded from M"
+
+
+@pytest.mark.parametrize("prefix", ["", "/weights"])
+def test_a_model_of_an_earlier_time_is_another(prefix, tmp_path):
+    (tmp_path / "model[1]").mkdir()
+    weights, older = tmp_path / "model[1]" / "weights.index", tmp_path / "older"
+    for path in (weights, older):
+        path.write_text("x")
+        os.utime(path, (0, 0))
+    model = f"{tmp_path}/model[1]{prefix}"
+    before = starting_point._state(model)
+    assert before and before == starting_point._state(model)
+    older.replace(weights)
+    assert starting_point._state(model) != before
 
 
 @pytest.mark.parametrize(
