@@ -33,6 +33,7 @@ from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
+from official_bert.common.locks import exclusive
 from official_bert.common.paths import local_path
 
 PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
@@ -72,30 +73,31 @@ def run(
     say = (lambda text: None) if quiet else _say
     plan = planning.plan(ablation)
     claim(planning.files_read(plan), work=[workdir, cells])
-    _check_config(workdir, ablation)
-    grid = Grid(plan.cells, cells)
-    started = time.perf_counter()
-    shown = _Progress(grid, say)
-    shown.begin(ablation)
-    for row, why in plan.left_out.items():
-        say(f"  {row}: {why}")
-    told = _differences(grid)
-    for line in told:
-        say(f"  the runs of this table differ: {line}")
-    if strict:
-        origins.check(told)
-    try:
-        grid.run(
-            workers or ablation.workers or default_workers(),
-            retry_failed=retry_failed,
-            on_event=shown,
-        )
-    finally:
-        results = assemble.assemble(ablation, plan, grid, command)
-        paths = report.write(results, workdir)
-        archives.write(grid, workdir / "archives")
-    say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
-    return results
+    with exclusive(workdir):  # of two at once the second would write an older report last
+        _check_config(workdir, ablation)
+        grid = Grid(plan.cells, cells)
+        started = time.perf_counter()
+        shown = _Progress(grid, say)
+        shown.begin(ablation)
+        for row, why in plan.left_out.items():
+            say(f"  {row}: {why}")
+        told = _differences(grid)
+        for line in told:
+            say(f"  the runs of this table differ: {line}")
+        if strict:
+            origins.check(told)
+        try:
+            grid.run(
+                workers or ablation.workers or default_workers(),
+                retry_failed=retry_failed,
+                on_event=shown,
+            )
+        finally:
+            results = assemble.assemble(ablation, plan, grid, command)
+            paths = report.write(results, workdir)
+            archives.write(grid, workdir / "archives")
+        say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
+        return results
 
 
 def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
@@ -224,8 +226,6 @@ def _headline(result):
 def _check_config(workdir, ablation):
     """A work folder belongs to one table at one scale; other fields may change, cells have keys."""
     path = workdir / "config.json"
-    if workdir.exists() and not workdir.is_dir():
-        raise UserError(f"workdir {workdir} is a file; give a folder")
     if path.exists():
         old = read_json(path, finite=False)
         names = ("name", "scale")

@@ -8,6 +8,8 @@ TensorFlow Serving, which production should run instead (docs/serving.md):
     curl -d '{"instances": ["WINNER!! call now"]}' http://127.0.0.1:8501/v1/models/spam:predict
 """
 
+import functools
+import math
 import os
 import signal
 import socket
@@ -81,16 +83,31 @@ def _serve(options, path: Path) -> int:
     )
     server = make_server(app, options.host, options.port)
     _warm_up(model)
+    told = f"serving {name} at http://{options.host}:{server.effective_port}/"
+    return run_until_told(server, told)
+
+
+def run_until_told(server, told: str) -> int:
+    """Serves until SIGTERM or SIGINT, then answers what it has begun; another one ends that, too.
+
+    Args:
+      server: of `make_server`.
+      told: what to print as soon as a signal is waited for.
+
+    Returns: the exit code.
+    """
     received = []
 
     def stop(number, _):
         received.append(number)
-        raise SystemExit  # on which waitress finishes what it has begun
+        raise SystemExit  # on which waitress lets its threads end, within five seconds by default
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    print(f"serving {name} at http://{options.host}:{server.effective_port}/", flush=True)
-    server.run()  # until a signal
+    dispatcher = server.task_dispatcher
+    dispatcher.shutdown = functools.partial(dispatcher.shutdown, timeout=math.inf)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    print(told, flush=True)
+    server.run()
     print("stopped", flush=True)
     return 130 if signal.SIGINT in received else 0
 

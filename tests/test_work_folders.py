@@ -128,6 +128,12 @@ def test_a_foreign_report_stands_in_a_tables_way_before_its_work(tmp_path, monke
     assert os.listdir(tmp_path) == [name]
 
 
+def test_a_second_table_in_a_folder_changes_nothing(tmp_path):
+    with exclusive(tmp_path), pytest.raises(UserError, match="is in use by process"):
+        ablate.run(load_config("table5:smoke"), tmp_path, quiet=True)
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("number", [2, 11, 13, 24, 28, 30])
 def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
     def work():

@@ -94,7 +94,7 @@ def create_app(
     def metadata():
         return {
             "model_spec": {"name": name, "signature_name": "", "version": version},
-            "metadata": {"signature_def": {"signature_def": signature_defs(model.path)}},
+            "metadata": {"signature_def": {"signature_def": model.signature_defs}},
         }
 
     @app.get("/health")
@@ -218,19 +218,6 @@ def format_outputs(outputs: dict[str, Any], by_row: bool) -> dict[str, Any]:
         return {"predictions": next(iter(columns.values()))}
     rows = zip(*columns.values(), strict=True)
     return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
-
-
-def signature_defs(path) -> dict[str, Any]:
-    """The signatures in a SavedModel as plain data, as TensorFlow Serving shows them."""
-    from google.protobuf import json_format
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
-    return {
-        name: json_format.MessageToDict(definition, preserving_proto_field_name=True)
-        for name, definition in saved.meta_graphs[0].signature_def.items()
-        if not name.startswith("__")
-    }
 
 
 def _json_body() -> Any:

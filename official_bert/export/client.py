@@ -52,6 +52,7 @@ class ExportedModel:
       path: the SavedModel's folder.
       description: contents of `serving.json`: head, labels, inputs, settings.
       signatures: {name: concrete function}.
+      signature_defs: the same as plain data, as TensorFlow Serving shows them.
     """
 
     def __init__(self, path: Path):
@@ -66,6 +67,7 @@ class ExportedModel:
             self.description.pop(integrity.CHECKSUMS, None)
         try:
             self._loaded = tf.saved_model.load(str(path))  # signatures live no longer than this
+            self.signature_defs = _signature_defs(path)
         except Exception as error:  # of damage TensorFlow makes every kind
             reason = str(error).partition("\n")[0]
             if set("[]*?") & set(str(path)):
@@ -85,6 +87,19 @@ class ExportedModel:
         types = function.structured_input_signature[1]
         tensors = {name: tf.constant(value, types[name].dtype) for name, value in inputs.items()}
         return {name: _readable(value.numpy()) for name, value in function(**tensors).items()}
+
+
+def _signature_defs(path) -> dict[str, Any]:
+    """The signatures in a SavedModel as plain data, as TensorFlow Serving shows them."""
+    from google.protobuf import json_format
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    return {
+        name: json_format.MessageToDict(definition, preserving_proto_field_name=True)
+        for name, definition in saved.meta_graphs[0].signature_def.items()
+        if not name.startswith("__")
+    }
 
 
 def _readable(array):

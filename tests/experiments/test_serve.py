@@ -2,11 +2,16 @@
 
 import base64
 import concurrent.futures
+import itertools
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import threading
+import types
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+import waitress.task
 from in_process import call
 
 import official_bert
@@ -237,6 +243,47 @@ def test_the_command_serves_many_clients_and_stops_when_told(server_process, mod
     output, errors = process.communicate()
     assert process.returncode == 0, errors
     assert output == "stopped\n"
+
+
+def test_a_request_that_takes_long_is_answered_after_the_signal(monkeypatch):
+    answers, go, asked = [], threading.Event(), itertools.count()
+
+    def app(environ, start_response):
+        os.kill(os.getpid(), signal.SIGTERM)
+        go.wait()
+        start_response("200 OK", [("Content-Length", "4")])
+        return [b"fine"]
+
+    def time():  # whoever waits for the requests to end looks at it, again and again
+        if (looks := next(asked)) > 10:
+            go.set()
+        return 100 * looks
+
+    monkeypatch.setattr(waitress.task, "time", types.SimpleNamespace(time=time))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    server = serve.make_server(app, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.effective_port}/"
+    client = threading.Thread(target=lambda: answers.append(urllib.request.urlopen(address).read()))
+    client.start()
+    try:
+        assert serve.run_until_told(server, "serving") == 0
+        assert go.is_set()
+        client.join()
+    finally:
+        go.set()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        server.close()
+    assert answers == [b"fine"]
+
+
+def test_metadata_are_those_of_the_model_that_is_served(exported, tmp_path):
+    shutil.copytree(exported, tmp_path / "1")
+    client = create_app(load(tmp_path / "1"), "spam", "").test_client()
+    before = client.get("/v1/models/spam/metadata").get_json()
+    shutil.rmtree(tmp_path / "1")
+    assert client.get("/v1/models/spam/metadata").get_json() == before
+    assert "serving_default" in before["metadata"]["signature_def"]["signature_def"]
 
 
 def test_a_port_in_use_is_a_clear_error(client):
