@@ -146,13 +146,18 @@ def test_what_the_system_refuses_is_one_line_and_exit_code_2(capsys, number):
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(24, "Too many open files"), RuntimeError("can't start new thread")]
-)
-def test_limits_of_the_system_are_named(capsys, error):
+    ("error", "told"),
+    [
+        (OSError(24, "many"), "the limits of the system (ulimit -a): many"),
+        (RuntimeError("can't start new thread"),
+         "the limits of the system (ulimit -a): can't start new thread"),
+        (UserError("a\x1b[31m\r.txt: é\nSee\t--help"), "a\\x1b[31m\\r.txt: é\nSee\t--help"),
+    ],
+)  # fmt: skip
+def test_limits_of_the_system_are_named_and_terminals_not_led(capsys, error, told):
     def work():
         raise error
 
     with pytest.raises(SystemExit, match="2"):
         commands.end(work)
-    expected = f"error: the limits of the system (ulimit -a): {getattr(error, 'strerror', error)}"
-    assert capsys.readouterr().err == f"{expected}\n"
+    assert capsys.readouterr().err == f"error: {told}\n"

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import logging
 import os
+import re
 import select
 import signal
 import sys
@@ -180,6 +181,8 @@ def _parse_flags(argv):
 
 
 def _say(message: str, code: int) -> int:
+    # Names of files, and what a stranger's file says, may hold what a terminal obeys.
+    message = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], message)
     with contextlib.suppress(OSError):  # nobody hears it
         print(message, file=sys.stderr, flush=True)
     return code
