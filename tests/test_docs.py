@@ -13,6 +13,7 @@ import pytest
 import official_bert as ob
 from docs import figures
 from experiments import ablate
+from experiments.tables.plan import plan
 from experiments.training.config_files import load_config
 from official_bert.checkpoints.huggingface import export_huggingface
 from official_bert.common.errors import UserError
@@ -115,8 +116,8 @@ def test_tables_of_results_are_those_of_the_committed_results():
         figures.fill("<!-- table9/cpu -->\n<!-- end -->", "x.md")
 
 
-def test_the_table_of_own_table_md_can_be_planned(tmp_path):
-    (code,) = re.findall(
+def test_the_tables_of_own_table_md_can_be_planned(tmp_path):
+    code, slow = re.findall(
         r"```python\n(.*?)```", (DOCS / "own_table.md").read_text("utf-8"), re.DOTALL
     )
     (tmp_path / "masking40.py").write_text(code)
@@ -124,6 +125,10 @@ def test_the_table_of_own_table_md_can_be_planned(tmp_path):
     text = ablate.dry_run(ablation, share=0.5)
     assert "pretrain/masking 40%/1" in text and "9 cells; still to do" in text
     assert {records.masked_lm_prob for records in ablation.records} == {0.15, 0.4}
+    (tmp_path / "slow.py").write_text(slow)
+    theirs, ours = (plan(load_config(s)).cells for s in ("table5:smoke", f"{tmp_path}/slow.py"))
+    new = [cell.name for cell in ours if cell not in theirs]
+    assert len(new) == len(ours) - len(theirs) and all("slow" in name for name in new)
 
 
 def _anchors(path: Path) -> set[str]:
