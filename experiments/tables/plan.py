@@ -68,6 +68,7 @@ class Plan:
 def files_read(plan) -> list[str]:
     """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
     names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir")
+    names += ("word_vectors",)
     found = []
     for cell in plan.cells:
         for value in (cell.config.get(name) or () for name in names):
@@ -108,7 +109,10 @@ class _Planner:
             self._pretrain_cells(variant)
         runs = {}
         optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
-        places = {row.label: optional.get(row.variant, "") for row in ablation.rows}
+        places = {
+            row.label: row.finetune.get("word_vectors") or optional.get(row.variant, "")
+            for row in ablation.rows
+        }
         left_out = {
             label: f"left out, {place} is missing"
             for label, place in places.items()
