@@ -24,7 +24,7 @@ def start(function, *arguments):
     return process
 
 
-def exit_code(process, seconds: float = 600) -> int:
+def exit_code(process, seconds: float = 1800) -> int:
     """Waits; the exit code, negative for a signal."""
     process.join(seconds)
     assert process.exitcode is not None, "the process hangs"

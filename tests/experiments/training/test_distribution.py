@@ -15,7 +15,7 @@ import pytest
 import tiny_runs
 
 STEPS = 20
-pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
+pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
 
 
 @pytest.fixture(scope="module")

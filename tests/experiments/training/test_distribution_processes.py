@@ -15,7 +15,7 @@ from official_bert.common.errors import UserError
 
 STEPS = 20
 _CLIP = 0.5
-pytestmark = pytest.mark.timeout(900)  # generous, for busy machines
+pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
 
 
 def test_three_processes_with_accumulation_equal_one_device(data, tmp_path):
