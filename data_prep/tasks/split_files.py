@@ -68,7 +68,7 @@ class SplitFiles:
 
     def _held_out(self, table, class_column: str) -> Callable[[str], bool]:
         """Whether a row is held out, by its first text."""
-        if class_column not in table.columns:
+        if not class_column or class_column not in table.columns:  # "" may be a column
             return lambda text: is_held_out(text, self.dev_fraction)
         classes: dict[str, str] = {}
         for _, row, _ in _checked(table):
