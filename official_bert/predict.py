@@ -264,9 +264,10 @@ class Model(LoadedModel):
         head = getattr(self.model, "masked_lm", None)
         if self.head != "pretraining" or head is None:
             raise UserError(f"the model has no language-model head (its head is {self.head})")
-        choose = generation.greedy
-        if temperature:
-            choose = generation.sampling(temperature, top_k, top_p, seed)
+        if self.tokenizer is None:
+            raise UserError(_NO_VOCABULARY)
+        drawing = generation.sampling(temperature or 1.0, top_k, top_p, seed)
+        choose = drawing if temperature else generation.greedy
         step = generation.NextToken(self.encoder, head, self.tokenizer.vocab_size)
         prompts = [generation.prompt(self.tokenizer, text) for text in texts]
         length = min(length, self.config.max_position_embeddings)

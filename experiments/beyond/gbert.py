@@ -73,8 +73,14 @@ class Codes:
         above = task.ontology()
         inner = {parent for parent in above.values() if parent}
         medications = task.medications
-        leaves = sorted(above.keys() - inner - {*medications})
-        names = [*leaves, *medications, *sorted(inner - {*medications})]
+        told = {code for diagnoses, _ in visits for code in diagnoses}
+        if both := sorted(told & {*medications}):
+            raise UserError(
+                f"{task.data_dir}: {both[0]} is a diagnosis and a medication of training patients; "
+                "give one of the two another code"
+            )
+        leaves = sorted((above.keys() - inner | told) - {*medications})
+        names = [*leaves, *medications, *sorted(inner - told - {*medications})]
         row_of = {name: graph_codes.SPECIAL + i for i, name in enumerate(names)}
         parents = [row_of.get(above[name], -1) for name in names]
         self.parents = [-1] * graph_codes.SPECIAL + parents

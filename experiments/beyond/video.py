@@ -156,8 +156,8 @@ def learn(config, task, train, logged):
                 progress.log(step, means)
                 losses = []
     candidates = {what: _ids(tokenizer, task.words[what]) for what in ASKED}
-    several = sum(int((ids < 0).sum()) for ids in candidates.values())
-    task.notes["dev"] = {"words of several pieces, never the answer": several}
+    others = sum(int((ids < 0).sum()) for ids in candidates.values())
+    task.notes["dev"] = {"words that are no piece, never the answer": others}
 
     def answer(asked):
         scores = {what: [] for what in ASKED}
@@ -198,9 +198,9 @@ def _clips(task, segments):
 
 
 def _ids(tokenizer, words):
-    """int [words]; -1 for a word of several pieces, which one [MASK] cannot be."""
+    """int [words]; -1 for a word of several pieces, which one [MASK] cannot be, or of [UNK]."""
     pieces = [tokenizer.encode(word) for word in words]
-    return np.array([found[0] if len(found) == 1 else -1 for found in pieces])
+    return np.array([x[0] if len(x) == 1 and x[0] != tokenizer.unk_id else -1 for x in pieces])
 
 
 def _logits(model, batch, places):

@@ -163,14 +163,15 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
     Raises:
       UserError: one of them is impossible.
     """
-    if temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+    if not 0 < temperature < np.inf or top_k < 0 or not 0 < top_p <= 1:
         raise UserError(
-            f"temperature {temperature} must be above 0, top_k {top_k} not below, top_p {top_p} "
-            "above 0 and at most 1"
+            f"temperature {temperature} must be above 0 and finite, top_k {top_k} not below, "
+            f"top_p {top_p} above 0 and at most 1"
         )
 
     def choose(scores, place):
-        scores = ops.cast(scores, "float32") / temperature
+        scores = ops.cast(scores, "float32")
+        scores = (scores - ops.max(scores, axis=-1, keepdims=True)) / temperature
         ranked = ops.flip(ops.sort(scores, axis=-1), axis=-1)
         shares = ops.softmax(ranked, axis=-1)
         # A token stays where those before it sum to less than top_p; the first always does.

@@ -88,12 +88,19 @@ def test_draws_by_hand():
     # 0.5 and 0.3 are less than 0.9 together, so the third stays, and no other.
     np.testing.assert_allclose(frequencies(top_p=0.9), shares * [1, 1, 1, 0] / 0.95, atol=0.03)
     assert frequencies(top_p=0.01)[0] == frequencies(temperature=1e-3)[0] == 1
+    assert frequencies(temperature=1e-45)[0] == 1, "nothing overflows"
     squared = shares**2 / (shares**2).sum()
     np.testing.assert_allclose(frequencies(temperature=0.5), squared, atol=0.03)
     choose = generation.sampling(seed=5)
     drawn = [ops.convert_to_numpy(choose(scores, place)) for place in (3, 3, 4)]
     assert (drawn[0] == drawn[1]).all() and (drawn[0] != drawn[2]).any()
-    for wrong in ({"temperature": 0}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.5}):
+    for wrong in (
+        {"temperature": 0},
+        {"temperature": np.nan},
+        {"top_k": -1},
+        {"top_p": 0},
+        {"top_p": 1.5},
+    ):
         with pytest.raises(UserError, match="must be above 0"):
             generation.sampling(**wrong)
 
@@ -155,6 +162,8 @@ def test_a_loaded_model_writes_on():
     assert drawn[0] == drawn[1] != drawn[2]
     with pytest.raises(UserError, match="a text has 10 tokens: nothing fits behind it in 9"):
         model.generate("a b c d e f g h i", length=9)
+    with pytest.raises(UserError, match="top_p 2 above 0"):
+        model.generate("a", top_p=2)
     with pytest.raises(UserError, match="no language-model head"):
         loaded("classification", **GPT2).generate("a")
 

@@ -162,6 +162,20 @@ def test_a_visit_of_more_codes_than_training_has_is_whole(config):
         gbert.Codes(task, [((), ())])
 
 
+def test_a_diagnosis_above_others_is_told_apart(tmp_path):
+    (tmp_path / "ontology.tsv").write_text("4011\t401\n4012\t401\nC1\tC\n")
+    line = '{"patient": 1, "visits": [{"diagnoses": ["401", "4011"], "medications": ["C1"]}]}\n'
+    (tmp_path / "train.jsonl").write_text(line)
+    task = get_task("visits", str(tmp_path))
+    [patient] = task.examples("train")
+    codes = gbert.Codes(task, patient.visits)
+    assert codes.sizes == {"diagnoses": 3, "medications": 1}
+    assert codes.sets(patient.visits)["diagnoses_labels"].tolist() == [[1, 1, 0]]
+    assert len(codes.parents) == 3 + 5, "a row a code"
+    with pytest.raises(UserError, match="C1 is a diagnosis and a medication"):
+        gbert.Codes(task, [(("C1",), ())])
+
+
 def test_a_table_of_four_rows(patients):
     table = load_config("gbert:smoke", {"data_dir": str(patients[0].parent)})
     made = plan(table)

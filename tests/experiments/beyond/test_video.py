@@ -19,6 +19,7 @@ from experiments.training.config_files import load_config
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 from official_bert.family import video as pretrainer
+from official_bert.tokenization import BertTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +137,7 @@ def test_scores_by_hand(tmp_path):
     assert task.clusters(asked)[0] == "cut egg"
 
 
-def test_a_word_of_several_pieces_is_never_the_answer(tmp_path):
+def test_a_word_that_is_no_piece_is_never_the_answer(tmp_path):
     line = {"video": "2", "split": "dev", "first": 2, "clips": 1, "verb": "to", "noun": "sh"}
     task = write(tmp_path, np.zeros((3, 2), np.float32), LINE, line)
     asked = task.examples("dev")
@@ -144,6 +145,8 @@ def test_a_word_of_several_pieces_is_never_the_answer(tmp_path):
         asked, [], {"verb": np.ones((1, 1)), "noun": np.full((1, 1), -np.inf)}
     )
     assert (answer["verb"], answer["noun"]) == (["to"], [])
+    tokenizer = BertTokenizer(task.vocab)
+    assert video._ids(tokenizer, ["to", "sh", "toto"]).tolist() == [5, -1, -1]
 
 
 @pytest.fixture
@@ -173,7 +176,7 @@ def test_runs(config, tmp_path, name):
     ]
     assert [line["step"] for line in log] == [4, 8, 10] and log[0]["alignment_loss"] > 0
     assert results["train_notes"] == {"segments too long for a row, cut": 0}
-    assert results["dev_notes"] == {"words of several pieces, never the answer": 0}
+    assert results["dev_notes"] == {"words that are no piece, never the answer": 0}
     with pytest.raises(UserError, match="max_seq_length=20: the question has 10 pieces.*23"):
         short = dataclasses.replace(config, max_seq_length=20)
         finetune.run(short, tmp_path / "short", progress=False)
