@@ -259,8 +259,7 @@ class Model(LoadedModel):
         """
         from official_bert.family import generation
 
-        one = isinstance(texts, str)  # one may be empty
-        texts = [texts] if one else list(texts)
+        texts, one = as_texts(texts, may_be_empty=True)
         head = getattr(self.model, "masked_lm", None)
         if self.head != "pretraining" or head is None:
             raise UserError(f"the model has no language-model head (its head is {self.head})")

@@ -14,16 +14,19 @@ from official_bert.tokenization import sequences, word_groups
 from official_bert.tokenization.windows import max_context_window, pack_windows, window_starts
 
 
-def as_texts(texts) -> tuple[list[str], bool]:
+def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
     """The texts as a list, and whether it was one text alone."""
     one = isinstance(texts, str)
-    texts = [texts] if one else list(texts)
+    try:
+        texts = [texts] if one else list(texts)
+    except TypeError:
+        raise UserError(f"{str(texts)[:50]!r} is no text and no list of texts") from None
     if not texts:
         raise UserError("no texts; give one or more")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise UserError(f"text {index} is {str(text)[:50]!r}, expected a text")
-        if not text.strip():
+        if not may_be_empty and not text.strip():
             raise UserError(f"text {index} is empty; there is nothing to answer")
     return texts, one
 

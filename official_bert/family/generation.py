@@ -158,7 +158,7 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
       temperature: below 1 the likely becomes likelier.
       top_k: of so many likeliest tokens only; 0: of all (Fan et al. 2018).
       top_p: of the fewest likeliest tokens whose probabilities sum to this (Holtzman et al. 2020).
-      seed: of all draws.
+      seed: of all draws, of 32 bits.
 
     Raises:
       UserError: one of them is impossible.
@@ -168,6 +168,9 @@ def sampling(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, seed:
             f"temperature {temperature} must be above 0 and finite, top_k {top_k} not below, "
             f"top_p {top_p} above 0 and at most 1"
         )
+
+    if not -(2**31) <= seed < 2**31:
+        raise UserError(f"seed {seed} has more than 32 bits")
 
     def choose(scores, place):
         scores = ops.cast(scores, "float32")

@@ -164,6 +164,11 @@ def test_a_loaded_model_writes_on():
         model.generate("a b c d e f g h i", length=9)
     with pytest.raises(UserError, match="top_p 2 above 0"):
         model.generate("a", top_p=2)
+    with pytest.raises(UserError, match="seed 4294967296 has more than 32 bits"):
+        model.generate("a", seed=2**32)
+    for texts, message in ((["a", 5], "text 1 is '5'"), (None, "'None' is no text")):
+        with pytest.raises(UserError, match=message):
+            model.generate(texts)
     with pytest.raises(UserError, match="no language-model head"):
         loaded("classification", **GPT2).generate("a")
 
