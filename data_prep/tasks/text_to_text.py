@@ -78,8 +78,11 @@ class TextToText(Task):
           length_penalty: of beam search; above 0 longer texts become likelier.
         """
         super().__init__(data_dir)
-        if max_target_length < 2 or beams < 1:
-            raise UserError(f"max_target_length={max_target_length} (2 or more), beams={beams}")
+        if max_target_length < 2 or beams < 1 or not math.isfinite(length_penalty):
+            raise UserError(
+                f"max_target_length={max_target_length} (2 or more), beams={beams} (1 or more), "
+                f"length_penalty={length_penalty} (a finite number)"
+            )
         self.header = tuple(label_list(columns))
         files = {"train": train_file, "dev": dev_file, "test": test_file}
         self.files = SplitFiles(data_dir, files, dev_fraction, _ENDINGS)

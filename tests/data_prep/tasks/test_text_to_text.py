@@ -131,6 +131,8 @@ def test_files_that_are_refused(tmp_path, lines, message):
 def test_options_that_are_refused():
     with pytest.raises(UserError, match="beams=0"):
         get_task("text_to_text", beams=0)
+    with pytest.raises(UserError, match="length_penalty=nan"):
+        get_task("text_to_text", length_penalty=float("nan"))
 
 
 def test_libraries_are_named(tmp_path, monkeypatch):
