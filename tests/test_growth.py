@@ -1,9 +1,9 @@
 """Time in proportion to the text: no text, however odd, keeps a function busy.
 
-Eight times a text takes some nine times as long, and would take 64 times where time grows with the
-square of the text: the bound is the middle of 8 and 64, as factors. What is measured is the
-processor time of this thread alone, several times where it looks too long; on a busy machine it
-still varies, since others use the same caches.
+Four times a text may take six times as long, here eight times fifteen times. What is measured is
+the processor time of this thread alone, several times where it looks too long. The small text is
+read as many times as it is smaller: what a busy machine costs, caches that others have filled, is
+then the same for both. What grows with the square of the text would take 64 times as long.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tests import tiny_inputs
 from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
 
 SMALL, LARGE = 1 << 12, 1 << 15  # characters; a window of the splitters is smaller
-MOST = 22
+MOST = 15
 SHORT = 0.03  # seconds; what takes no longer for the large text cannot grow with its square
 
 # Repeated; of (beginning, pattern) the beginning stands once.
@@ -146,10 +146,11 @@ LONG = {name for name in FUNCTIONS if "offsets" in name or "unigram" in name} | 
 }
 
 
-def seconds(function, text):
+def seconds(function, text, times=1):
     start = time.thread_time()
-    function(text)
-    return time.thread_time() - start
+    for _ in range(times):
+        function(text)
+    return (time.thread_time() - start) / times
 
 
 def too_long(function, pattern, share=1):
@@ -160,8 +161,7 @@ def too_long(function, pattern, share=1):
         least_large = min(least_large, seconds(function, large))
         if least_large <= SHORT:
             return None
-        # The longest of the small ones that is likely: a first call may prepare something.
-        least_small = min(least_small, *(seconds(function, small) for _ in "12"))
+        least_small = min(least_small, seconds(function, small, LARGE // SMALL))
         if least_large <= MOST * least_small:
             return None
     return least_large / least_small

@@ -34,6 +34,7 @@ class SplitFiles:
         if not 0 <= dev_fraction < 1:
             raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
         self.data_dir, self.files, self.dev_fraction = data_dir, files, dev_fraction
+        self._held_out_texts: dict[tuple[str, str], set[str]] = {}
         self._endings = [ending + gz for ending in endings for gz in ("", ".gz")]
 
     def source(self, split: str) -> tuple[str, bool | None]:
@@ -58,7 +59,7 @@ class SplitFiles:
         """
         path, part = self.source(split)
         table, left = look(path), False
-        is_dev = self._held_out(table, class_column if part is not None else "")
+        is_dev = self._is_dev(path, table, class_column if part is not None else "")
         for index, row, where in _checked(table):
             if part is None or is_dev(row[table.found[0]]) == part:
                 left = True
@@ -66,10 +67,17 @@ class SplitFiles:
         if not left:
             raise UserError(f"{path}: no row is left for {split}; change dev_fraction")
 
-    def _held_out(self, table, class_column: str) -> Callable[[str], bool]:
+    def _is_dev(self, path: str, table, class_column: str) -> Callable[[str], bool]:
         """Whether a row is held out, by its first text."""
         if not class_column or class_column not in table.columns:  # "" may be a column
             return lambda text: is_held_out(text, self.dev_fraction)
+        key = path, class_column
+        if key not in self._held_out_texts:  # of both splits, and read once
+            self._held_out_texts[key] = self._of_each_class(table, class_column)
+        return self._held_out_texts[key].__contains__
+
+    def _of_each_class(self, table, class_column: str) -> set[str]:
+        """The first texts that are held out."""
         classes: dict[str, str] = {}
         for _, row, _ in _checked(table):
             classes.setdefault(row[table.found[0]], str(row.get(class_column)))
@@ -80,7 +88,7 @@ class SplitFiles:
         for texts in texts_of.values():
             share = max(1, round(self.dev_fraction * len(texts)))
             held_out.update(texts[: min(share, len(texts) - 1)])
-        return held_out.__contains__
+        return held_out
 
     def _has_dev_file(self) -> bool:
         # Below a single file there is none.

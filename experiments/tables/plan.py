@@ -67,8 +67,8 @@ class Plan:
 
 def files_read(plan) -> list[str]:
     """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
-    names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir")
-    names += ("word_vectors",)
+    names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir",
+             "word_vectors")  # fmt: skip
     found = []
     for cell in plan.cells:
         for value in (cell.config.get(name) or () for name in names):

@@ -57,9 +57,9 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
     presets = keras_hub.preset_names()
     if name in presets or name.startswith(("kaggle://", "gs://")):
         return name
-    hint = meant(name, [*embedded.names(), *presets])
+    known = [*embedded.names(), *presets]
     if not (parts := hub.parts_of(name)):
-        raise UserError(f"{name}: no such folder or checkpoint{hint}")
+        raise UserError(f"{name}: no such folder or checkpoint{meant(name, known)}")
     name, written = parts
     if revision and written not in (None, revision):
         raise UserError(f"{model}: names another revision than revision={revision}")
@@ -67,7 +67,7 @@ def find(model: str | os.PathLike, revision: str | None = None, pickle: bool = F
         return hub.download(name, revision or written, pickle)
     except hub.Absent as absent:
         raise UserError(
-            f"{model}: no such folder{hint}, no model of this package "
+            f"{model}: no such folder{meant(name, known)}, no model of this package "
             f"({', '.join(embedded.names())}), no BERT preset of KerasHub's, {absent}"
         ) from None
 
