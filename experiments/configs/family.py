@@ -84,7 +84,11 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
             like = dataclasses.replace(like, objectives=objectives)
         return of_equal_compute(like, base)
 
-    narrow, shared = {"embedding_size": bert.hidden_size // 4}, {"num_hidden_groups": 1}
+    # A quarter of BERT's width, as ELECTRA's generator and about as ALBERT's tables, but no less
+    # than 64: of 8,192 pieces a model with 32 numbers a piece learns frequencies alone.
+    width = max(bert.hidden_size // 4, 64)
+    narrow, shared = {"embedding_size": width}, {"num_hidden_groups": 1}
+    replaced = {"name": "replaced_token", "generator": width / bert.hidden_size}
     masked, order = ("masked_lm",), ("masked_lm", "sentence_order")
     half = {"num_hidden_layers": bert.num_hidden_layers // 2}
     distilled = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
@@ -98,7 +102,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
         "sentence order": changed(order),
         "ALBERT": changed(order, **narrow, **shared),
         "SpanBERT": changed(("masked_lm", "span_boundary"), like=_on(SPANS, base)),
-        "ELECTRA": _on(UNMASKED, changed(("replaced_token",), pooler_activation="none")),
+        "ELECTRA": _on(UNMASKED, changed((replaced,), pooler_activation="none")),
         "half the layers": changed(masked, **half),
         "DistilBERT": dataclasses.replace(
             changed(distilled, **half), teacher="@BERT", teacher_layers="even"

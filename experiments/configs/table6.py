@@ -5,8 +5,9 @@
 Scales: paper (the six sizes from 3/768/12 to 24/1024/16, the paper's schedule each), gpu and
 gpu-day (four of the miniatures; what they take at a given share of a GPU's peak, and how `gpu` is
 cut into commands of ten minutes: see table5.py), night (1/32, 2/64, 2/128, 4/128, 2/256; five
-pre-trainings each, equal steps) and cpu (2/64, 4/64, 2/128, 4/128; four each; both need
-BERT_DATA_DIR), smoke (three sizes, under 5 minutes).
+pre-trainings each, equal steps), nested (night's steps; six pre-trainings of 1/64, 2/64, 2/128,
+4/128, 4/256, each size at least as deep and as wide as the one before) and cpu (2/64, 4/64, 2/128,
+4/128; four each; the three need BERT_DATA_DIR), smoke (three sizes, under 5 minutes).
 
 Expected at paper scale: the paper's Table 6. Expected at cpu and night scale: past the plateau
 every size has a lower perplexity than the one before; see experiments/results/PLAN.md.
@@ -16,7 +17,7 @@ import dataclasses
 import itertools
 
 from experiments.configs.columns import PERPLEXITY
-from experiments.configs.scales import get_scale
+from experiments.configs.scales import Scale, get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import Claim, Comparison, each
 from official_bert.config import NAMED_SIZES
@@ -28,6 +29,7 @@ SIZES = {
     "gpu": _MINIATURES,
     "gpu-day": _MINIATURES,
     "night": [(1, 32, 1), (2, 64, 2), (2, 128, 4), (4, 128, 4), (2, 256, 8)],
+    "nested": [(1, 64, 2), (2, 64, 2), (2, 128, 4), (4, 128, 4), (4, 256, 8)],
     "cpu": [(2, 64, 2), (4, 64, 2), (2, 128, 4), (4, 128, 4)],
     "smoke": [(1, 32, 2), (2, 64, 2), (2, 128, 4)],
 }
@@ -36,7 +38,7 @@ OTHERS = ("QNLI", "entities")  # columns with more power, where a scale has them
 
 
 def get_config(scale: str = "smoke") -> Ablation:
-    chosen = get_scale(scale)
+    chosen = get_scale(scale, nested=_nested)
     sizes = SIZES[scale]
     labels = [f"L{layers} H{width} A{heads}" for layers, width, heads in sizes]
     variants = tuple(
@@ -96,6 +98,14 @@ def get_config(scale: str = "smoke") -> Ablation:
             ),
         ),
         **chosen.fields(),
+    )
+
+
+def _nested() -> Scale:
+    night = get_scale("night")
+    columns = {name: night.columns[name] for name in ("QNLI", "entities")}
+    return dataclasses.replace(
+        night, name="nested", pretrain_seeds=tuple(range(11, 17)), columns=columns
     )
 
 
