@@ -255,10 +255,13 @@ class Model(LoadedModel):
 
         Raises:
           UserError: the model has no language-model head or does not read left to right, or a text
-            is too long.
+            is too long, or an option is impossible.
         """
         from official_bert.family import generation
 
+        for name, value in {"length": length, "top_k": top_k, "seed": seed}.items():
+            if not isinstance(value, int | np.integer):
+                raise UserError(f"{name} {value!r} is no whole number")
         texts, one = as_texts(texts, may_be_empty=True)
         head = getattr(self.model, "masked_lm", None)
         if self.head != "pretraining" or head is None:

@@ -166,6 +166,8 @@ def test_a_loaded_model_writes_on():
         model.generate("a", top_p=2)
     with pytest.raises(UserError, match="seed 4294967296 has more than 32 bits"):
         model.generate("a", seed=2**32)
+    with pytest.raises(UserError, match="length 4.5 is no whole number"):
+        model.generate("a", length=4.5)
     for texts, message in ((["a", 5], "text 1 is '5'"), (None, "'None' is no text")):
         with pytest.raises(UserError, match=message):
             model.generate(texts)
