@@ -84,7 +84,7 @@ def learn_vocab(
 
 def _learn(inputs, shape, accept_loss, **counting) -> tuple[list[str], Mapping[str, int], int]:
     """(pieces, how often each word occurs, how many words are [UNK])."""
-    counts, facts = _count(inputs, **counting)
+    counts, facts = count_words(inputs, **counting)
     vocab = vocab_from_counts(counts, *shape)
     known = {entry for entry in vocab if len(entry) == 1}
     unknown = sum(count for word, count in counts.items() if not known.issuperset(word))
@@ -94,7 +94,15 @@ def _learn(inputs, shape, accept_loss, **counting) -> tuple[list[str], Mapping[s
     return vocab, counts, unknown
 
 
-def count_words(inputs: str | list[str], do_lower_case: bool = True, **counting) -> dict[str, int]:
+def count_words(
+    inputs: str | list[str],
+    do_lower_case: bool = True,
+    num_workers: int = 1,
+    progress: bool = False,
+    invalid_utf8: str = "error",
+    language_exponent: float = 1.0,
+    strip_accents: bool | None = None,
+) -> tuple[dict[str, int], Counter]:
     """How often each word of the basic tokeniser occurs in the files.
 
     Where more than 4 million different words turn up, the rarest are forgotten on the way.
@@ -109,22 +117,11 @@ def count_words(inputs: str | list[str], do_lower_case: bool = True, **counting)
         multilingual BERT.
       strip_accents: None strips them from an uncased vocabulary (`tokenization.reference.Rules`).
 
+    Returns: the words, and counts of "invalid_utf8" (lines) and "too long" (words).
+
     Raises:
       UserError: as `expand_inputs`, the files are no plain text, or hold no word.
     """
-    return _count(inputs, do_lower_case, **counting)[0]
-
-
-def _count(
-    inputs,
-    do_lower_case,
-    num_workers=1,
-    progress=False,
-    invalid_utf8="error",
-    language_exponent=1.0,
-    strip_accents=None,
-):
-    """The words of `count_words`, and a Counter of "invalid_utf8" (lines), "too long" (words)."""
     rules = Rules(do_lower_case, strip_accents)
     paths = expand_inputs(inputs)
     input_look.check(paths)

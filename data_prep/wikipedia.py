@@ -120,9 +120,9 @@ def extract(
       all articles' text), "files", "dropped"}.
 
     Raises:
-      UserError: as `wikipedia_dump.read_pages`; `output` was made with other options or of another
-        dump, its content counting (unless `overwrite`), or is in use by another process; less than
-        half of the text was kept (unless `accept_loss`).
+      UserError: the dump is missing, damaged or none; `output` was made with other options or of
+        another dump, its content counting (unless `overwrite`), or is in use by another process;
+        less than half of the text was kept (unless `accept_loss`).
     """
     output = str(output)
     claim([dump], work=[output])

@@ -1,53 +1,15 @@
-"""Documents from text files: one sentence a line, a blank line between documents.
-
-This is the input format of the original's create_pretraining_data and what `data_prep.sentences`
-and `data_prep.wikipedia` write.
-"""
+"""The input files of a command: names, folders and patterns."""
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
 # What the commands write beside texts, and further files of a folder that are no text.
 _BESIDE_TEXTS = re.compile(r"(sentences|report|options|manifest)\.json|articles-\d+\.jsonl\.gz")
 _NO_TEXT = re.compile(rf"[._].*|{_BESIDE_TEXTS.pattern}")
-
-
-def documents(paths: str | Iterable[str]) -> Iterator[list[str]]:
-    """Yields each document of the files, in order, as its list of sentences.
-
-    Lines are stripped; empty documents (several blank lines in a row) are skipped. A document also
-    ends where its file ends. Files are read as they are needed: memory holds one document.
-
-    Args:
-      paths: files, plain or packed; see `expand_inputs` for globs.
-
-    Raises:
-      UserError: as `text_lines`, or no file holds a single sentence.
-    """
-    paths = [paths] if isinstance(paths, str) else list(paths)
-    if not paths:
-        raise UserError("no input files were given")
-    any_text = False
-    for path in paths:
-        document = []
-        for line in text_lines(path):
-            line = line.strip()
-            if line:
-                document.append(line)
-            elif document:
-                any_text = True
-                yield document
-                document = []
-        if document:
-            any_text = True
-            yield document
-    if not any_text:
-        raise UserError(f"no text in the input: {_some(paths)} hold nothing but blank lines")
 
 
 def expand_inputs(globs: str | Iterable[str]) -> list[str]:
@@ -101,8 +63,3 @@ def _is_beside_texts(path: str) -> bool:
     name = os.path.basename(path)
     known = _BESIDE_TEXTS.fullmatch(name) is not None
     return known and (name.endswith(".gz") or storage.is_written_here(path))
-
-
-def _some(paths: list[str]) -> str:
-    shown = ", ".join(paths[:3])
-    return shown if len(paths) <= 3 else f"{shown} and {len(paths) - 3} more files"

@@ -5,6 +5,7 @@ otherwise the records are worthless, without a word: of JSON Lines the names of 
 learned, of a document a line all next sentences are random, of a book on a line a few rows remain.
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -42,13 +43,8 @@ class InputLook:
 
     @property
     def documents(self) -> list[list[str]]:
-        found = [[]]
-        for line in self.lines:
-            if line:
-                found[-1].append(line)
-            elif found[-1]:
-                found.append([])
-        return [document for document in found if document]
+        parts = itertools.groupby(self.lines, key=bool)
+        return [list(part) for is_text, part in parts if is_text]
 
     def __str__(self) -> str:
         sentences = [line for line in self.lines if line]

@@ -5,6 +5,7 @@ string with single blanks. The paper needs documents that are long contiguous pa
 3.1); a chapter of a novel or an encyclopaedia article is one.
 """
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -164,15 +165,8 @@ class Titles:
 
 def whole_file(lines: Iterable[str], join: str = " ") -> Iterator[list[str]]:
     """The file as one document: a blank line separates paragraphs, wrapped lines are joined."""
-    document, paragraph = [], []
-    for line in lines:
-        if line.strip():
-            paragraph.append(line)
-        elif paragraph:
-            document.append(join_lines(paragraph, join))
-            paragraph = []
-    if paragraph:
-        document.append(join_lines(paragraph, join))
+    parts = itertools.groupby(lines, key=lambda line: bool(line.strip()))
+    document = [join_lines(list(part), join) for is_text, part in parts if is_text]
     if document:
         yield document
 

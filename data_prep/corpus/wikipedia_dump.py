@@ -210,21 +210,6 @@ class Stretch:
                 self.end = at
 
 
-def read_pages(dump: str) -> Iterator[Page]:
-    """Yields the pages of a dump in order; memory holds one.
-
-    Raises:
-      UserError: the file is missing, is damaged or truncated (with the last page), is not a
-        MediaWiki dump, or holds no page.
-    """
-    read_site(dump)
-    stretch, raw = Stretch(dump), None
-    for raw in stretch.pages():
-        yield stretch.parse(raw)
-    if raw is None:
-        raise UserError(f"{dump} holds no page")
-
-
 def _page(element) -> Page:
     def find(path):
         return element.findtext(path) or ""

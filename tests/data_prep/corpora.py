@@ -1,9 +1,11 @@
 """Small made-up corpora and vocabularies for the tests of data preparation."""
 
 import functools
+import itertools
 
 import numpy as np
 
+from data_prep.corpus.text_files import text_lines
 from official_bert.tokenization import write_vocab
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -20,6 +22,13 @@ def write_corpus(path, documents=60, seed=0, sentences=(1, 30), words=(1, 25)):
     """Writes documents of random words, some with endings, and returns the path."""
     path.write_text(_text(documents, seed, sentences, words), encoding="utf-8")
     return str(path)
+
+
+def documents(paths):
+    """Each document of files of sentences, as their list."""
+    for path in [paths] if isinstance(paths, str) else paths:
+        parts = itertools.groupby(map(str.strip, text_lines(path)), bool)
+        yield from (list(part) for is_text, part in parts if is_text)
 
 
 @functools.cache

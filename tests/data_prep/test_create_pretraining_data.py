@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import write_corpus
+from corpora import documents, write_corpus
 from made_records import digest, examples, make
 
-from data_prep.corpus.documents import documents
 from data_prep.pretraining import rows, shards, token_store
 from data_prep.sentences import split_files
 from data_prep.vocab import learn_vocab

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from corpora import documents
 
 from data_prep import sample
-from data_prep.corpus.documents import documents
 from data_prep.tasks.conll import Conll
 from data_prep.tasks.glue import Glue
 from official_bert.common.errors import UserError

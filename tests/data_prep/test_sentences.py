@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from corpora import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep import sentences
-from data_prep.corpus.documents import documents
 from data_prep.corpus.text_files import text_lines
 from data_prep.sentences import split_file, split_files, split_sentences
 from official_bert.common.errors import UserError

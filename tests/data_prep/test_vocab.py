@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from corpora import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep import sample, vocab
 from data_prep.corpus import wordpiece_learner
-from data_prep.corpus.documents import documents
 from data_prep.vocab import count_words, learn_vocab, vocab_from_counts
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, load_vocab
@@ -111,19 +111,19 @@ def test_counts_do_not_depend_on_workers_or_flushing(tmp_path, monkeypatch):
     for document in documents(paths):
         for sentence in document:
             expected.update(basic_tokenize(sentence, True))
-    assert count_words(paths) == expected
-    assert count_words(paths, num_workers=2) == expected
+    assert count_words(paths)[0] == expected
+    assert count_words(paths, num_workers=2)[0] == expected
     monkeypatch.setattr(vocab, "_MAX_CHUNKS", 100)
-    assert count_words(paths[:1]) == count_words(paths[:1], num_workers=1)
-    assert list(count_words(paths).items()) == list(count_words(paths).items())
+    assert count_words(paths[:1])[0] == count_words(paths[:1], num_workers=1)[0]
+    assert list(count_words(paths)[0].items()) == list(count_words(paths)[0].items())
     monkeypatch.setattr(vocab, "_MAX_WORDS", 1000)
-    pruned = count_words(paths)
+    pruned = count_words(paths)[0]
     assert len(pruned) <= 1000
     assert pruned["the"] == expected["the"]
 
 
 def test_layouts(tmp_path):
-    counts = count_words(sample.corpus_files()[:8])
+    counts = count_words(sample.corpus_files()[:8])[0]
     small = vocab_from_counts(counts, 4096)
     assert small[:6] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "!"]
     assert len(small) == len(set(small)) == 4096
@@ -151,7 +151,7 @@ def test_it_is_as_good_as_hugging_faces_trainer():
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     train, other = sample.corpus_files()[:8], sample.corpus_files()[8:10]
-    counts = count_words(train)
+    counts = count_words(train)[0]
     ours = set(vocab_from_counts(counts, 6000))
     theirs = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=200))
     theirs.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -159,7 +159,7 @@ def test_it_is_as_good_as_hugging_faces_trainer():
         ((word + " ") * count for word, count in counts.items()),
         trainers.WordPieceTrainer(vocab_size=6000, special_tokens=["[UNK]"], show_progress=False),
     )
-    held_out = count_words(other)
+    held_out = count_words(other)[0]
 
     def pieces_a_word(pieces):
         cut = sum(len(wordpiece_tokenize(w, pieces)) * n for w, n in held_out.items())

@@ -11,10 +11,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
+from corpora import documents
 
 from data_prep import wikipedia
 from data_prep.corpus import text_layout, wikipedia_dump
-from data_prep.corpus.documents import documents
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from data_prep.sentences import split_sentences

@@ -4,8 +4,8 @@ import gzip
 import json
 
 import pytest
+from corpora import documents
 
-from data_prep.corpus.documents import documents
 from data_prep.sentences import report, split_files
 from official_bert.common.errors import UserError
 

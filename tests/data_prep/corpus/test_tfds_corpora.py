@@ -1,9 +1,9 @@
 """Corpora by their TFDS name, on small data sets written in TFDS's format."""
 
 import pytest
+from corpora import documents
 
 from data_prep.corpus import tfds_corpora
-from data_prep.corpus.documents import documents
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError
 

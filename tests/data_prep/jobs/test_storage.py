@@ -6,9 +6,10 @@ import uuid
 
 import numpy as np
 import pytest
+from corpora import documents
 
 from data_prep import vocab, wikipedia
-from data_prep.corpus.documents import documents, expand_inputs
+from data_prep.corpus.documents import expand_inputs
 from data_prep.jobs import storage
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError

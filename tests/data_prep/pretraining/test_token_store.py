@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpora import VOCAB, write_corpus, write_vocabulary
+from corpora import VOCAB, documents, write_corpus, write_vocabulary
 
 from data_prep.corpus import text_files
-from data_prep.corpus.documents import documents
 from data_prep.create_pretraining_data import create
 from data_prep.jobs.workers import LocalWorkers
 from data_prep.pretraining import store_tasks, token_store
