@@ -67,12 +67,11 @@ def get_task(name: str, data_dir: str = "", **task_options) -> Task:
             f"its options are {', '.join(sorted(valid))}"
             + (f"; {task_class.about_windows}" if "windows" in unknown else "")
         )
-    hints = typing.get_type_hints(task_class.__init__)
     for option, value in task_options.items():
+        hint = valid[option].annotation
         try:
-            task_options[option] = _typed(value, hints[option])
+            task_options[option] = _typed(value, hint)
         except TypeError:
-            hint = hints[option]
             wanted = hint.__name__ if isinstance(hint, type) else hint
             raise UserError(
                 f"option {option} of task {name} is {value!r}, expected {wanted}"
@@ -89,13 +88,28 @@ def options_of(name: str) -> dict[str, inspect.Parameter]:
       UserError: there is no such task.
     """
     _, task_class, fixed = _find(name)
-    parameters = inspect.signature(task_class).parameters
-    return {key: p for key, p in parameters.items() if key not in ("data_dir", *fixed)}
+    found = {}
+    for constructor in _constructors(task_class):
+        given = inspect.signature(constructor).parameters
+        found |= {key: p for key, p in given.items() if p.kind is p.KEYWORD_ONLY}
+    return {key: p for key, p in found.items() if key not in fixed}
 
 
 def docstring_of(name: str) -> str:
-    """What a task's constructor says of its options."""
-    return _find(name)[1].__init__.__doc__ or ""
+    """What the constructors of a task say of its options."""
+    documented = (each.__doc__ or "" for each in _constructors(_find(name)[1]))
+    return "\n\n".join(map(inspect.cleandoc, documented))
+
+
+def _constructors(task_class) -> list:
+    """Those that take a task's options, the inherited first: one takes `**options` to hand on."""
+    found = []
+    for each in (vars(one).get("__init__") for one in task_class.__mro__):
+        if each is not None:
+            found.insert(0, each)
+            if inspect.getfullargspec(each).varkw is None:
+                break
+    return found
 
 
 def _find(name: str):

@@ -8,7 +8,6 @@ cut into overlapping windows, and each word is tagged in the window where it has
 training it is labelled there only, so every word counts once an epoch.
 """
 
-import os
 import sys
 
 import numpy as np
@@ -18,7 +17,7 @@ from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
-from data_prep.tasks.task import Inputs, Task, label_list
+from data_prep.tasks.task import Inputs, TfdsTask, check_choice, head_of, label_list
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.tokenization.windows import max_context_window, window_starts
@@ -36,7 +35,7 @@ _USUAL_FILES = {
 _MANY_SENTENCES = 1000  # of one document; CoNLL-2003's longest has 197
 
 
-class Conll(Task):
+class Conll(TfdsTask):
     """An example is a document (`context="document"`) or a sentence (`context="sentence"`)."""
 
     prediction_file = "predictions.txt"
@@ -47,9 +46,6 @@ class Conll(Task):
         self,
         data_dir: str = "",
         *,
-        train_file: str = "",
-        dev_file: str = "",
-        test_file: str = "",
         labels: str | list[str] | tuple[str, ...] = (),
         column: str = "entities",
         word_column: str = "",
@@ -58,7 +54,7 @@ class Conll(Task):
         label_piece: str = "first",
         context: str = "document",
         stride: int = 0,
-        tfds_dir: str = "",
+        **options,
     ):
         """
         Args:
@@ -67,7 +63,6 @@ class Conll(Task):
             then the training file. Empty: TFDS, which has the sentences without their documents
             and their order, so that each is a document of its own and the paper's context is
             missing.
-          train_file, dev_file, test_file: names there where they are others.
           labels: the tags (of phrases in IOB2, whatever the files have), a list or names with
             commas between; empty: those of the training file.
           column: "entities", "chunks" or "part_of_speech"; the metric is F1 of entities or chunks,
@@ -80,20 +75,14 @@ class Conll(Task):
           label_piece: which sub-token carries a word's tag, "first" as in the paper or "last".
           context: "document", or "sentence" for no context beyond it.
           stride: tokens from the start of one window to the next; 0: half the window.
-          tfds_dir: TFDS's own data folder, "" for its default.
         """
-        super().__init__(data_dir)
-        for name, value, choices in (
-            ("column", column, COLUMNS),
-            ("label_piece", label_piece, ("first", "last")),
-            ("context", context, ("document", "sentence")),
-        ):
-            if value not in choices:
-                raise UserError(f"{name}={value!r}; it is {' or '.join(choices)}")
+        super().__init__(data_dir, **options)
+        check_choice("column", column, COLUMNS)
+        check_choice("label_piece", label_piece, ("first", "last"))
+        check_choice("context", context, ("document", "sentence"))
         if stride < 0:
             raise UserError(f"stride={stride}; it is at least 0 (half the window)")
-        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.context, self.stride, self.tfds_dir = context, stride, os.fspath(tfds_dir)
+        self.context, self.stride = context, stride
         self.column, self.label_piece = COLUMNS[column], label_piece
         self.metrics = self.column.metrics
         self._said: set[str] = set()  # messages, each of them once
@@ -122,17 +111,7 @@ class Conll(Task):
 
     @property
     def head(self) -> dict:
-        labels = list(self.labels)
-        return {
-            "head": "tagging",
-            "num_labels": len(labels),
-            "labels": labels,
-            "problem": "tagging",
-        }
-
-    @property
-    def reads_tfds(self) -> bool:
-        return not self.data_dir and not any(self.files.values())
+        return head_of("tagging", self.labels, "tagging")
 
     def settings(self) -> dict:
         return {
@@ -147,8 +126,7 @@ class Conll(Task):
             "stride": self.stride,
         }
 
-    def examples(self, split: str) -> list[TaggedDocument]:
-        self._check_split(split)
+    def _read_split(self, split: str) -> list[TaggedDocument]:
         documents = self._documents(split, {self.column.kind(tag) for tag in self.labels})
         if self.context == "document":
             self._say_where_documents_are_none(documents, split)

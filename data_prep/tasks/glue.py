@@ -16,8 +16,7 @@ import numpy as np
 
 from data_prep.tasks import look, reading, split_files
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
-from data_prep.tasks.task import find_file
-from data_prep.tasks.windows import Windows
+from data_prep.tasks.task import TfdsTask, find_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
@@ -95,7 +94,7 @@ _OTHER_COLUMNS = (
 )
 
 
-class Glue(SequenceClassification):
+class Glue(TfdsTask, SequenceClassification):
     """One of the nine. MNLI also has the mismatched sets and the diagnostic set ("ax")."""
 
     hint = _OTHER_COLUMNS
@@ -105,35 +104,16 @@ class Glue(SequenceClassification):
         data_dir: str = "",
         *,
         task: str = "mrpc",
-        train_file: str = "",
-        dev_file: str = "",
-        test_file: str = "",
-        dev_from_train: int = 0,
-        windows: int = 0,
-        window_pooling: str = "mean",
-        window_overlap: int = 0,
-        tfds_dir: str = "",
+        **options,
     ):
         """
         Args:
           data_dir: the folder of all GLUE folders, or the task's own; empty: TFDS.
-          train_file, dev_file, test_file: names in the task's folder where they are not the usual.
-          dev_from_train: evaluate on so many examples of the training file, which are not trained
-            on, in place of the dev file.
-          windows: read what is longer than max_seq_length in at most so many windows of that
-            length, of a pair the longer text beside the other one; 0: cut it.
-          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
-            mean of the first and the last.
-          window_overlap: tokens that a window shares with the one before it.
-          tfds_dir: TFDS's own data folder, "" for its default.
         """
-        super().__init__(
-            data_dir, dev_from_train, Windows.of_options(windows, window_pooling, window_overlap)
-        )
+        super().__init__(data_dir, **options)
         if task not in GLUE:
             raise UserError(f"unknown GLUE task {task!r}; the tasks are {', '.join(GLUE)}")
-        self.task, self.spec, self.tfds_dir = task, GLUE[task], os.fspath(tfds_dir)
-        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.task, self.spec = task, GLUE[task]
         self.metrics = self.spec.metrics
         self.short_rows = "none" if task == "qqp" else "error"
         self.problem = "single_label" if self.spec.labels else "regression"
@@ -154,10 +134,6 @@ class Glue(SequenceClassification):
     @property
     def labels(self) -> list[str]:
         return list(self.spec.labels)
-
-    @property
-    def reads_tfds(self) -> bool:
-        return not self.data_dir
 
     def _read_split(self, split: str) -> list[TextExample]:
         """`id` is "split/index", the index counted from 0 in the order of the file."""

@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks import metrics, split_files
-from data_prep.tasks.task import Task
+from data_prep.tasks.task import FileTask, head_of
 from data_prep.tasks.windows import Windows
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
@@ -36,80 +36,16 @@ class TextExample:
     label: str | tuple[str, ...] | float | None = None
 
 
-class SequenceClassification(Task):
-    """Features, predictions and scores; a subclass gives `labels`, `settings` and `_read_split`.
+class Classification(FileTask):
+    """Predictions and scores by labels; a subclass gives `labels` and the features."""
 
-    `dev_from_train`: so many examples of the training file are the dev split in place of the dev
-    file, and are not trained on (`data_prep.tasks.split_files`); 0: the dev file.
-    `windows`: how a text that is longer than the model is read; None: it is cut.
-    """
-
+    prediction_file = "predictions.tsv"
     problem = "single_label"
-    truncation = "head"
-
-    def __init__(self, data_dir: str = "", dev_from_train: int = 0, windows: Windows | None = None):
-        super().__init__(data_dir)
-        self.windows = windows
-        if dev_from_train < 0:
-            raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
-        self.dev_from_train = dev_from_train
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> list:
         """The class labels in the order of the model's outputs; empty for regression."""
         raise NotImplementedError
-
-    @property
-    def head(self) -> dict:
-        regression = self.problem == "regression"
-        labels = [] if regression else list(self.labels)
-        return {
-            "head": "classification",
-            "num_labels": 1 if regression else len(labels),
-            "labels": labels,
-            "problem": self.problem,
-            **({"windows": self.windows.pooling} if self.windows else {}),
-        }
-
-    def examples(self, split: str) -> list[TextExample]:
-        self._check_split(split)
-        if not self.dev_from_train or split not in ("train", "dev"):
-            return self._read_split(split)
-        train, dev = split_files.dev_from_train(self._read_split("train"), self.dev_from_train)
-        if split == "dev":
-            self.notes["dev"] = {"from_training_file": len(dev)}
-            return dev
-        self.notes.setdefault("train", {})["held_out_for_dev"] = len(dev)
-        return train
-
-    def settings(self) -> dict:
-        return self.windows.options() if self.windows else {}
-
-    def _read_split(self, split: str) -> list[TextExample]:
-        """The examples of a split's file or files."""
-        raise NotImplementedError
-
-    def example(self, fields: dict) -> TextExample:
-        text_a, *text_b = (fields[name] for name in self.input_fields)
-        return TextExample(str(fields.get("id", "")), text_a, text_b[0] if text_b else None)
-
-    def texts(self, example: TextExample) -> list[str]:
-        """What `features` will tokenise; `featurize` tokenises many at once."""
-        return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
-
-    def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
-        first, *second = (tokenizer.encode(text) for text in self.texts(example))
-        make = self.windows.feature if self.windows else sequences.pack
-        feature = make(
-            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
-        )
-        if example.label is not None:
-            feature["label_ids"] = self._label_ids(example.label)
-        return [feature]
-
-    def clusters(self, examples: list) -> list:
-        """Examples that share a text; of single texts also those that share five words in a row."""
-        return split_files.clusters_of_texts(examples)
 
     def predictions(self, examples, features, outputs) -> list[dict]:
         """`label` and `probabilities` (of each label), or `labels` (multi-label), or `value`."""
@@ -201,16 +137,16 @@ class SequenceClassification(Task):
                     continue
             ranked.append((-size, index, answer))
         kept = sorted(ranked, key=lambda entry: entry[:2])[:number]
+        size = "error" if self.problem == "regression" else "confidence"
         return [
-            {
-                "id": examples[index].id,
-                "text": "\n".join(self.texts(examples[index])),
-                "gold": examples[index].label,
-                "predicted": answer,
-                ("error" if self.problem == "regression" else "confidence"): -negative,
-            }
+            {"id": examples[index].id, **self._told(examples[index], answer), size: -negative}
             for negative, index, answer in kept
         ]
+
+    def _told(self, example, answer) -> dict:
+        """How a mistake is shown."""
+        text = "\n".join(self.texts(example))
+        return {"text": text, "gold": example.label, "predicted": answer}
 
     def _label_ids(self, label):
         if self.problem == "regression":
@@ -231,6 +167,81 @@ class SequenceClassification(Task):
             rows = [self._label_ids(prediction["labels"]) for prediction in predictions]
             return np.array([self._label_ids(g) for g in gold], int), np.array(rows, int)
         return gold, [prediction["label"] for prediction in predictions]
+
+
+class SequenceClassification(Classification):
+    """One or two texts in; a subclass gives `labels` and `_read_split`."""
+
+    truncation = "head"
+
+    def __init__(
+        self,
+        data_dir: str = "",
+        *,
+        dev_from_train: int = 0,
+        windows: int = 0,
+        window_pooling: str = "mean",
+        window_overlap: int = 0,
+        **options,
+    ):
+        """
+        Args:
+          dev_from_train: evaluate on so many examples of the training file, which are not trained
+            on, whether there is a dev file or not.
+          windows: read what is longer than max_seq_length in at most so many windows of that
+            length, of a pair the longer text beside the other one; 0: cut it.
+          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
+            mean of the first and the last.
+          window_overlap: tokens that a window shares with the one before it.
+        """
+        super().__init__(data_dir, **options)
+        self.windows = Windows.of_options(windows, window_pooling, window_overlap)
+        if dev_from_train < 0:
+            raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
+        self.dev_from_train = dev_from_train
+
+    @property
+    def head(self) -> dict:
+        windows = {"windows": self.windows.pooling} if self.windows else {}
+        if self.problem == "regression":
+            windows["num_labels"] = 1
+        return head_of("classification", self.labels, self.problem, **windows)
+
+    def examples(self, split: str) -> list[TextExample]:
+        if not self.dev_from_train or split not in ("train", "dev"):
+            return super().examples(split)
+        examples = super().examples("train")
+        train, dev = split_files.dev_from_train(examples, self.dev_from_train)
+        if split == "dev":
+            self.notes["dev"] = {"from_training_file": len(dev)}
+            return dev
+        self.notes.setdefault("train", {})["held_out_for_dev"] = len(dev)
+        return train
+
+    def settings(self) -> dict:
+        return self.windows.options() if self.windows else {}
+
+    def example(self, fields: dict) -> TextExample:
+        text_a, *text_b = (fields[name] for name in self.input_fields)
+        return TextExample(str(fields.get("id", "")), text_a, text_b[0] if text_b else None)
+
+    def texts(self, example: TextExample) -> list[str]:
+        """What `features` will tokenise; `featurize` tokenises many at once."""
+        return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
+
+    def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
+        first, *second = (tokenizer.encode(text) for text in self.texts(example))
+        make = self.windows.feature if self.windows else sequences.pack
+        feature = make(
+            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
+        )
+        if example.label is not None:
+            feature["label_ids"] = self._label_ids(example.label)
+        return [feature]
+
+    def clusters(self, examples: list) -> list:
+        """Examples that share a text; of single texts also those that share five words in a row."""
+        return split_files.clusters_of_texts(examples)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

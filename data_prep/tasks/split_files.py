@@ -11,8 +11,9 @@ import collections
 import os
 from collections.abc import Callable, Iterator
 
+from data_prep.tasks import look
 from data_prep.tasks.reading import check_texts, is_held_out, text_hash
-from data_prep.tasks.task import MissingFile, find_file
+from data_prep.tasks.task import FileTask, MissingFile, find_file
 from official_bert.common.errors import UserError
 
 _RUN = 5  # words in a row
@@ -20,22 +21,36 @@ _RUN = 5  # words in a row
 _LARGEST_GROUP = 0.01
 
 
-class SplitFiles:
-    """Train, dev and test files in a folder, or one file with a part held out as dev."""
+class SplitTask(FileTask):
+    """A task on tables: train, dev and test files, or one file with a part held out as dev.
 
-    def __init__(self, data_dir: str, files: dict[str, str], dev_fraction: float, endings):
+    Attributes:
+      needed: columns that train and dev have to have beside the wanted ones.
+      endings: of the usual names of files; each may have .gz behind it.
+    """
+
+    needed: tuple[str, ...] = ()
+    endings = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
+
+    def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.0, **options):
         """
         Args:
-          data_dir: a folder, or one file, which is then the training file.
-          files: {split: name in `data_dir`}, "" for the usual names.
-          dev_fraction: where there is no dev file, dev is this part of the training file.
-          endings: of the usual names, as (".tsv", ".csv"); each may have .gz behind it.
+          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
+            .gz), or one file, which is then the training file.
+          dev_fraction: where there is no dev file, hold out this part of the training file. A row
+            belongs there by its first text alone, so rows that share it stay together.
         """
+        super().__init__(data_dir, **options)
         if not 0 <= dev_fraction < 1:
             raise UserError(f"dev_fraction={dev_fraction}; it is at least 0 and below 1")
-        self.data_dir, self.files, self.dev_fraction = data_dir, files, dev_fraction
+        self.dev_fraction = dev_fraction
         self._held_out_texts: dict[tuple[str, str], set[str]] = {}
-        self._endings = [ending + gz for ending in endings for gz in ("", ".gz")]
+
+    def table(self, split: str) -> look.Table:
+        """What the file of a split is found to be."""
+        also = self.needed if split != "test" else ()
+        path, _ = self.source(split)
+        return look.look(path, self.wanted, also=also, names=self.header, hint=self.hint)
 
     def source(self, split: str) -> tuple[str, bool | None]:
         """The file of a split, and whether its held-out rows are wanted (None: all rows)."""
@@ -44,21 +59,21 @@ class SplitFiles:
         return self._path(split), None
 
     def rows(
-        self, split: str, look: Callable, class_column: str = ""
+        self, split: str, table: look.Table, class_column: str = ""
     ) -> Iterator[tuple[int, dict, str]]:
         """(index, row, what errors call it) of the rows that belong to a split.
 
         Rows of one first text stay on one side.
 
         Args:
-          look: makes the `look.Table` of a path.
+          table: of the split.
           class_column: each class in it is held out by itself; "": all rows together.
 
         Raises:
           UserError: a wanted column of a row is no text, or no row is left for the split.
         """
         path, part = self.source(split)
-        table, left = look(path), False
+        left = False
         is_dev = self._is_dev(path, table, class_column if part is not None else "")
         for index, row, where in _checked(table):
             if part is None or is_dev(row[table.found[0]]) == part:
@@ -102,7 +117,7 @@ class SplitFiles:
 
     def _usual_names(self, split: str) -> list[str]:
         names = ["dev", "validation", "val"] if split == "dev" else [split]
-        return [name + ending for name in names for ending in self._endings]
+        return [f"{name}{end}{gz}" for name in names for end in self.endings for gz in ("", ".gz")]
 
 
 def split_file(data_dir: str, named: str, usual_names, split: str, other_way: str = "") -> str:

@@ -30,14 +30,14 @@ from data_prep.tasks.squad_examples import (
     token_span,
     window_at_answer,
 )
-from data_prep.tasks.task import Task
+from data_prep.tasks.task import TfdsTask, check_choice, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.tokenization.windows import max_context_window, window_starts
 
 
-class Squad(Task):
+class Squad(TfdsTask):
     """Reading comprehension by one start and one end score a token."""
 
     input_fields = ("question", "context")
@@ -51,8 +51,6 @@ class Squad(Task):
         *,
         version: str = "1.1",
         train_file: str | list[str] = "",
-        dev_file: str = "",
-        test_file: str = "",
         context: str = "paragraph",
         doc_stride: int = 128,
         max_query_length: int = 64,
@@ -60,14 +58,14 @@ class Squad(Task):
         max_answer_length: int = 30,
         null_score_diff_threshold: float = 0.0,
         f1_by: str = "words",
-        tfds_dir: str = "",
+        **options,
     ):
         """
         Args:
           data_dir: folder of the official JSON files, or one file, which is then the training file;
             empty: TFDS, which has train and dev.
-          train_file, dev_file, test_file: names there, where they are not the official ones.
-            Several training files are a list, or names with commas between.
+          train_file: its name there where it is not the official one. Several are a list, or names
+            with commas between.
           context: "paragraph", or "answer_sentence": of questions with answers, in training and dev
             alike, one window that holds the sentence of the first answer (version 1.1 only).
           doc_stride: tokens from the start of one window to the start of the next.
@@ -76,23 +74,18 @@ class Squad(Task):
             by more than this; `best_threshold` finds it on dev.
           f1_by: what F1 and exact match compare, "words" as SQuAD's script, "characters" as DRCD's
             or "cmrc2018" as CMRC 2018's: see `squad_metrics`.
-          tfds_dir: TFDS's own data folder, "" for its default.
         """
-        super().__init__(data_dir)
+        super().__init__(data_dir, train_file=train_file, **options)
         if version not in ("1.1", "2.0"):
             raise UserError(f"version={version!r}; SQuAD has versions 1.1 and 2.0")
-        if context not in ("paragraph", "answer_sentence"):
-            raise UserError(f"context={context!r}; it is paragraph or answer_sentence")
+        check_choice("context", context, ("paragraph", "answer_sentence"))
+        check_choice("f1_by", f1_by, squad_metrics.BY)
         if context == "answer_sentence" and version == "2.0":
             raise UserError(
                 "context=answer_sentence is for version 1.1: a question without an answer has no "
                 "sentence to cut to"
             )
-        if f1_by not in squad_metrics.BY:
-            raise UserError(f"f1_by={f1_by!r}; it is one of {', '.join(squad_metrics.BY)}")
-        self.context, self.f1_by = context, f1_by
-        self.version, self.tfds_dir = version, os.fspath(tfds_dir)
-        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+        self.version, self.context, self.f1_by = version, context, f1_by
         self.doc_stride, self.max_query_length = doc_stride, max_query_length
         self.n_best_size, self.max_answer_length = n_best_size, max_answer_length
         self.null_score_diff_threshold = null_score_diff_threshold
@@ -110,11 +103,7 @@ class Squad(Task):
 
     @property
     def head(self) -> dict:
-        return {"head": "span", "num_labels": 2, "labels": [], "problem": "span"}
-
-    @property
-    def reads_tfds(self) -> bool:
-        return not self.data_dir and not any(self.files.values())
+        return head_of("span", problem="span", num_labels=2)
 
     @property
     def scoring(self) -> str:
@@ -125,7 +114,7 @@ class Squad(Task):
         options = {name: getattr(self, name) for name in (*names, "f1_by")}
         return options | {"null_score_diff_threshold": self.null_score_diff_threshold}
 
-    def examples(self, split: str) -> list[SquadExample]:
+    def _read_split(self, split: str) -> list[SquadExample]:
         """Training questions whose answer is not in the paragraph are left out.
 
         In the order of the files; from TFDS, which does not keep it, by paragraph and id.
@@ -133,7 +122,6 @@ class Squad(Task):
         Raises:
           UserError: a file cannot be read, or a training or dev question has no answers.
         """
-        self._check_split(split)
         examples, source = self._read(split)
         examples, repeated = squad_examples.numbered(examples)
         notes = {"questions": len(examples)}

@@ -6,12 +6,9 @@ each pooled output scores them.
 
 import dataclasses
 
-import numpy as np
-
-from data_prep.tasks import look, metrics
-from data_prep.tasks.sequence_classification import softmax, write_answers
-from data_prep.tasks.split_files import SplitFiles
-from data_prep.tasks.task import Task
+from data_prep.tasks.sequence_classification import Classification
+from data_prep.tasks.split_files import SplitTask
+from data_prep.tasks.task import head_of
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences
 
@@ -28,66 +25,47 @@ class ChoiceExample:
     label: int | None = None
 
 
-class Swag(Task):
+class Swag(SplitTask, Classification):
     """CSV files with SWAG's header: sent1, sent2 and ending0, ending1, ...; label where known.
 
     Sentence A is sent1; a choice is sent2, the beginning of the next sentence, and an ending.
     """
 
     metrics = ("accuracy",)
-    prediction_file = "predictions.tsv"
     hint = "; --task_options.num_choices= says how many endings there are"
     about_windows = "a choice is read as one row; raise max_seq_length"
+    endings = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 
-    def __init__(
-        self,
-        data_dir: str = "",
-        *,
-        train_file: str = "",
-        dev_file: str = "",
-        test_file: str = "",
-        num_choices: int = 4,
-        dev_fraction: float = 0.0,
-    ):
+    def __init__(self, data_dir: str = "", *, num_choices: int = 4, **options):
         """
         Args:
           data_dir: folder of train.csv, val.csv and test.csv, or one file, the training file.
-          train_file, dev_file, test_file: names there where they are not the usual ones.
-          dev_fraction: where there is no dev file, hold out this part of the training file,
-            questions with the same sentence A together.
+          num_choices: endings of a question.
         """
-        super().__init__(data_dir)
+        super().__init__(data_dir, **options)
         if num_choices < 2:
             raise UserError(f"num_choices={num_choices}; it is at least 2")
         self.num_choices = num_choices
-        files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.files = SplitFiles(self.data_dir, files, dev_fraction, self._endings_of_files())
         self.ending_columns = tuple(f"ending{index}" for index in range(num_choices))
         self.input_fields = ("sent1", "sent2", *self.ending_columns)
 
     @property
+    def labels(self) -> list[int]:
+        return list(range(self.num_choices))
+
+    @property
     def head(self) -> dict:
-        labels = [str(index) for index in range(self.num_choices)]
-        return {
-            "head": "multiple_choice",
-            "num_labels": self.num_choices,
-            "labels": labels,
-            "problem": "multiple_choice",
-        }
+        return head_of("multiple_choice", map(str, self.labels), "multiple_choice")
 
     def settings(self) -> dict:
         return {"num_choices": self.num_choices}
 
-    def examples(self, split: str) -> list[ChoiceExample]:
-        self._check_split(split)
+    def _read_split(self, split: str) -> list[ChoiceExample]:
         examples = []
-        for index, row, where in self.files.rows(split, self._look):
+        for index, row, where in self.rows(split, self.table(split)):
             label = self._label(row.get("label"), split, where)
             examples.append(dataclasses.replace(self._example(row, index), label=label))
         return examples
-
-    def _look(self, path: str) -> look.Table:
-        return look.look(path, self.wanted, names=self.header, hint=self.hint)
 
     def example(self, fields: dict) -> ChoiceExample:
         return self._example(fields, "")
@@ -112,54 +90,13 @@ class Swag(Task):
             feature["label_ids"] = example.label
         return [feature]
 
-    def predictions(self, examples, features, outputs) -> list[dict]:
-        """{"id", "label": index of the best choice, "probabilities"}."""
-        logits = np.asarray(outputs["logits"], np.float64)
-        return [
-            {
-                "id": example.id,
-                "label": int(np.argmax(row)),
-                "probabilities": [float(p) for p in row],
-            }
-            for example, row in zip(examples, softmax(logits), strict=True)
-        ]
-
-    def score(self, examples, predictions) -> dict[str, float]:
-        predicted = [prediction["label"] for prediction in predictions]
-        return {"accuracy": float(np.mean(np.equal(self._golds(examples), predicted)))}
-
-    def baseline(self, train_examples, examples) -> dict[str, float]:
-        """Always the choice that is right most often in training."""
-        counts = np.bincount(
-            [e.label for e in train_examples if e.label is not None], minlength=self.num_choices
-        )
-        return self.score(examples, [{"label": int(np.argmax(counts))}] * len(examples))
-
-    def write(self, path, predictions) -> list[str]:
-        """A TSV with the columns id, label and the probability of each choice."""
-        return write_answers(self._output_path(path), "label", self.head["labels"], predictions)
-
     def analysis(self, examples, predictions, mistakes: int = 20) -> dict:
-        gold = self._golds(examples)
-        predicted = [prediction["label"] for prediction in predictions]
-        wrong = [index for index in range(len(gold)) if gold[index] != predicted[index]]
-        wrong.sort(key=lambda index: -max(predictions[index]["probabilities"]))
-        return {
-            "confusion": metrics.confusion(gold, predicted, list(range(self.num_choices))),
-            "mistakes": [
-                {
-                    "id": examples[index].id,
-                    "text": examples[index].context,
-                    "gold": examples[index].endings[gold[index]],
-                    "predicted": examples[index].endings[predicted[index]],
-                    "confidence": max(predictions[index]["probabilities"]),
-                }
-                for index in wrong[:mistakes]
-            ],
-        }
+        found = super().analysis(examples, predictions, mistakes)
+        return {name: found[name] for name in ("confusion", "mistakes")}
 
-    def _endings_of_files(self) -> tuple[str, ...]:
-        return (".csv", ".tsv", ".jsonl", ".json", ".parquet")
+    def _told(self, example, answer) -> dict:
+        gold, predicted = (example.endings[label] for label in (example.label, answer))
+        return {"text": example.context, "gold": gold, "predicted": predicted}
 
     def _example(self, row: dict, index) -> ChoiceExample:
         start = row.get("sent2", "").strip()

@@ -5,6 +5,7 @@ and `features` to get data, feeds batches, and hands the outputs back to `predic
 """
 
 import dataclasses
+import json
 import os
 import pathlib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 from data_prep.tasks import look, reading
 from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Task:
     hint = ""
     short_rows = "error"
     reading_options: tuple[str, ...] = ()
-    prediction_file = "predictions.tsv"
+    prediction_file = "predictions.jsonl"
     about_windows = ""
     scoring = ""
     tokenizer = None
@@ -89,7 +91,18 @@ class Task:
     def examples(self, split: str) -> list:
         """All examples of a split, in the order of the file. The label is None where there is
         none.
+
+        Raises:
+          UserError: there is no such split, or it cannot be read.
         """
+        if split not in self.splits:
+            raise UserError(
+                f"task {self.name} has no split {split!r}; its splits are {', '.join(self.splits)}"
+            )
+        return self._read_split(split)
+
+    def _read_split(self, split: str) -> list:
+        """The examples of one of `splits`."""
         raise NotImplementedError
 
     def example(self, fields: dict):
@@ -165,12 +178,16 @@ class Task:
         raise NotImplementedError
 
     def write(self, path, predictions: list[dict]) -> list[str]:
-        """Writes the predictions in the benchmark's own format; returns the paths written.
+        """Writes the predictions in the benchmark's own format, where it has none a JSON object a
+        line; returns the paths written.
 
         `path` is the file to write, or an existing folder, where it gets its usual name. Formats of
         several files put the others beside it.
         """
-        raise NotImplementedError
+        path = self._output_path(path)
+        with atomic_write(path) as file:
+            file.writelines(json.dumps(prediction) + "\n" for prediction in predictions)
+        return [path]
 
     def clusters(self, examples: list) -> list:
         """What each example shares with those that it is not independent of: phrases of a sentence,
@@ -180,12 +197,6 @@ class Task:
     def analysis(self, examples: list, predictions: list[dict], mistakes: int = 20) -> dict:
         """Confusion matrix, per-class scores and most confident mistakes, as plain data."""
         return {}
-
-    def _check_split(self, split: str) -> None:
-        if split not in self.splits:
-            raise UserError(
-                f"task {self.name} has no split {split!r}; its splits are {', '.join(self.splits)}"
-            )
 
     def _golds(self, examples: list, field: str = "label", what: str = "examples have no labels"):
         """That field of the examples; UserError where one has none."""
@@ -200,8 +211,50 @@ class Task:
         return os.fspath(path)
 
 
+class FileTask(Task):
+    """A task that reads a file a split."""
+
+    def __init__(
+        self, data_dir: str = "", *, train_file: str = "", dev_file: str = "", test_file: str = ""
+    ):
+        """
+        Args:
+          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
+        """
+        super().__init__(data_dir)
+        self.files = {"train": train_file, "dev": dev_file, "test": test_file}
+
+
+class TfdsTask(FileTask):
+    """A task that reads TFDS where no file is named."""
+
+    def __init__(self, data_dir: str = "", *, tfds_dir: str = "", **options):
+        """
+        Args:
+          tfds_dir: TFDS's own data folder, "" for its default.
+        """
+        super().__init__(data_dir, **options)
+        self.tfds_dir = os.fspath(tfds_dir)
+
+    @property
+    def reads_tfds(self) -> bool:
+        return not self.data_dir and not any(self.files.values())
+
+
 class MissingFile(UserError):
     """The data folder has no file for a split; most folders do not hold every one."""
+
+
+def head_of(kind: str, labels=(), problem: str = "", **more) -> dict:
+    """What `Task.head` is, of a head with a number for each label."""
+    labels = list(labels)
+    return {"head": kind, "num_labels": len(labels), "labels": labels, "problem": problem} | more
+
+
+def check_choice(name: str, value, choices) -> None:
+    """Raises: UserError: an option's value is none of those there are."""
+    if value not in choices:
+        raise UserError(f"{name}={value!r}; it is one of {', '.join(choices)}")
 
 
 def label_list(labels) -> list[str]:

@@ -9,9 +9,8 @@ import math
 
 from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
-from data_prep.tasks.split_files import SplitFiles
-from data_prep.tasks.task import label_list
-from data_prep.tasks.windows import Windows
+from data_prep.tasks.split_files import SplitTask
+from data_prep.tasks.task import check_choice, label_list
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
@@ -28,7 +27,6 @@ _USUAL_COLUMNS = (
 )
 
 
-_ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 _UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
 _HINT = (
     ". --task_options.text_column= names another (and text_b_column, label_column); where the "
@@ -36,7 +34,7 @@ _HINT = (
 )
 
 
-class TextClassification(SequenceClassification):
+class TextClassification(SplitTask, SequenceClassification):
     """Named columns in, labels out."""
 
     hint = _HINT
@@ -48,9 +46,6 @@ class TextClassification(SequenceClassification):
         self,
         data_dir: str = "",
         *,
-        train_file: str = "",
-        dev_file: str = "",
-        test_file: str = "",
         text_column: str = "",
         text_b_column: str = "",
         label_column: str = "label",
@@ -60,19 +55,12 @@ class TextClassification(SequenceClassification):
         problem: str = "single_label",
         label_separator: str = ",",
         truncation: str = "head",
-        windows: int = 0,
-        window_pooling: str = "mean",
-        window_overlap: int = 0,
-        dev_fraction: float = 0.0,
         stratify: bool = False,
-        dev_from_train: int = 0,
+        **options,
     ):
         """Options of a task on own data.
 
         Args:
-          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
-            .gz), or one file, which is then the training file.
-          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
           label_column: name of the label column. The test file may lack it.
@@ -85,29 +73,14 @@ class TextClassification(SequenceClassification):
           problem: "single_label", "multi_label" or "regression".
           label_separator: between the labels of a row (multi-label; JSONL may hold a list instead).
           truncation: what is kept of a text too long: "head", "tail" or "head+tail".
-          windows: read a text that is longer than max_seq_length in at most so many windows of that
-            length, of a pair the longer text beside the other one; 0: cut it.
-          window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
-            mean of the first and the last.
-          window_overlap: tokens that a window shares with the one before it.
-          dev_fraction: where there is no dev file, hold out this part of the training file. A row
-            belongs there by its first text alone, so rows that share it stay together.
           stratify: hold out dev_fraction of each class, and of two texts one (single_label); false:
             of all rows together, which may leave a rare class out of dev.
-          dev_from_train: evaluate on so many examples of the training file, which are not trained
-            on, whether there is a dev file or not.
         """
-        super().__init__(
-            data_dir, dev_from_train, Windows.of_options(windows, window_pooling, window_overlap)
-        )
-        if dev_fraction and dev_from_train:
+        super().__init__(data_dir, **options)
+        if self.dev_fraction and self.dev_from_train:
             raise UserError("dev_fraction and dev_from_train are both set; choose one")
-        if problem not in METRICS:
-            raise UserError(f"problem={problem!r}; it is one of {', '.join(METRICS)}")
-        if truncation not in sequences.TRUNCATIONS:
-            raise UserError(
-                f"truncation={truncation!r}; it is one of {', '.join(sequences.TRUNCATIONS)}"
-            )
+        check_choice("problem", problem, METRICS)
+        check_choice("truncation", truncation, sequences.TRUNCATIONS)
         if text_b_column and not text_column:
             raise UserError("text_b_column is set but text_column is not")
         if problem == "multi_label" and not label_separator:
@@ -115,10 +88,9 @@ class TextClassification(SequenceClassification):
         labels = label_list(labels)
         self._label_names = labels if label_names == "labels" else label_list(label_names)
         self.header = tuple(label_list(columns))
-        files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.files = SplitFiles(data_dir, files, dev_fraction, _ENDINGS)
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
+        self.needed = (label_column,)
         self.problem, self.truncation = problem, truncation
         self.metrics = METRICS[problem]
         self._class_column = label_column if stratify and problem == "single_label" else ""
@@ -133,7 +105,7 @@ class TextClassification(SequenceClassification):
 
     @property
     def input_fields(self) -> tuple[str, ...]:
-        return self.text_columns or self._look(self.files.source("train")[0], True).found
+        return self.text_columns or self.table("train").found
 
     @property
     def wanted(self) -> tuple[tuple[str, ...], ...]:
@@ -163,9 +135,9 @@ class TextClassification(SequenceClassification):
             label, a label that training does not have; with file and line.
         """
         known = None if self.problem == "regression" else set(self.labels)
-        table, examples = self._look(self.files.source(split)[0], labelled=split != "test"), []
+        table, examples = self.table(split), []
         has_labels = self.label_column in table.columns
-        for index, row, where in self.files.rows(split, lambda _: table, self._class_column):
+        for index, row, where in self.rows(split, table, self._class_column):
             for column in table.found:
                 if not row[column].strip():
                     raise UserError(f"{where}: {column} is empty; fill it or leave the row out")
@@ -179,7 +151,7 @@ class TextClassification(SequenceClassification):
 
     def _tell(self, split: str, examples: list[TextExample]) -> None:
         """What a look at the first rows does not show: what is held out, and a label's rows."""
-        path, held_out = self.files.source(split)
+        path, held_out = self.source(split)
         if held_out is not None:
             part = "held out as dev" if held_out else "left to train on"
             look.said(f"{path}: {len(examples):,} rows {part}")
@@ -191,19 +163,18 @@ class TextClassification(SequenceClassification):
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
             look.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
 
-    def _look(self, path: str, labelled: bool = False) -> look.Table:
-        label = (self.label_column,) * labelled
-        table = look.look(path, self.wanted, also=label, names=self.header, hint=self.hint)
+    def table(self, split: str) -> look.Table:
+        table = super().table(split)
         there = [each for each in self.wanted if set(each) <= set(table.columns)]
         if others := [each for each in there if not set(each) <= set(table.found)]:
             told = " or ".join(" and ".join(each) for each in (table.found, *others))
-            raise UserError(f"{path}: which column is the text, {told}?{self.hint[1:]}")
+            raise UserError(f"{table.path}: which column is the text, {told}?{self.hint[1:]}")
         return table
 
     def _find_labels(self) -> list[str]:
-        path, _ = self.files.source("train")
-        table, found = self._look(path, labelled=True), set()
-        for _, row, where in self.files.rows("train", lambda _: table, self._class_column):
+        table, found = self.table("train"), set()
+        path = table.path
+        for _, row, where in self.rows("train", table, self._class_column):
             label = self._label(row, table, where)
             found.update(label if isinstance(label, tuple) else (label,))
         if self.problem == "single_label":

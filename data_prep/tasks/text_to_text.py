@@ -11,15 +11,13 @@ import math
 
 import numpy as np
 
-from data_prep.tasks import look
-from data_prep.tasks.split_files import SplitFiles
-from data_prep.tasks.task import Task, label_list
+from data_prep.tasks.split_files import SplitTask
+from data_prep.tasks.task import label_list
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export import text_answers
 from official_bert.tokenization import reference, sequences
 
-_ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 _LIBRARIES = {"sacrebleu": "sacrebleu", "rouge_score": "rouge-score"}
 
@@ -33,7 +31,7 @@ class Pair:
     target: str | None = None
 
 
-class TextToText(Task):
+class TextToText(SplitTask):
     """Texts in, texts out."""
 
     metrics = ("bleu", "rouge_1", "rouge_2", "rouge_l", "bleu_short", "bleu_long", "bleu_gap")
@@ -52,43 +50,35 @@ class TextToText(Task):
         self,
         data_dir: str = "",
         *,
-        train_file: str = "",
-        dev_file: str = "",
-        test_file: str = "",
         source_column: str = "source",
         target_column: str = "target",
         columns: str | list[str] | tuple[str, ...] = (),
-        dev_fraction: float = 0.0,
         max_target_length: int = 64,
         beams: int = 1,
         length_penalty: float = 1.0,
+        **options,
     ):
         """Options.
 
         Args:
-          data_dir: folder of train, dev and test files (.tsv, .csv, .jsonl, .json, .parquet, also
-            .gz), or one file, which is then the training file.
-          train_file, dev_file, test_file: names in `data_dir` where they are not the usual ones.
           source_column, target_column: names of the columns. The test file may lack the target.
           columns: the names of all columns, where the files have no header.
-          dev_fraction: where there is no dev file, hold out this part of the training file.
           max_target_length: tokens of a target at most, the first and the last, [CLS] and [SEP],
             included; of what is written too.
           beams: texts that are followed at a time when one is written; 1: the greedy text.
           length_penalty: of beam search; above 0 longer texts become likelier.
         """
-        super().__init__(data_dir)
+        super().__init__(data_dir, **options)
         if max_target_length < 2 or beams < 1 or not math.isfinite(length_penalty):
             raise UserError(
                 f"max_target_length={max_target_length} (2 or more), beams={beams} (1 or more), "
                 f"length_penalty={length_penalty} (a finite number)"
             )
         self.header = tuple(label_list(columns))
-        files = {"train": train_file, "dev": dev_file, "test": test_file}
-        self.files = SplitFiles(data_dir, files, dev_fraction, _ENDINGS)
         self.source_column, self.target_column = source_column, target_column
         self.max_target_length, self.beams = max_target_length, beams
         self.length_penalty = length_penalty
+        self.needed = (target_column,)
 
     @property
     def head(self):
@@ -103,22 +93,16 @@ class TextToText(Task):
         names = ("source_column", "target_column", "max_target_length", "beams", "length_penalty")
         return {**{name: getattr(self, name) for name in names}, "columns": list(self.header)}
 
-    def examples(self, split):
+    def _read_split(self, split):
         """
         Raises:
           UserError: no file, a missing column, an empty text, or what scores is not installed.
         """
-        self._check_split(split)
         for module, package in _LIBRARIES.items():
             if importlib.util.find_spec(module) is None:
                 raise UserError(f"{package} is missing: pip install 'official-bert[generation]'")
-
-        def table_of(path):
-            also = (self.target_column,) * (split != "test")
-            return look.look(path, self.wanted, also=also, names=self.header, hint=self.hint)
-
         found = []
-        for index, row, where in self.files.rows(split, table_of):
+        for index, row, where in self.rows(split, self.table(split)):
             target = row.get(self.target_column)
             if split == "test" and target is None:
                 target = None

@@ -14,16 +14,14 @@ the clips. Where lines of "train" name theirs too, questions know which pairs we
 import collections
 import dataclasses
 import functools
-import json
 
 import numpy as np
 
 from data_prep.tasks import reading
-from data_prep.tasks.task import Task, find_file
+from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
 from official_bert.common.json_files import field, fields_of
 
 ASKED = ("verb", "noun")
@@ -59,7 +57,6 @@ class Videos(Task):
     name = "videos"
     splits = ("train", "dev")
     metrics = tuple(f"{g}{what}_top{k}" for g in _GROUPS for what in ASKED for k in TOPS)
-    prediction_file = "predictions.jsonl"
     scoring = "each segment alone; new_: of pairs that no text tells, told_: of the others"
 
     def __init__(self, data_dir: str = "", *, k: int = 12, depth: int = 4):
@@ -75,7 +72,7 @@ class Videos(Task):
 
     @property
     def head(self):
-        return {"head": "shown_words", "num_labels": 0, "labels": [], "problem": "ranking"}
+        return head_of("shown_words", problem="ranking")
 
     def settings(self):
         return {"k": self.k, "depth": self.depth}
@@ -115,9 +112,8 @@ class Videos(Task):
         """{"verb" and "noun": those that are told apart}."""
         return {w: sorted({getattr(s, w) for s in self._segments} - {""}) for w in ASKED}
 
-    def examples(self, split):
+    def _read_split(self, split):
         """Of train the Videos, of dev the Segments."""
-        self._check_split(split)
         found = [segment for segment in self._segments if segment.split == split]
         if split == "train":
             videos = collections.defaultdict(list)
@@ -171,12 +167,6 @@ class Videos(Task):
     def clusters(self, examples):
         """The pair."""
         return [f"{e.verb} {e.noun}" for e in examples]
-
-    def write(self, path, predictions):
-        path = self._output_path(path)
-        with atomic_write(path) as file:
-            file.writelines(json.dumps(prediction) + "\n" for prediction in predictions)
-        return [path]
 
 
 def _segment(values: dict, rows: int, split_of: dict[str, str], where: str) -> Segment:

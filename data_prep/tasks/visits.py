@@ -11,14 +11,12 @@ codes that training patients have as such.
 
 import collections
 import dataclasses
-import json
 
 import numpy as np
 
 from data_prep.tasks import metrics, reading
-from data_prep.tasks.task import Task, find_file
+from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
 from official_bert.common.json_files import field, list_of
 
 KINDS = ("diagnoses", "medications")
@@ -38,7 +36,6 @@ class Visits(Task):
 
     name = "visits"
     metrics = ("f1", "jaccard", "pr_auc")
-    prediction_file = "predictions.jsonl"
     scoring = "each visit by itself, then means of a patient's visits, then of patients"
     threshold = 0.3
 
@@ -48,8 +45,7 @@ class Visits(Task):
 
     @property
     def head(self):
-        return {"head": "medications", "num_labels": len(self.medications),
-                "labels": self.medications, "problem": "multi_label"}  # fmt: skip
+        return head_of("medications", self.medications, "multi_label")
 
     def settings(self):
         return {}
@@ -87,8 +83,7 @@ class Visits(Task):
                 raise UserError(f"{path}: {code} {told}")
         return parents
 
-    def examples(self, split):
-        self._check_split(split)
+    def _read_split(self, split):
         path, found = find_file(self.data_dir, [f"{split}.jsonl"], f"the {split} split"), {}
         known = self.ontology()
         for number, row in reading.json_lines(reading.Lines(path)):
@@ -151,10 +146,3 @@ class Visits(Task):
         answer = self._answer(np.array([counts[m] / len(visits) for m in self.medications]))
         everyone = [{"visits": [answer] * len(patient.visits[1:])} for patient in examples]
         return self.score(examples, everyone)
-
-    def write(self, path, predictions):
-        path = self._output_path(path)
-        with atomic_write(path) as file:
-            for prediction in predictions:
-                file.write(json.dumps(prediction) + "\n")
-        return [path]

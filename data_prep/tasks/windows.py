@@ -7,6 +7,7 @@ each of them stands beside the whole other text, as SQuAD's paragraphs beside th
 
 import dataclasses
 
+from data_prep.tasks.task import check_choice
 from official_bert.common.errors import UserError
 from official_bert.tokenization.windows import pack_windows
 from official_bert.window_pooling import POOLINGS
@@ -34,8 +35,7 @@ class Windows:
             raise UserError(
                 f"windows={self.most}, window_overlap={self.overlap}: neither may be negative"
             )
-        if self.pooling not in POOLINGS:
-            raise UserError(f"window_pooling={self.pooling!r}; it is one of {', '.join(POOLINGS)}")
+        check_choice("window_pooling", self.pooling, POOLINGS)
 
     @classmethod
     def of_options(cls, windows: int, window_pooling: str, window_overlap: int) -> "Windows | None":

@@ -280,9 +280,9 @@ def test_errors(task, write, content, message):
         ({"labels": ["O", "B-PER"]}, "labels: I-PER is missing"),
         ({"labels": "O, B-PER, I-PER, B-PER"}, "labels: B-PER is there twice"),
         ({"stride": -1}, "stride=-1; it is at least 0"),
-        ({"column": "verbs"}, "column='verbs'; it is entities or chunks or part_of_speech"),
-        ({"label_piece": "middle"}, "label_piece='middle'; it is first or last"),
-        ({"context": "page"}, "context='page'; it is document or sentence"),
+        ({"column": "verbs"}, "column='verbs'; it is one of entities, chunks, part_of_speech"),
+        ({"label_piece": "middle"}, "label_piece='middle'; it is one of first, last"),
+        ({"context": "page"}, "context='page'; it is one of document, sentence"),
     ],
 )
 def test_options_that_cannot_be(tmp_path, options, message):

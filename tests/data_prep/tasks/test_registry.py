@@ -61,7 +61,7 @@ def test_options_of_another_type(task, option, value, wanted):
 def test_whole_numbers_stand_for_texts_and_floats():
     task = get_task("text_classification", label_column=0, labels=[0, 1], dev_fraction=0)
     assert task.label_column == "0" and task.labels == ["0", "1"]
-    assert isinstance(task.files.dev_fraction, float)
+    assert isinstance(task.dev_fraction, float)
     assert get_task("squad_v1.1", train_file=["a.json", "b.json"]).name == "squad_v1.1"
 
 

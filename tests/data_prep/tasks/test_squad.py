@@ -190,7 +190,7 @@ def test_sentences_begin_where_the_splitter_says():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("squad_v1.1", "page", "context='page'; it is paragraph or answer_sentence"),
+        ("squad_v1.1", "page", "context='page'; it is one of paragraph, answer_sentence"),
         ("squad_v2.0", "answer_sentence", "answer_sentence is for version 1.1"),
     ],
 )

@@ -92,3 +92,8 @@ def test_best_threshold_is_the_best_of_all_and_gives_its_score(questions):
         best, threshold = m.best_threshold(answers, odds, golds, metric)
         assert best == pytest.approx(at(threshold, metric))
         assert best == pytest.approx(max(at(t, metric) for t in range(-5, 5)))
+
+
+def test_an_empty_answer_to_a_question_that_has_none_costs_nothing():
+    answers, odds = {"none": "", "some": "red cat"}, {"none": -1.0, "some": 0.0}
+    assert m.best_threshold(answers, odds, {"none": [], "some": ["red cat"]}) == (1.0, 0.0)

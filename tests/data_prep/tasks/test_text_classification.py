@@ -191,12 +191,12 @@ def test_held_out_part_of_one_file(write):
 @pytest.mark.parametrize("name", ["dev.tsv", "validation.jsonl", "val.csv.gz"])
 def test_nothing_is_held_out_where_there_is_a_dev_file(write, tmp_path, name):
     task = task_of(write, tmp_path, dev_fraction=0.5)
-    assert task.files.source("dev") == (str(tmp_path / "train.tsv"), True)
+    assert task.source("dev") == (str(tmp_path / "train.tsv"), True)
     path = write(name, "")
-    assert task.files.source("dev") == (path, None)
-    assert task.files.source("train") == (str(tmp_path / "train.tsv"), None)
+    assert task.source("dev") == (path, None)
+    assert task.source("train") == (str(tmp_path / "train.tsv"), None)
     one_file = get_task("text_classification", str(tmp_path / "train.tsv"), dev_fraction=0.5)
-    assert one_file.files.source("dev") == (str(tmp_path / "train.tsv"), True)
+    assert one_file.source("dev") == (str(tmp_path / "train.tsv"), True)
 
 
 def test_a_single_file_has_no_test_split(write, tmp_path):
