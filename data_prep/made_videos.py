@@ -14,6 +14,7 @@ import json
 import numpy as np
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.tasks.videos import ASKED, TOPS, Videos
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -39,8 +40,10 @@ def make(output, videos: int = 1200, seed: int = 1, overwrite: bool = False) -> 
     """Writes a folder that `data_prep.tasks.videos` reads.
 
     Args:
+      output: the folder to make.
       videos: in train, of four segments each.
       seed: of all that is drawn.
+      overwrite: replace the folder.
 
     Returns: the scores of the best answer.
     """
@@ -88,7 +91,7 @@ def _best(task, parts) -> dict[str, float]:
 def main(argv) -> None:
     del argv
     claim(folders=[FLAGS.output], overwrite=FLAGS.overwrite)
-    best = make(FLAGS.output, FLAGS.videos, FLAGS.seed, FLAGS.overwrite)
+    best = make(**command_flags.values(make))
     told = ", ".join(f"{w} {100 * best[f'new_{w}_top{TOPS[0]}']:.1f}" for w in ASKED)
     print(f"{FLAGS.output}: the best answer about pairs that are never told: {told}")
 
@@ -97,10 +100,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("output", None, "The folder to make.", required=True)
-    flags.DEFINE_integer("videos", 1200, "Of the training split.", lower_bound=10)
-    flags.DEFINE_integer("seed", 1, "Of all that is drawn.")
-    flags.DEFINE_bool("overwrite", False, "Replace the folder.")
+    command_flags.define(make, least={"videos": 10})
 
 
 if __name__ == "__main__":

@@ -23,14 +23,14 @@ from collections import Counter
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.corpus import shares, sources, tfds_corpora
 from data_prep.corpus.documents import expand_inputs, places_of, split_patterns
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
-from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
-from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -85,8 +85,13 @@ def split_files(
     `num_workers`.
 
     Args:
+      output: folder for the sentence files.
       layout: "" for what the text shows (`sources.find_layout`).
-      accept_loss: goes on where less than half of the text is kept.
+      language: ISO 639 code: en, de, zh, ko, ...
+      compress: write .txt.gz rather than .txt.
+      num_workers: processes.
+      overwrite: replace an output made with other options.
+      accept_loss: go on where less than half of the text is kept.
       **reading: further fields of `sources.Reading`.
 
     Returns:
@@ -276,19 +281,13 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
 def main(argv) -> None:
     del argv
     start = time.monotonic()
-    options = {name: FLAGS[name].value for name in _OPTIONS}
-    files = split_files(
-        FLAGS.input, FLAGS.output, layout=FLAGS.documents or "", progress=True, **options
-    )
+    options = command_flags.values(split_files) | command_flags.values(Reading)
+    files = split_files(FLAGS.input, layout=FLAGS.documents or "", progress=True, **options)
     first, *others = report(files, FLAGS.title_stops)
     print(f"{FLAGS.output}: {first}, in {time.monotonic() - start:.1f} s", *others, sep="\n")
 
 
 FLAGS = flags.FLAGS
-_OPTIONS = (
-    "language", "title_lines", "section_titles", "title_stops", "text_field", "invalid_utf8",
-    "compress", "num_workers", "overwrite", "accept_loss",
-)  # fmt: skip
 
 
 def define_flags() -> None:
@@ -299,7 +298,6 @@ def define_flags() -> None:
         "(tfds:wikipedia/20230601.en), whose documents need no --documents.",
         required=True,
     )
-    flags.DEFINE_string("output", None, "Folder for the sentence files.", required=True)
     flags.DEFINE_enum(
         "documents",
         None,
@@ -309,22 +307,8 @@ def define_flags() -> None:
         "title. files: a file is a document. lines: a line is a document. wikiextractor: its "
         "blocks. rows: of JSON Lines or Parquet. By default what the text shows.",
     )
-    flags.DEFINE_string("text_field", "", "Of rows: the field of the text; by default 'text'.")
-    flags.DEFINE_enum(
-        "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
-    )
-    flags.DEFINE_string("language", "en", "ISO 639 code: en, de, zh, ko, ...")
-    flags.DEFINE_integer("title_lines", 1, "Title lines of an article, left out.", lower_bound=0)
-    flags.DEFINE_bool(
-        "section_titles", False, "Keep the section titles of articles, short lines without a mark."
-    )
-    flags.DEFINE_bool(
-        "title_stops", False, "Short lines with one full stop are section titles of articles too."
-    )
-    flags.DEFINE_bool("accept_loss", False, "Go on where less than half of the text is kept.")
-    flags.DEFINE_bool("compress", True, "Write .txt.gz rather than .txt.")
-    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")
+    command_flags.define(split_files, ("layout",))
+    command_flags.define(Reading, ("layout", "language"), least={"title_lines": 0})
 
 
 if __name__ == "__main__":

@@ -27,13 +27,14 @@ from collections.abc import Iterable, Mapping
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs, places_of
-from data_prep.corpus.text_files import INVALID_UTF8, text_lines
+from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier
-from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -64,11 +65,11 @@ def learn_vocab(
     """Learns a vocabulary from text files.
 
     Args:
-      vocab_size: length of the result.
-      num_unused: free slots for later use; None: 994 in vocabularies of 20,000 or more, else 0.
-      character_coverage: the most frequent characters that make up this share of the text become
-        pieces; a word with a rarer one is [UNK]. None: 0.99999 from 20,000 entries on, else 0.9999.
-      accept_loss: goes on where more than 5% of the words are [UNK].
+      vocab_size: entries.
+      num_unused: free slots; by default 994 from 20,000 entries on, else 0.
+      character_coverage: share of the text whose characters become entries; by default 0.99999 from
+        20,000 entries on, else 0.9999. Words with other characters will be [UNK].
+      accept_loss: go on where more than 5% of the words are [UNK].
       inputs, do_lower_case, **counting: of `count_words`.
 
     Returns:
@@ -109,13 +110,14 @@ def count_words(
 
     Args:
       inputs: files or globs, plain or gzip; any text will do, one sentence a line or not.
-      do_lower_case: true for an uncased vocabulary.
-      num_workers: processes that count words.
+      do_lower_case: lower case and no accents (an uncased vocabulary of WordPieces).
+      num_workers: processes.
       progress: show a bar on stderr.
-      invalid_utf8: see `text_files.decode_lines`.
-      language_exponent: below 1, small languages count for more (`corpus.languages`); 0.7 in
-        multilingual BERT.
-      strip_accents: None strips them from an uncased vocabulary (`tokenization.reference.Rules`).
+      invalid_utf8: what to do with bytes that are not UTF-8.
+      language_exponent: below 1, small languages count for more; 0.7 in multilingual BERT. The
+        language of a file is its folder.
+      strip_accents: strip accents; by default as do_lower_case. Records and models must do the
+        same.
 
     Returns: the words, and counts of "invalid_utf8" (lines) and "too long" (words).
 
@@ -280,8 +282,7 @@ def _learn_byte_pairs(paths):
 
 
 def _learn_word_pieces(paths):
-    names = ("do_lower_case", "num_workers", "invalid_utf8", "language_exponent", "strip_accents")
-    counting = {name: FLAGS[name].value for name in names}
+    counting = command_flags.values(count_words)
     shape = FLAGS.vocab_size, FLAGS.num_unused, FLAGS.character_coverage
     vocab, counts, unknown = _learn(paths, shape, FLAGS.accept_loss, progress=True, **counting)
     total = sum(counts.values())
@@ -300,34 +301,8 @@ def define_flags() -> None:
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
     flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")
-    flags.DEFINE_bool(
-        "do_lower_case", True, "Lower case and no accents (an uncased vocabulary of WordPieces)."
-    )
-    flags.DEFINE_bool(
-        "strip_accents",
-        None,
-        "Strip accents; by default as --do_lower_case. Records and models must do the same.",
-    )
-    flags.DEFINE_bool("accept_loss", False, "Go on where more than 5% of the words are [UNK].")
-    flags.DEFINE_integer(
-        "num_unused", None, "Free slots; by default 994 from 20,000 entries on, else 0.", 0
-    )
-    flags.DEFINE_float(
-        "character_coverage",
-        None,
-        "Share of the text whose characters become entries; by default 0.99999 from 20,000 "
-        "entries on, else 0.9999. Words with other characters will be [UNK].",
-    )
-    flags.DEFINE_enum(
-        "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
-    )
-    flags.DEFINE_float(
-        "language_exponent",
-        1.0,
-        "Below 1, small languages count for more; 0.7 in multilingual BERT. The language of a file "
-        "is its folder.",
-    )
-    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
+    command_flags.define(learn_vocab, ("vocab_size", "do_lower_case"), least={"num_unused": 0})
+    command_flags.define(count_words)
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")
 
 

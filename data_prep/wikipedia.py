@@ -31,14 +31,14 @@ from typing import NamedTuple
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.corpus import shares, wikipedia_dump, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
-from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.unclosed_markup import TooSlow
 from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import storage
 from data_prep.jobs.output_folder import earlier, locked
-from data_prep.jobs.processes import Processes, available_cores
+from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -108,12 +108,20 @@ def extract(
     """Writes the corpus of a dump; see the module's docstring.
 
     Args:
-      language: of sentence splitting, and which variant ("zh-tw") is kept of a wiki that has some;
-        "" for what the dump says.
-      hole: stands for lost formulas and templates; "" leaves such sentences out.
-      accept_loss: goes on where less than half of the text is kept.
-      invalid_utf8: "error", "replace" or "ignore" bytes that are not UTF-8; the report counts the
-        pages that have such.
+      dump: MediaWiki dump: .xml, .xml.bz2 or .xml.gz.
+      output: folder for the corpus.
+      language: ISO 639 code, for sentence splitting; of wikis with variants also which one (zh-tw).
+        By default what the dump says.
+      min_characters: articles with less text are left out.
+      megabytes_per_file: text of one output file.
+      num_workers: processes.
+      overwrite: replace an output made with other options.
+      progress: shows a bar on stderr.
+      invalid_utf8: what to do with bytes that are not UTF-8; the report counts the pages that have
+        such.
+      hole: mark for a formula, or the words of a template, that a sentence lost; by default such
+        sentences are left out.
+      accept_loss: go on where less than half of the text is kept.
 
     Returns:
       The report: {"options", "pages", "articles", "sentences", "characters", "characters_found" (in
@@ -307,8 +315,7 @@ def _report_path(output: str) -> str:
 def main(argv) -> None:
     del argv
     start = time.monotonic()
-    options = {name: FLAGS[name].value for name in _OPTIONS}
-    report = extract(FLAGS.dump, FLAGS.output, progress=True, **options)
+    report = extract(progress=True, **command_flags.values(extract))
     print(
         f"{FLAGS.output}: {report['articles']:,} articles of {report['pages']:,} pages, "
         f"{report['sentences']:,} sentences, {report['characters'] / 1e6:.1f} M characters: "
@@ -324,33 +331,10 @@ def main(argv) -> None:
 
 
 FLAGS = flags.FLAGS
-_OPTIONS = (
-    "language", "min_characters", "megabytes_per_file", "num_workers", "overwrite", "invalid_utf8",
-    "hole", "accept_loss",
-)  # fmt: skip
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("dump", None, "MediaWiki dump: .xml, .xml.bz2 or .xml.gz.", required=True)
-    flags.DEFINE_string("output", None, "Folder for the corpus.", required=True)
-    flags.DEFINE_string(
-        "language",
-        "",
-        "ISO 639 code, for sentence splitting; of wikis with variants also which one (zh-tw). By "
-        "default what the dump says.",
-    )
-    flags.DEFINE_string(
-        "hole",
-        "",
-        "Mark for a formula, or the words of a template, that a sentence lost; by default such "
-        "sentences are left out.",
-    )
-    flags.DEFINE_bool("accept_loss", False, "Go on where less than half of the text is kept.")
-    flags.DEFINE_integer("min_characters", 200, "Leave out shorter articles.", lower_bound=0)
-    flags.DEFINE_float("megabytes_per_file", 64, "Text of one output file.", lower_bound=0.001)
-    flags.DEFINE_integer("num_workers", available_cores(), "Processes.", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "Replace an output made with other options.")
-    flags.DEFINE_enum("invalid_utf8", "error", INVALID_UTF8, "What to do with such bytes.")
+    command_flags.define(extract, least={"min_characters": 0, "megabytes_per_file": 0.001})
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from absl import flags
 
+from data_prep import command_flags
 from data_prep.corpus import input_look
 from data_prep.corpus.documents import expand_inputs, places_of
-from data_prep.corpus.text_files import INVALID_UTF8, text_lines
+from data_prep.corpus.text_files import text_lines
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -29,17 +30,24 @@ from official_bert.tokenization.words import WordTokenizer
 KINDS = ("skip_gram", "cbow")
 
 
-def learn(inputs, kind="skip_gram", seed=1, do_lower_case=True, invalid_utf8="error", **changes):
+def learn(
+    inputs,
+    kind: str = "skip_gram",
+    seed: int = 1,
+    do_lower_case: bool = True,
+    invalid_utf8: str = "error",
+    **changes,
+):
     """The words of text files and their vectors, the most frequent word first.
 
     Words are cut as GLUE's baselines cut texts of which they know no word.
 
     Args:
       inputs: files or globs, plain or packed, a sentence a line.
-      kind: of `KINDS`.
+      kind: what is predicted from what, of `KINDS`.
       seed: of the first vectors and of what is drawn.
       do_lower_case: whether words are in lower case.
-      invalid_utf8: see `text_files.decode_lines`.
+      invalid_utf8: what to do with bytes that are not UTF-8, of `INVALID_UTF8`.
       **changes: of gensim's Word2Vec, in place of what stands here.
 
     Returns: (list of words, float32 [words, LEARNT_WIDTH]).
@@ -93,8 +101,7 @@ def main(argv) -> None:
     del argv
     inputs = [*places_of(FLAGS.input), *expand_inputs(FLAGS.input)]
     claim(inputs, outputs=[FLAGS.output], overwrite=FLAGS.overwrite)
-    options = (FLAGS.kind, FLAGS.seed, FLAGS.do_lower_case, FLAGS.invalid_utf8)
-    words, vectors = learn(FLAGS.input, *options)
+    words, vectors = learn(FLAGS.input, **command_flags.values(learn))
     write(FLAGS.output, words, vectors)
     print(f"{FLAGS.output}: {len(words):,} words, {vectors.shape[1]} numbers each")
 
@@ -103,14 +110,9 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
+    command_flags.define(learn, least={"seed": 0}, kind=KINDS)
     flags.DEFINE_string("input", None, "Text files or globs, plain or packed.", required=True)
     flags.DEFINE_string("output", None, "The file of vectors to write.", required=True)
-    flags.DEFINE_enum("kind", "skip_gram", KINDS, "What is predicted from what.")
-    flags.DEFINE_integer("seed", 1, "Of the first vectors and of what is drawn.", lower_bound=0)
-    flags.DEFINE_bool("do_lower_case", True, "Words in lower case.")
-    flags.DEFINE_enum(
-        "invalid_utf8", "error", INVALID_UTF8, "What to do with bytes that are not UTF-8."
-    )
     flags.DEFINE_bool("overwrite", False, "Replace a file that is there.")
 
 

@@ -3,10 +3,10 @@
 import ast
 import dataclasses
 import functools
+import importlib
 import re
 
-from data_prep import tasks
-from data_prep.pretraining.record_options import RecordOptions
+from data_prep import command_flags, tasks
 from experiments.tables.ablation import Ablation
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from tests.test_architecture import FILES, imported_modules
@@ -76,8 +76,11 @@ def options(command):
     names = {name for function, name in found if ".DEFINE_" in function}
     if ("define_flags", None) in found:
         names |= {"config", "workdir", "overwrite", "task_options"}
-    if command == "data_prep.create_pretraining_data":
-        names |= {field.name for field in dataclasses.fields(RecordOptions)}
+    for node in ast.walk(tree(command)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "command_flags.define":
+            function = getattr(importlib.import_module(command), node.args[0].id)
+            skipped = map(ast.literal_eval, node.args[1:2])
+            names |= {one.name for one in command_flags.parameters(function, *skipped)}
     if ("define_task_options", None) in found:
         names.add("task_options")
     return names

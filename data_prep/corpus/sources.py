@@ -40,10 +40,11 @@ class Reading:
     Attributes:
       layout: of LAYOUTS.
       language: says where sentences end, and whether wrapped lines are joined with a blank.
-      title_lines: of articles, see `text_layout.articles`.
-      section_titles, title_stops: `keep` and `stops` of `text_layout.Titles`.
-      text_field: of rows, the field with the text; "" for "text".
-      invalid_utf8: see `text_files.decode_lines`.
+      title_lines: title lines of an article, left out.
+      section_titles: keep the section titles of articles, short lines without a mark.
+      title_stops: short lines with one full stop are section titles of articles too.
+      text_field: of rows: the field of the text; by default "text".
+      invalid_utf8: what to do with bytes that are not UTF-8.
     """
 
     layout: str = ""

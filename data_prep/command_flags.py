@@ -1,0 +1,57 @@
+"""Flags of a command, from the function that it calls: an option is described once.
+
+Name, type and default are those of the parameter, the text is what the docstring says of it; a
+parameter without default has to be given.
+"""
+
+import inspect
+import typing
+
+from absl import flags
+
+from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.jobs.docstrings import arguments
+from data_prep.jobs.processes import available_cores
+
+flags.disclaim_key_flags()  # --help shows them as the command's own
+
+_DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float}
+_OF_CALLERS = ("inputs", "progress", "workers")  # which commands set otherwise
+
+
+def define(function, skip=(), least=None, **choices) -> None:
+    """Defines a flag for each parameter of a function, or field of a dataclass.
+
+    Args:
+      skip: parameters without a flag of their name.
+      least: {parameter: its smallest number}.
+      **choices: the values of a parameter.
+    """
+    least, texts = least or {}, arguments(function.__doc__)
+    choices |= {"invalid_utf8": INVALID_UTF8}
+    for parameter in parameters(function, skip):
+        name = parameter.name
+        required = parameter.default is parameter.empty
+        default = None if required else parameter.default
+        if name in choices:
+            flags.DEFINE_enum(name, default, choices[name], texts[name])
+            continue
+        kinds = typing.get_args(parameter.annotation) or (parameter.annotation,)
+        bounds = {"lower_bound": least[name]} if name in least else {}
+        if name == "num_workers":  # a function that says nothing of it uses one
+            bounds, default = {"lower_bound": default}, default and available_cores()
+        define_one = _DEFINE.get(kinds[0], flags.DEFINE_string)
+        define_one(name, default, texts[name], required=required, **bounds)
+
+
+def parameters(function, skip=()) -> list[inspect.Parameter]:
+    """Those that have a flag."""
+    skip = (*_OF_CALLERS, *skip)
+    every = inspect.signature(function).parameters.values()
+    return [one for one in every if one.name not in skip and one.kind != one.VAR_KEYWORD]
+
+
+def values(function) -> dict:
+    """{parameter: value} of the parameters that have a flag of their name."""
+    names = inspect.signature(function).parameters
+    return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
