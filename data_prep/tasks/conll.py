@@ -8,11 +8,9 @@ cut into overlapping windows, and each word is tagged in the window where it has
 training it is labelled there only, so every word counts once an epoch.
 """
 
-import sys
-
 import numpy as np
 
-from data_prep.tasks import conll_files, metrics, split_files
+from data_prep.tasks import conll_files, look, metrics, split_files
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
@@ -20,6 +18,7 @@ from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import Inputs, TfdsTask, check_choice, head_of, label_list
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import max_context_window, window_starts
 from official_bert.tokenization.word_groups import word_spans
 
@@ -85,7 +84,6 @@ class Conll(TfdsTask):
         self.context, self.stride = context, stride
         self.column, self.label_piece = COLUMNS[column], label_piece
         self.metrics = self.column.metrics
-        self._said: set[str] = set()  # messages, each of them once
         self._given = given = label_list(labels)
         self._labels = self.column.as_labels(given)
         if given and (missing := set(self.column.labels(self._labels)).difference(self._labels)):
@@ -189,12 +187,8 @@ class Conll(TfdsTask):
         for index, begin in enumerate(starts):
             window = slice(begin, min(begin + room, len(ids)))
             mine = np.where(owner[window] == index, word_of[window], -1)
-            feature = {
-                "input_ids": [tokenizer.cls_id, *ids[window], tokenizer.sep_id],
-                "segment_ids": [0] * (window.stop - begin + 2),
-                "word_ids": [-1, *mine.tolist(), -1],
-                "truncated": 0,
-            }
+            feature = sequences.pack(tokenizer, ids[window], None, max_seq_length)
+            feature["word_ids"] = [-1, *mine.tolist(), -1]
             if tags is not None:
                 feature["label_ids"] = [-1, *tags[mine].tolist(), -1]
             features.append(feature)
@@ -334,20 +328,17 @@ class Conll(TfdsTask):
         return conll_files.from_tfds(rows, features[self.column.feature].names, kinds, self.column)
 
     def _say_where_documents_are_none(self, documents: list[TaggedDocument], split: str) -> None:
-        message = ""
         if self.reads_tfds:
-            message = (
-                "TFDS has no documents, so every sentence stands alone; the CoNLL-2003 files in "
-                "data_dir give the paper's context"
+            look.said(
+                f"{self.name}: TFDS has no documents, so every sentence stands alone; the "
+                "CoNLL-2003 files in data_dir give the paper's context"
             )
         elif len(documents) == 1 and len(documents[0].sentences) > _MANY_SENTENCES:
-            message = (
-                f"{self._path(split)} is one document of {len(documents[0].sentences)} sentences; "
-                "put -DOCSTART- lines between documents, or set context=sentence"
+            look.said(
+                f"{self.name}: {self._path(split)} is one document of "
+                f"{len(documents[0].sentences)} sentences; put -DOCSTART- lines between documents, "
+                "or set context=sentence"
             )
-        if message and message not in self._said:
-            self._said.add(message)
-            print(f"{self.name}: {message}", file=sys.stderr)
 
     def _path(self, split: str) -> str:
         return split_file(self.data_dir, self.files[split], _USUAL_FILES[split], split)

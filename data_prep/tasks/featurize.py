@@ -21,6 +21,7 @@ from data_prep.corpus.sentence_splitter import splitter_version
 from data_prep.corpus.shares import MOST_UNKNOWN
 from data_prep.jobs import array_files
 from data_prep.jobs.processes import Processes, WorkerDied, available_cores
+from data_prep.tasks import look
 from data_prep.tasks.task import Task
 from official_bert import tokenization
 from official_bert.common.errors import UserError
@@ -262,15 +263,10 @@ def _look_for_unknown(features: FeatureSet, tokenizer, name: str) -> None:
         return
     share = (features.columns["input_ids"].values == tokenizer.unk_id).mean()
     if share > MOST_UNKNOWN:
-        _say(
+        look.said(
             f"warning: {name}: more than {MOST_UNKNOWN:.0%} of the tokens are {special.unk}: the "
             "model's vocabulary is of other text"
         )
-
-
-@functools.cache  # said once
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
 
 
 def cache_key(task: Task, examples: list, tokenizer, max_seq_length: int) -> str:

@@ -34,6 +34,7 @@ from data_prep.tasks.task import TfdsTask, check_choice, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import max_context_window, window_starts
 
 
@@ -190,8 +191,7 @@ class Squad(TfdsTask):
         """
         question = tokenizer.encode(example.question)
         cut = question[: self.max_query_length]
-        between = tokenizer.between
-        context_start = 1 + len(cut) + len(between)
+        context_start = 1 + len(cut) + len(tokenizer.between)
         room = max_seq_length - context_start - 1
         if room < 1:
             raise UserError(
@@ -212,10 +212,7 @@ class Squad(TfdsTask):
         features = []
         for index, begin in enumerate(windows):
             window = slice(begin, min(begin + room, len(ids)))
-            segments = [0] * context_start + [1] * (window.stop - begin + 1)
-            feature = {
-                "input_ids": [tokenizer.cls_id, *cut, *between, *ids[window], tokenizer.sep_id],
-                "segment_ids": segments,
+            feature = sequences.pack(tokenizer, cut, ids[window], max_seq_length) | {
                 "context_start": context_start,
                 "token_starts": starts[window].tolist(),
                 "token_ends": ends[window].tolist(),

@@ -10,16 +10,18 @@ tenth of the words is dev, with all of their sentences: no word is trained on an
 import collections
 import dataclasses
 import functools
-import hashlib
 import re
 
 from data_prep.corpus.text_files import text_lines
+from data_prep.tasks import metrics
+from data_prep.tasks.reading import is_held_out
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import find_file
 from official_bert.common.errors import UserError
 
 KINDS = ("noun", "verb", "adj", "adv")
 _QUOTED = re.compile(r'"([^"]+)"')
+_DEV = 26 / 256  # share of the words
 _ENDINGS = "(?:s|es|d|ed|r|er|st|est|ing|ly)?"
 
 
@@ -67,7 +69,7 @@ class WordSenses(SequenceClassification):
         return {"dev_words": self.dev_words} if self.dev_words else {}
 
     def _read_split(self, split):
-        chosen = [one for one in self._instances if (split == "dev") == _in_dev(one[1])]
+        chosen = [one for one in self._instances if (split == "dev") == is_held_out(one[1], _DEV)]
         if split == "dev" and 0 < self.dev_words < len(chosen):
             spread = range(self.dev_words)  # over all words, which stand by part of speech
             chosen = [chosen[i * len(chosen) // self.dev_words] for i in spread]
@@ -133,7 +135,9 @@ class WordSenses(SequenceClassification):
             if yes > best.get(instance, -1):
                 best[instance], right[instance] = yes, truth == "yes"
         hits = sum(right.values()) / max(1, len(right))
-        return {"sense_accuracy": hits, "f1": _f1(gold, predictions)}
+        answers = [prediction["label"] for prediction in predictions]
+        f1 = metrics.classification_scores(gold, answers, self.labels)["f1"]
+        return {"sense_accuracy": hits, "f1": f1}
 
     def baseline(self, train_examples, examples):
         """The first sense, the most frequent one."""
@@ -178,10 +182,6 @@ def _exception_line(line: str):
     return form, words
 
 
-def _in_dev(word: str) -> bool:
-    return hashlib.sha256(word.encode()).digest()[0] < 26  # of 256
-
-
 def _pairs(identity, word, context, glosses, right):
     return [
         TextExample(f"{identity}/{i}", context, f"{word} : {gloss}", "yes" if i == right else "no")
@@ -202,10 +202,3 @@ def _place(word: str, net: WordNet, sentence: str):
 
 def _cut(text: str, place):
     return text[: place[0]], text[slice(*place)], text[place[1] :]
-
-
-def _f1(gold, predictions) -> float:
-    from data_prep.tasks import metrics
-
-    answers = [prediction["label"] for prediction in predictions]
-    return metrics.classification_scores(gold, answers, ["no", "yes"])["f1"]
