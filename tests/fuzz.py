@@ -193,7 +193,7 @@ def checkpoint(data):
 
 
 def records(data):
-    from data_prep.pretraining.record_checks import find_fault
+    from data_prep.pretraining.numpy_batches import find_fault
     from data_prep.records import explained, open_records, pretraining_dataset
 
     kind = data.draw(st.sampled_from([("GZIP",), ("",), ("", True)]))

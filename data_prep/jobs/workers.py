@@ -17,6 +17,11 @@ from data_prep.jobs.processes import Processes, available_cores
 from data_prep.jobs.progress import progress_bar
 
 
+def task(output: str, **more) -> dict:
+    """A task whose files begin with `output`; its summary lies beside them."""
+    return {**more, "output": output, "summary": f"{output}.summary"}
+
+
 def run_task(function: Callable[[dict], dict], task: dict) -> None:
     """Runs one task, marks it as done and removes what it used up.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.jobs import storage
-from data_prep.pretraining import philox
+from data_prep.pretraining import masking, philox
 from official_bert.common.json_files import field
 
 
@@ -166,14 +166,6 @@ def _choose_words(keys, candidates, wanted, ids, rules):
     # The first key of a row serves its first word, and so on: any order of words is as likely.
     keys = np.where(np.arange(length) < words[:, None], keys, np.float32(-1))
     order = np.argsort(-keys, axis=1, kind="stable")
-    ordered = np.take_along_axis(sizes, order, axis=1)
-    taken = np.zeros((rows, length + 1), bool)  # by word; the last stands for what is in none
-    room, every = wanted.copy(), np.arange(rows)
-    for step in range(int(words.max(initial=0))):
-        size = ordered[:, step]
-        fits = (size > 0) & (size <= room)
-        room -= np.where(fits, size, 0).astype(room.dtype)
-        taken[every, order[:, step]] = fits
+    taken = masking.taken_words(order, words, sizes, wanted)
     chosen = np.take_along_axis(taken, word, axis=1) & candidates
-    places = np.where(chosen, np.arange(length), length)
-    return np.sort(places, axis=1)[:, : rules.slots], chosen.sum(axis=1)
+    return masking.places(chosen, rules.slots)[0], chosen.sum(axis=1)

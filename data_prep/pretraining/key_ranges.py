@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from data_prep.jobs import storage, workers
+
 READ_BYTES = 1 << 20  # a task holds so much of each file
 MOST_FILES = 64  # that a task reads from
 
@@ -21,6 +23,24 @@ def groups(files: int) -> list[tuple[int, int]]:
     number = math.ceil(math.sqrt(files))
     edges = [files * group // number for group in range(number + 1)]
     return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def join_tasks(files: list, listed: str, joined: str, **more) -> list[dict]:
+    """One task for each group of files that are joined; none where they are few.
+
+    Args:
+      files: what is known of each.
+      listed: the path of a JSON file that will hold it, under "files".
+      joined: how the paths of the larger files begin.
+      **more: what a task has beside "files", that path, and "group".
+    """
+    cut = groups(len(files))
+    if cut:
+        storage.write_json(listed, {"files": files})
+    return [
+        workers.task(f"{joined}-{index:05d}", files=listed, group=group, **more)
+        for index, group in enumerate(cut)
+    ]
 
 
 def tasks(ranges: int, files: int, range_bytes: float) -> list[tuple[int, int]]:

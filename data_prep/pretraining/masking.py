@@ -192,28 +192,44 @@ def _choose_words(keys, candidates, continues, wanted, slots):
     flat_word = word + np.arange(rows)[:, None] * length
     sizes = np.bincount(flat_word[candidates], minlength=rows * length).reshape(rows, length)
 
-    order = np.sort(np.where(starts, keys, _NEVER), axis=1)
-    words = np.count_nonzero(starts, axis=1)
-    chosen = np.zeros((rows, length), bool)
-    room = wanted.copy()
-    active = np.arange(rows)
+    order = np.sort(np.where(starts, keys, _NEVER), axis=1) & _LOW
+    chosen = taken_words(order, np.count_nonzero(starts, axis=1), sizes, wanted)
+    taken = candidates & np.take_along_axis(chosen, word, axis=1)
+    return places(taken, slots)[0], np.count_nonzero(taken, axis=1)
+
+
+def taken_words(order, words, sizes, wanted) -> np.ndarray:
+    """bool [rows, N]: the words that are taken in their order, but for those that would overflow.
+
+    Args:
+      order: int [rows, N], the number of the word that comes next.
+      words: int [rows], how many there are.
+      sizes: int [rows, N], the tokens of each word by its number.
+      wanted: int [rows], tokens.
+    """
+    chosen, room, active = np.zeros(sizes.shape, bool), wanted.copy(), np.arange(len(sizes))
     for step in range(int(words.max(initial=0))):
         active = active[(room[active] > 0) & (words[active] > step)]
         if not len(active):
             break
-        start = (order[active, step] & _LOW).astype(np.int64)
-        size = sizes[active, start]
+        word = order[active, step]
+        size = sizes[active, word]
         fits = size <= room[active]
-        chosen[active[fits], start[fits]] = True
-        room[active] -= np.where(fits, size, 0)
+        chosen[active[fits], word[fits]] = True
+        room[active] -= np.where(fits, size, 0).astype(room.dtype)
+    return chosen
 
-    taken = candidates & np.take_along_axis(chosen, word, axis=1)
+
+def places(taken, slots: int, *values) -> list[np.ndarray]:
+    """int64 [rows, slots] of `taken`, bool [rows, length]: the places that are, ascending, large
+    where there are no more; and likewise what `values`, [rows, length], have there."""
     counts = np.count_nonzero(taken, axis=1)
-    row, position = np.nonzero(taken)
-    positions = np.full((rows, slots), int(_LOW), np.int64)
+    row, place = np.nonzero(taken)
     rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positions[row, rank] = position
-    return positions, counts
+    found = np.full((1 + len(values), len(taken), slots), int(_LOW), np.int64)
+    for array, content in zip(found, (place, *(each[row, place] for each in values)), strict=True):
+        array[row, rank] = content
+    return list(found)
 
 
 def _choose_spans(keys, words, candidates, continues, wanted, slots):
@@ -258,12 +274,8 @@ def _choose_spans(keys, words, candidates, continues, wanted, slots):
         run[active] = np.where(inside, first[:, None], run[active])
         room[active] -= end - first
 
-    counts = np.count_nonzero(run >= 0, axis=1)
-    row, position = np.nonzero(run >= 0)
-    rank = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    positions, heads = np.full((2, rows, slots), int(_LOW), np.int64)
-    positions[row, rank], heads[row, rank] = position, run[row, position]
-    return positions, counts, heads
+    positions, heads = places(run >= 0, slots, run)
+    return positions, np.count_nonzero(run >= 0, axis=1), heads
 
 
 def _widen(array, width):

@@ -14,7 +14,7 @@ import numpy as np
 
 from data_prep.pretraining import philox, record_sets
 from data_prep.pretraining.dynamic_masking import MaskingRules, mask
-from data_prep.pretraining.record_checks import SCHEMA, find_fault, limits, within
+from data_prep.pretraining.record_checks import SCHEMA, check, limits
 from data_prep.pretraining.record_files import feature_lists, read_records, unpack_varints
 from data_prep.pretraining.record_sets import Position, Records
 from data_prep.pretraining.tf_example import varint
@@ -110,8 +110,29 @@ def _windows(records, *where):
 def _parse(window: list[bytes], records) -> dict[str, np.ndarray]:
     try:
         return columns(window, records)
-    except (UserError, KeyError, ValueError) as error:
+    except ValueError as error:
         raise UserError(find_fault(records) or f"records in {records.folder}: {error}") from None
+
+
+def find_fault(records: Records) -> str | None:
+    """Describes the first record that cannot be trained on; None where all can.
+
+    It reads the files once more, slowly.
+    """
+    for file, examples in zip(records.files, records.counts, strict=True):
+        number = -1
+        try:
+            for number, record in enumerate(read_records(file, records.compression)):
+                try:
+                    columns([record], records)
+                except ValueError as error:
+                    return f"{file} record {number}: {error}"
+            records.check_file(file)
+        except UserError as error:
+            return str(error)
+        if number + 1 != examples:
+            return f"{file} holds {number + 1} records, not {examples} as before"
+    return None
 
 
 def _rebatched(windows, size: int):
@@ -154,7 +175,7 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
     Returns: name of SCHEMA -> int32 or float32 [rows, values].
 
     Raises:
-      UserError, KeyError, ValueError: a row is no example of these records.
+      ValueError: a row is no example of these records.
     """
     joined = b"".join(rows)
     try:
@@ -165,13 +186,17 @@ def columns(rows: list[bytes], records) -> dict[str, np.ndarray]:
     for name, kind in SCHEMA.items():
         if records.dynamic_masking and name.startswith("masked_lm_"):
             continue
+        if name not in found:
+            raise ValueError(f"{name} is missing")
         written, lengths, content = found[name]
         if written != kind:
-            raise ValueError(f"a feature has type {written}, not {kind}")
-        decode = _floats if kind == "float32" else _integers
-        values = decode(lengths, content, records.feature_length(name))
-        if not within(values, bounds.get(name)):
-            raise ValueError(f"a number of {name} is out of bounds")
+            raise ValueError(f"{name} has type {written}, not {kind}")
+        values, counts = (_floats if kind == "float32" else _integers)(lengths, content)
+        wanted = records.feature_length(name)
+        if (wrong := counts != wanted).any():
+            raise ValueError(f"{name} has {counts[wrong.argmax()]} values, not {wanted}")
+        values = values.reshape(len(rows), wanted)
+        check(name, values, bounds.get(name))
         batch[name] = values.astype(kind.replace("64", "32"))
     return batch
 
@@ -264,7 +289,10 @@ def _side_by_side(joined: bytes, ends: np.ndarray):
 
 def _one_by_one(rows: list[bytes]):
     """As `_side_by_side`, of records written in any way; what they all have."""
-    lists = [feature_lists(row) for row in rows]
+    try:
+        lists = [feature_lists(row) for row in rows]
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"a record is no tf.Example ({error})") from None
     found = {}
     for name in set.intersection(*map(set, lists)):
         kinds = {kinds for kinds, _ in (one[name] for one in lists)}
@@ -278,18 +306,18 @@ def _one_by_one(rows: list[bytes]):
     return found
 
 
-def _floats(lengths, content, length):
-    """float32 [rows, length]."""
-    if (lengths != 4 * length).any():
-        raise ValueError(f"a feature has not {length} values")
-    return content.view("<f4").reshape(len(lengths), length)
+def _floats(lengths, content):
+    """float32 [values], and how many each row has."""
+    if (lengths % 4).any():
+        raise ValueError("a float without its end")
+    return content.view("<f4"), lengths // 4
 
 
-def _integers(lengths, content, length):
-    """uint64 [rows, length] from varints."""
+def _integers(lengths, content):
+    """uint64 [values] from varints, and how many each row has."""
     values, ends = unpack_varints(content)
     row_ends = np.cumsum(lengths)
     last = np.searchsorted(ends, row_ends, side="right")
-    if (np.diff(last, prepend=0) != length).any() or (ends[last - 1] != row_ends).any():
-        raise ValueError(f"a feature has not {length} values")
-    return values.reshape(len(lengths), length)
+    if (np.append(0, ends)[last] != row_ends).any():
+        raise ValueError("a number without its end")
+    return values, np.diff(last, prepend=0)

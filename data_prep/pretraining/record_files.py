@@ -75,30 +75,27 @@ def parse_example(record: bytes, path: str = "record") -> dict[str, np.ndarray]:
       UserError: the bytes are no tf.Example.
     """
     try:
-        return {n: _values(*found) for n, found in feature_lists(record, path).items()}
-    except (ValueError, IndexError, TypeError) as error:
+        return {n: _values(*found) for n, found in feature_lists(record).items()}
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(f"{path}: a record is no tf.Example ({error})") from None
 
 
-def feature_lists(record: bytes, path: str = "record") -> dict[str, tuple[str, list]]:
+def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
     """The lists of a tf.Example, not yet decoded: name to ("int64" or "float32", parts).
 
     A part is bytes of packed values, or a single integer.
 
     Raises:
-      UserError: the bytes are no tf.Example.
+      ValueError, IndexError, TypeError, AttributeError: the bytes are no tf.Example.
     """
     lists = {}
-    try:
-        for _, features in _fields(record):
-            for _, entry in _fields(features):
-                name, feature = (content for _, content in _fields(entry))
-                ((kind, content),) = _fields(feature)
-                if kind not in _KINDS:
-                    raise ValueError("a feature is neither integers nor floats")
-                lists[name.decode()] = _KINDS[kind], [part for _, part in _fields(content)]
-    except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: a record is no tf.Example ({error})") from None
+    for _, features in _fields(record):
+        for _, entry in _fields(features):
+            name, feature = (content for _, content in _fields(entry))
+            ((kind, content),) = _fields(feature)
+            if kind not in _KINDS:
+                raise ValueError("a feature is neither integers nor floats")
+            lists[name.decode()] = _KINDS[kind], [part for _, part in _fields(content)]
     return lists
 
 

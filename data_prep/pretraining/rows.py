@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from data_prep.jobs import storage
+from data_prep.jobs import storage, workers
 from data_prep.pretraining import random_streams
 from data_prep.pretraining.masking import SPANS, MaskingRates, mask_rows
 from data_prep.pretraining.next_sentence import PACKINGS, SegmentPairs
@@ -25,15 +25,14 @@ def rows_tasks(store: TokenStore, split: str, options: dict, vocab_path: str, wo
     """One task of `make_rows` for each block of a split."""
     options = options_of_rows(options)
     return [
-        {
-            "store": store.folder,
-            "split": split,
-            "block": block,
-            "options": options,
-            "vocab": vocab_path,
-            "output": os.path.join(work, f"rows-{split}-{block:05d}"),
-            "summary": os.path.join(work, f"rows-{split}-{block:05d}.summary"),
-        }
+        workers.task(
+            os.path.join(work, f"rows-{split}-{block:05d}"),
+            store=store.folder,
+            split=split,
+            block=block,
+            options=options,
+            vocab=vocab_path,
+        )
         for block in range(len(store.blocks(split)))
     ]
 

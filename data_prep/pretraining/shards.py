@@ -29,26 +29,11 @@ def row_files(tasks: list[dict], results: list[dict]) -> list[list]:
 
 
 def join_tasks(files: list[list], split: str, options: dict, vocab_size: int, work: str):
-    """One task of `join` for each group of files; none where the files are few.
-
-    Args:
-      files: of `row_files`.
-    """
-    groups = key_ranges.groups(len(files))
-    path = os.path.join(work, f"blocks-{split}.json")
-    if groups:
-        storage.write_json(path, {"files": files})
-    return [
-        {
-            "files": path,
-            "group": group,
-            "options": options_of_rows(options),
-            "vocab_size": vocab_size,
-            "output": os.path.join(work, f"joined-{split}-{index:05d}"),
-            "summary": os.path.join(work, f"joined-{split}-{index:05d}.summary"),
-        }
-        for index, group in enumerate(groups)
-    ]
+    """One task of `join` for each group of files, of `row_files`; none where they are few."""
+    at = (os.path.join(work, name) for name in (f"blocks-{split}.json", f"joined-{split}"))
+    return key_ranges.join_tasks(
+        files, *at, options=options_of_rows(options), vocab_size=vocab_size
+    )
 
 
 def join(task: dict) -> dict:

@@ -65,7 +65,7 @@ def join(task: dict) -> dict:
     Returns:
       The chunk, as the "parts" of `tokenise` are, and the files of the smaller ones as "used_up".
     """
-    chunks = storage.read_json(task["chunks"])["chunks"][slice(*task["group"])]
+    chunks = storage.read_json(task["files"])["files"][slice(*task["group"])]
     paths = [chunk["path"] for chunk in chunks]
     known = read_documents(chunks)
     dtype = np.dtype(task["dtype"])

@@ -21,7 +21,7 @@ import numpy as np
 
 from data_prep.corpus import languages
 from data_prep.corpus.text_files import stretches
-from data_prep.jobs import storage
+from data_prep.jobs import storage, workers
 from data_prep.jobs.output_folder import claim_folder
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.record_options import OF_STORE, RecordOptions
@@ -36,6 +36,7 @@ from data_prep.pretraining.store_tasks import (
 from official_bert.common.errors import UserError
 
 BLOCK_TOKENS = 1 << 21
+_RULES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 _TASK_BYTES = 2_000_000  # files are tokenised in groups of at least so many bytes
 
 
@@ -107,14 +108,14 @@ def store_options(
 
 
 def build(
-    options: dict, inputs: list[str], vocab_path: str, folder: str, workers, overwrite=False
+    options: dict, inputs: list[str], vocab_path: str, folder: str, runner, overwrite=False
 ) -> TokenStore:
     """Builds a store, continues a half-built one, or opens a finished one.
 
     Args:
       options: from `store_options` of the same inputs and vocabulary.
       folder: local or remote; workers must reach it under the same path.
-      workers: a `LocalWorkers` or anything with its `run`.
+      runner: a `LocalWorkers` or anything with its `run`.
       overwrite: replaces a store made with other options.
 
     Raises:
@@ -125,7 +126,7 @@ def build(
     if storage.exists(_manifest_path(folder)):
         return TokenStore(folder)
     tasks = _tokenise_tasks(options, inputs, vocab_path, folder)
-    chunks = workers.run(tokenise, tasks, "tokenising")
+    chunks = runner.run(tokenise, tasks, "tokenising")
     try:
         storage.check_unchanged(inputs, options["inputs"])
     except UserError:
@@ -133,10 +134,11 @@ def build(
         raise
     parts = [part for chunk in chunks for part in chunk["parts"]]
     dtype = token_dtype(chunks[0]["vocab_size"], options["segmented"])
-    if joins := _join_tasks(parts, dtype, folder):
-        parts = workers.run(join, joins, "joining")
+    at = (os.path.join(folder, name) for name in ("chunks.json", "joined"))
+    if joins := key_ranges.join_tasks(parts, *at, dtype=dtype.str):
+        parts = runner.run(join, joins, "joining")
     tasks = _block_tasks(options, inputs, dtype, parts, folder)
-    summaries = workers.run(assemble, tasks, "sorting into blocks")
+    summaries = runner.run(assemble, tasks, "sorting into blocks")
     names = [name for task in tasks for name in task["names"]]
     blocks = [block for summary in summaries for block in summary["blocks"]]
     manifest = {
@@ -178,20 +180,13 @@ def _tokenise_tasks(options, inputs, vocab_path, folder):
             groups[-1].append([path, start, stop, weight])
             size += file["bytes"] // len(parts)
     return [
-        {
-            "stretches": group,
-            "vocab": vocab_path,
-            "vocab_sha256": options["vocab_sha256"],
-            "rules": [
-                options["do_lower_case"],
-                options["strip_accents"],
-                options["tokenize_chinese_chars"],
-            ],
-            "invalid_utf8": options["invalid_utf8"],
-            "segmented": options["segmented"],
-            "output": os.path.join(folder, f"chunk-{index:05d}"),
-            "summary": os.path.join(folder, f"chunk-{index:05d}.summary"),
-        }
+        workers.task(
+            os.path.join(folder, f"chunk-{index:05d}"),
+            stretches=group,
+            vocab=vocab_path,
+            rules=[options[name] for name in _RULES],
+            **{name: options[name] for name in ("vocab_sha256", "invalid_utf8", "segmented")},
+        )
         for index, group in enumerate(groups)
     ]
 
@@ -203,24 +198,6 @@ def _language_weights(options):
     for file in options["inputs"]:
         sizes[file["language"]] += file["bytes"]
     return languages.weights(sizes, options["language_exponent"])
-
-
-def _join_tasks(parts, dtype, folder):
-    """One task of `join` for each group of chunks; none where the chunks are few."""
-    groups = key_ranges.groups(len(parts))
-    path = os.path.join(folder, "chunks.json")
-    if groups:
-        storage.write_json(path, {"chunks": parts})
-    return [
-        {
-            "chunks": path,
-            "group": group,
-            "dtype": dtype.str,
-            "output": os.path.join(folder, f"joined-{index:05d}"),
-            "summary": os.path.join(folder, f"joined-{index:05d}.summary"),
-        }
-        for index, group in enumerate(groups)
-    ]
 
 
 def _block_tasks(options, inputs, dtype, parts, folder):

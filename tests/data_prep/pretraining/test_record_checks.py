@@ -8,7 +8,7 @@ import struct
 import google_crc32c
 import pytest
 
-from data_prep.pretraining.record_checks import find_fault
+from data_prep.pretraining.numpy_batches import find_fault
 from data_prep.pretraining.record_files import read_records
 from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
 from official_bert.common.errors import UserError
