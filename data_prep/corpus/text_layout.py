@@ -119,21 +119,16 @@ def articles(
       lost: see `chapters`.
     """
     titles, lost = titles or Titles(), Counter() if lost is None else lost
-    article, number = [], 0
-    for line in lines:
-        text = " ".join(line.split())
-        if not text:
-            if article:
-                yield article
-            article, number = [], 0
-            continue
-        number += 1
-        if number <= title_lines:
-            lost["titles"] += len(text)
-        elif titles.keeps(text, lost):
-            article.append(text)
-    if article:
-        yield article
+    parts = itertools.groupby((" ".join(line.split()) for line in lines), bool)
+    for part in (part for is_text, part in parts if is_text):
+        article = []
+        for number, text in enumerate(part):
+            if number < title_lines:
+                lost["titles"] += len(text)
+            elif titles.keeps(text, lost):
+                article.append(text)
+        if article:
+            yield article
 
 
 @dataclass

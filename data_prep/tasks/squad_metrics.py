@@ -15,6 +15,7 @@ SQuAD counts the words between blanks, so that in Chinese, Japanese or Thai its 
 """
 
 import collections
+import difflib
 import re
 import string
 import unicodedata
@@ -57,7 +58,8 @@ def f1(predicted: str, gold: str, by: str = "words") -> float:
     if not predicted_words or not gold_words:
         return float(predicted_words == gold_words)
     if by == "cmrc2018":
-        same = _longest_run(predicted_words, gold_words)
+        runs = difflib.SequenceMatcher(None, predicted_words, gold_words, autojunk=False)
+        same = runs.find_longest_match().size
     else:
         common = collections.Counter(predicted_words) & collections.Counter(gold_words)
         same = sum(common.values())
@@ -81,17 +83,6 @@ def warning(answers: list[str]) -> str:
 def _units(text: str, by: str) -> list[str]:
     text = normalize(text, by)
     return _CMRC_UNITS.findall(text) if by == "cmrc2018" else text.split()
-
-
-def _longest_run(one: list[str], other: list[str]) -> int:
-    """Length of the longest run of words that stands in both."""
-    longest, before = 0, [0] * (len(other) + 1)
-    for word in one:
-        row = [0]
-        for place, each in enumerate(other):
-            row.append(before[place] + 1 if word == each else 0)
-        longest, before = max(longest, *row), row
-    return longest
 
 
 def question_scores(
