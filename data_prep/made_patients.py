@@ -17,7 +17,7 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep import command_flags
+from data_prep.jobs import command_flags
 from data_prep.tasks.visits import Patient, Visits
 from official_bert.common import commands
 from official_bert.common.claims import claim

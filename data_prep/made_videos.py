@@ -14,7 +14,7 @@ import json
 import numpy as np
 from absl import flags
 
-from data_prep import command_flags
+from data_prep.jobs import command_flags
 from data_prep.tasks.videos import ASKED, TOPS, Videos
 from official_bert.common import commands
 from official_bert.common.claims import claim

@@ -23,12 +23,12 @@ from collections import Counter
 
 from absl import flags
 
-from data_prep import command_flags
 from data_prep.corpus import shares, sources, tfds_corpora
 from data_prep.corpus.documents import expand_inputs, places_of, split_patterns
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
-from data_prep.jobs import storage
+from data_prep.corpus.text_files import INVALID_UTF8
+from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
@@ -308,7 +308,8 @@ def define_flags() -> None:
         "blocks. rows: of JSON Lines or Parquet. By default what the text shows.",
     )
     command_flags.define(split_files, ("layout",))
-    command_flags.define(Reading, ("layout", "language"), least={"title_lines": 0})
+    least = {"title_lines": 0}
+    command_flags.define(Reading, ("layout", "language"), least, invalid_utf8=INVALID_UTF8)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,11 @@ from collections.abc import Iterable, Mapping
 
 from absl import flags
 
-from data_prep import command_flags
 from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
 from data_prep.corpus.documents import expand_inputs, places_of
-from data_prep.corpus.text_files import text_lines
-from data_prep.jobs import storage
+from data_prep.corpus.text_files import INVALID_UTF8, text_lines
+from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import earlier
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
@@ -302,7 +301,7 @@ def define_flags() -> None:
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
     flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")
     command_flags.define(learn_vocab, ("vocab_size", "do_lower_case"), least={"num_unused": 0})
-    command_flags.define(count_words)
+    command_flags.define(count_words, invalid_utf8=INVALID_UTF8)
     flags.DEFINE_bool("overwrite", False, "Replace a vocabulary made otherwise.")
 
 

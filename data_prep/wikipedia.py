@@ -31,12 +31,12 @@ from typing import NamedTuple
 
 from absl import flags
 
-from data_prep import command_flags
 from data_prep.corpus import shares, wikipedia_dump, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
+from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.corpus.unclosed_markup import TooSlow
 from data_prep.corpus.wikipedia_dump import Page, Stretch
-from data_prep.jobs import storage
+from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
@@ -334,7 +334,8 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    command_flags.define(extract, least={"min_characters": 0, "megabytes_per_file": 0.001})
+    least = {"min_characters": 0, "megabytes_per_file": 0.001}
+    command_flags.define(extract, least=least, invalid_utf8=INVALID_UTF8)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from absl import flags
 
-from data_prep import command_flags
 from data_prep.corpus import input_look
 from data_prep.corpus.documents import expand_inputs, places_of
-from data_prep.corpus.text_files import text_lines
+from data_prep.corpus.text_files import INVALID_UTF8, text_lines
+from data_prep.jobs import command_flags
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -110,7 +110,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    command_flags.define(learn, least={"seed": 0}, kind=KINDS)
+    command_flags.define(learn, least={"seed": 0}, kind=KINDS, invalid_utf8=INVALID_UTF8)
     flags.DEFINE_string("input", None, "Text files or globs, plain or packed.", required=True)
     flags.DEFINE_string("output", None, "The file of vectors to write.", required=True)
     flags.DEFINE_bool("overwrite", False, "Replace a file that is there.")

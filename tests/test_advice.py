@@ -6,7 +6,8 @@ import functools
 import importlib
 import re
 
-from data_prep import command_flags, tasks
+from data_prep import tasks
+from data_prep.jobs import command_flags
 from experiments.tables.ablation import Ablation
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from tests.test_architecture import FILES, imported_modules

@@ -3,7 +3,7 @@
 import pytest
 from absl import flags
 
-from data_prep import command_flags
+from data_prep.jobs import command_flags
 
 
 def prepare(inputs, output: str, least_words: int = 2, share: float | None = None, kind: str = "a",
@@ -23,7 +23,8 @@ def prepare(inputs, output: str, least_words: int = 2, share: float | None = Non
 def defined(monkeypatch):
     known = set(flags.FLAGS)
     monkeypatch.setattr(command_flags, "available_cores", lambda: 7)
-    command_flags.define(prepare, ("apart",), least={"least_words": 1}, kind=("a", "b"))
+    choices = {"kind": ("a", "b"), "invalid_utf8": ("error", "replace")}
+    command_flags.define(prepare, ("apart",), least={"least_words": 1}, **choices)
     yield set(flags.FLAGS) - known
     for name in set(flags.FLAGS) - known:
         delattr(flags.FLAGS, name)

@@ -9,7 +9,6 @@ import typing
 
 from absl import flags
 
-from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
 
@@ -28,7 +27,6 @@ def define(function, skip=(), least=None, **choices) -> None:
       **choices: the values of a parameter.
     """
     least, texts = least or {}, arguments(function.__doc__)
-    choices |= {"invalid_utf8": INVALID_UTF8}
     for parameter in parameters(function, skip):
         name = parameter.name
         required = parameter.default is parameter.empty
