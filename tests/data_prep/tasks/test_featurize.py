@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from data_prep.tasks import featurize as module
-from data_prep.tasks import get_task
+from data_prep.tasks import get_task, look
 from data_prep.tasks.featurize import FeatureSet, cache_key, featurize
 from data_prep.tasks.sequence_classification import TextExample
 from official_bert.common.errors import UserError
@@ -132,8 +132,8 @@ def test_no_examples(tokenizer):
         featurize(task_of(), [], tokenizer, 16)
 
 
-def test_a_vocabulary_of_other_text_is_said_once(tokenizer, capsys):
-    module._say.cache_clear()
+def test_a_vocabulary_of_other_text_is_said_once(tokenizer, monkeypatch, capsys):
+    monkeypatch.setattr(look, "_said", set())
     others = [TextExample("0", "река течёт в море", None, "yes")]
     featurize(task_of(), others, tokenizer, 16)
     featurize(task_of(), others, tokenizer, 16)
