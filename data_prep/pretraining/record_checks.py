@@ -56,9 +56,10 @@ def check(name: str, values: np.ndarray, limit: int | None) -> None:
         wrong, most = ~((values >= 0) & (values <= 1)), 1
     else:
         # Read as a number without sign, a negative one is far beyond any limit.
-        wrong, most = values.view(np.uint64) >= limit, limit - 1
+        largest = int(values.view(np.uint64).max(initial=0))
+        wrong, most = largest >= limit and values.view(np.uint64) >= limit, limit - 1
         values = values.view(np.int64)
-    if wrong.any():
+    if np.any(wrong):
         row, place = np.unravel_index(wrong.argmax(), wrong.shape)
         found = values[row, place]
         raise ValueError(f"{name}[{place}] is {found}, it must be 0 to {most}")
