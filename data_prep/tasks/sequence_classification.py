@@ -179,6 +179,8 @@ class SequenceClassification(Classification):
         data_dir: str = "",
         *,
         dev_from_train: int = 0,
+        folds: int = 0,
+        fold: int = 1,
         windows: int = 0,
         window_pooling: str = "mean",
         window_overlap: int = 0,
@@ -188,6 +190,9 @@ class SequenceClassification(Classification):
         Args:
           dev_from_train: evaluate on so many examples of the training file, which are not trained
             on, whether there is a dev file or not.
+          folds, fold: evaluate on this one of so many parts of all labelled examples, train's and
+            dev's, and train on the others; examples that share a text are in one part. 0: as the
+            files are.
           windows: read what is longer than max_seq_length in at most so many windows of that
             length, of a pair the longer text beside the other one; 0: cut it.
           window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
@@ -198,7 +203,9 @@ class SequenceClassification(Classification):
         self.windows = Windows.of_options(windows, window_pooling, window_overlap)
         if dev_from_train < 0:
             raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
-        self.dev_from_train = dev_from_train
+        if folds and (dev_from_train or folds < 2 or not 1 <= fold <= folds):
+            raise UserError(f"folds={folds}, fold={fold}: 1 to folds, without dev_from_train")
+        self.dev_from_train, self.folds, self.fold = dev_from_train, folds, fold
 
     @property
     def head(self) -> dict:
@@ -208,9 +215,17 @@ class SequenceClassification(Classification):
         return head_of("classification", self.labels, self.problem, **windows)
 
     def examples(self, split: str) -> list[TextExample]:
-        if not self.dev_from_train or split not in ("train", "dev"):
+        if not (self.dev_from_train or self.folds) or split not in ("train", "dev"):
             return super().examples(split)
         examples = super().examples("train")
+        if self.folds:
+            examples += super().examples("dev")
+            parts = split_files.folds(examples, self.folds)
+            return [
+                dataclasses.replace(example, id=str(number))
+                for number, (example, part) in enumerate(zip(examples, parts, strict=True))
+                if (part == self.fold) == (split == "dev")
+            ]
         train, dev = split_files.dev_from_train(examples, self.dev_from_train)
         if split == "dev":
             self.notes["dev"] = {"from_training_file": len(dev)}

@@ -205,6 +205,18 @@ def dev_from_train(examples: list, count: int) -> tuple[list, list]:
     return train, [examples[index] for index in sorted(held_out)]
 
 
+def folds(examples: list, count: int) -> list[int]:
+    """For each example the part, from 1 to `count`, that it is in: parts are as large as each
+    other, and what `clusters_of_texts` puts together stays so. Hashes of texts decide.
+    """
+    clusters = clusters_of_texts(examples)
+    members, sizes, part = collections.Counter(clusters), [0] * count, {}
+    for first in sorted(members, key=lambda first: (-members[first], _digest(examples, [first]))):
+        part[first] = sizes.index(min(sizes))
+        sizes[part[first]] += members[first]
+    return [1 + part[cluster] for cluster in clusters]
+
+
 def clusters_of_texts(examples: list) -> list[int]:
     """For each example the first one that it belongs together with: they share a text, or, single
     texts, five words in a row (phrases of a sentence). Pairs that share five words of one of their

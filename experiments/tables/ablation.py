@@ -152,6 +152,9 @@ class Column:
       metric: key of the task's scores, or of the pre-training's held-out results.
       seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
         pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
+      folds: so many parts of all labelled examples (option `folds` of the task); a run is as many
+        fine-tunings, each scored on a part, and its score that of all parts together. 0: the dev
+        set.
       search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
         setting with the best mean on dev is shown (paper, section 4.1).
       paper_column: the paper's column to print beside ours; "" for none.
@@ -170,6 +173,7 @@ class Column:
     lower_is_better: bool = False
     note: str = ""
     question: Cloze | Pairs | None = None
+    folds: int = 0
 
     def with_finetune(self, **changes) -> "Column":
         """The column with other fields in its fine-tuning."""

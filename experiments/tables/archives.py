@@ -76,7 +76,7 @@ def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]] | None
             for label, cell in row["cells"].items():
                 if "folders" in cell:
                     found[row["label"], label] = [
-                        Run(*values, _influence(Path(cells, name), metrics[label], folder))
+                        Run(*values, _influence(cells, name, metrics[label], folder))
                         for values, name in zip(cell["values"], cell["folders"], strict=True)
                     ]
     return found
@@ -88,12 +88,29 @@ def influence(cell: Path, metric: str) -> np.ndarray | None:
     return intervals.influence(*kept) if kept else None
 
 
-def _influence(cell: Path, metric: str, folder: Path) -> np.ndarray | None:
-    if not (cell / RESULTS).exists():
-        raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
+def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
+    """A metric in points over the examples of several cells' runs, and what each example adds.
+
+    Raises:
+      UserError: a cell keeps no scores of its examples by this metric.
+    """
+    kept = [example_scores.load(cell / SCORES, metric) for cell in cells]
+    if any(found is None for found in kept):
+        raise UserError(f"{metric} of folds together: the cells keep no scores of their examples")
+    measure, sums = kept[0][0], np.concatenate([sums for _, sums in kept])
+    points = float(intervals.MEASURES[measure](sums.sum(axis=0)))
+    return points, intervals.influence(measure, sums)
+
+
+def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | None:
+    """Of the examples of one cell, or of a list of cells, each a fold."""
+    cells = [Path(unpacked, name) for name in ([names] if isinstance(names, str) else names)]
+    for cell in cells:
+        if not (cell / RESULTS).exists():
+            raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
     if not metric:
-        metric = storage.read_json(cell / RESULTS, finite=False)["main_metric"]
-    return influence(cell, metric)
+        metric = storage.read_json(cells[0] / RESULTS, finite=False)["main_metric"]
+    return influence(cells[0], metric) if isinstance(names, str) else union(cells, metric)[1]
 
 
 def _unpack(path: Path, folder: str) -> None:

@@ -76,7 +76,9 @@ def _baselines(ablation, plan, statuses) -> dict[str, float]:
                 continue
             key = column.metric or result.get("main_metric")
             if key in result["baseline"]:
-                found[label] = (100 if column.percent else 1) * result["baseline"][key]
+                of_folds = (statuses[p.cell].result for p in planned[: column.folds])
+                scores = [r["baseline"][key] for r in [*filter(None, of_folds)] or [result]]
+                found[label] = (100 if column.percent else 1) * sum(scores) / len(scores)
     return found
 
 
@@ -96,12 +98,18 @@ def _collect(ablation, plan, grid, statuses):
     for key, planned in plan.runs.items():
         column = ablation.column(key[1])
         settings: dict[int, list[Run]] = {}
-        names: dict[int, list[str]] = {}
+        names: dict[int, list] = {}
+        folds: dict[tuple[int, int, int], list[Path]] = {}
         for one in planned:
             status = statuses[one.cell]
             if status.state == FINISHED:
-                settings.setdefault(one.setting, []).append(_run(column, one, status, grid))
-                names.setdefault(one.setting, []).append(grid.folder(one.cell).name)
+                cells = folds.setdefault((one.setting, one.pretrain_seed, one.finetune_seed), [])
+                cells.append(grid.folder(one.cell))
+                if len(cells) >= column.folds:
+                    run = _run(column, one, status, grid, cells)
+                    settings.setdefault(one.setting, []).append(run)
+                    found = [cell.name for cell in cells]
+                    names.setdefault(one.setting, []).append(found if column.folds else found[-1])
             elif status.state == FAILED:
                 holes[key] = status.reason
             else:
@@ -115,9 +123,13 @@ def _collect(ablation, plan, grid, statuses):
     return runs, folders, chosen, holes
 
 
-def _run(column: Column, planned, status, grid) -> Run:
+def _run(column: Column, planned, status, grid, folds=()) -> Run:
     scores = status.result["heldout" if column.finetune is None else "dev"]
     metric = column.metric or status.result["main_metric"]
+    if column.folds:
+        points, influence = archives.union(folds, metric)
+        value = points if column.percent else points / 100
+        return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
     value = (100 if column.percent else 1) * scores.get(metric, float("nan"))
     influence = archives.influence(grid.folder(planned.cell), metric)
     return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
@@ -177,6 +189,8 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
         result = statuses[planned[0].cell].result
         if label == column.label and result and "train_examples" in result:
             train, dev = result["train_examples"], result["dev_examples"]
+            of_folds = [statuses[p.cell].result for p in planned[: column.folds]]
+            dev = sum(r["dev_examples"] for r in of_folds if r) or dev
     facts = {}
     if column.finetune:
         f = column.finetune
@@ -189,7 +203,7 @@ def _column(column: Column, plan, statuses) -> dict[str, Any]:
             "epochs": f.num_train_epochs,
             "seeds": len(column.seeds),
             "sample": f"{f.task} {_checkpoint_name(f.data_dir)}",
-        }
+        } | ({"folds": column.folds} if column.folds else {})
     return {
         "label": column.label,
         "paper_column": column.paper_column,

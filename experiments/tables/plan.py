@@ -32,7 +32,7 @@ from official_bert.objectives import parts
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
-    """One score of the table: its cell and the seeds and setting that led to it."""
+    """The cell, seeds and setting of a score of the table; folds with the same are one score."""
 
     cell: str
     pretrain_seed: int
@@ -214,10 +214,11 @@ class _Planner:
         trained = variant.pretrain or kind.has_seeds
         seeds = variant.seeds if trained else (0,)
         return [
-            PlannedRun(self._finetune_cell(row, column, variant, p, s, i), p, s, i)
+            PlannedRun(self._finetune_cell(row, column, variant, p, s, i, fold), p, s, i)
             for p in seeds
             for s in column.seeds[: None if kind.repeats else 1]
             for i in range(max(1, len(column.search)))
+            for fold in range(1, max(1, column.folds) + 1)
         ]
 
     def _question_runs(self, row: Row, column: Column, variant: Variant) -> list[PlannedRun]:
@@ -249,10 +250,13 @@ class _Planner:
                 runs.append(PlannedRun(cell, seed, 0))
         return runs
 
-    def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting) -> str:
+    def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting, fold) -> str:
         changes = dict(row.finetune) | {"seed": 1000 * pretrain_seed + seed}
         if column.search:
             changes |= column.search[setting]
+        if column.folds:
+            options = changes.get("task_options", column.finetune.task_options)
+            changes["task_options"] = {**options, "folds": column.folds, "fold": fold}
         config = dataclasses.replace(column.finetune, **changes)
         config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
         if config.data_dir.startswith("@"):
@@ -295,6 +299,8 @@ class _Planner:
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
         if column.search:
             parts.append(str(setting + 1))
+        if column.folds:
+            parts.append(f"fold-{fold}")
         # Columns that score one run by two metrics share it.
         values = changed(config) | {"save_model": None}
         same = json.dumps([values, prints], sort_keys=True)

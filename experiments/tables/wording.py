@@ -89,9 +89,9 @@ def facts(results: dict) -> list[str]:
     for column in results["columns"]:
         parts = [column["note"]] if column["note"] else []
         if not column["heldout"]:
-            parts.append(
-                f"{column['train_examples']:,} training and {column['dev_examples']:,} dev examples"
-            )
+            of = f", of {column['folds']} folds together" if "folds" in column else ""
+            train, dev = column["train_examples"], column["dev_examples"]
+            parts.append(f"{train:,} training and {dev:,} dev examples{of}")
         lines.append(f"{column['label']}: {'; '.join(parts)}")
     return [line.rstrip(".") for line in [*lines, *results["notes"]]]
 

@@ -61,7 +61,7 @@ def test_a_large_group_stays_in_training():
         split_files.dev_from_train(many(3), 3)
 
 
-def test_every_text_task_has_the_option(write, tmp_path):
+def test_the_option_of_tasks_of_texts(write, tmp_path):
     rows = "".join(f"text{index} \t{index % 2}\n" for index in range(40))
     write("SST-2/train.tsv", "sentence\tlabel\n" + rows)
     write("SST-2/dev.tsv", "sentence\tlabel\nother\t1\n")
@@ -72,13 +72,27 @@ def test_every_text_task_has_the_option(write, tmp_path):
     assert all(e.label == str(int(e.id.removeprefix("train/")) % 2) for e in dev)
     assert task.notes == {"train": {"held_out_for_dev": 10}, "dev": {"from_training_file": 10}}
 
-    path = write("mine.tsv", "text\tlabel\n" + rows)
-    mine = get_task("text_classification", data_dir=path, dev_from_train=10)
-    assert {e.text_a for e in mine.examples("dev")} == {e.text_a.strip() + " " for e in dev}
     with pytest.raises(UserError, match="dev_fraction and dev_from_train are both set"):
-        get_task("text_classification", data_dir=path, dev_from_train=10, dev_fraction=0.1)
+        get_task("text_classification", dev_from_train=10, dev_fraction=0.1)
     with pytest.raises(UserError, match="dev_from_train=-1; it is a number of examples"):
         get_task("sst2", dev_from_train=-1)
+
+
+def test_folds_hold_every_labelled_example_once(write, tmp_path):
+    rows = [f"a{i} b{i} c{i} d{i} e{i}\tx {i}\t{i % 2}" for i in range(7)]
+    rows += ["a0 b0 c0 d0 e0\tx 8\t1", "other\tx 3\t0"]  # text of others, and in the other file
+    for split, lines in (("train", rows[:6]), ("dev", rows[6:])):
+        write(f"{split}.tsv", "\n".join(["sentence1\tsentence2\tlabel", *lines]))
+    found = []
+    for fold in (1, 2, 3):
+        task = get_task("text_classification", str(tmp_path), folds=3, fold=fold)
+        parts = task.examples("train"), task.examples("dev")
+        assert set.isdisjoint(*({t for e in p for t in (e.text_a, e.text_b)} for p in parts))
+        assert list(map(len, parts)) == [6, 3]
+        found += [example.id for example in parts[1]]
+    assert sorted(found) == list("012345678")
+    with pytest.raises(UserError, match="fold=4: 1 to folds, without dev_from_train"):
+        get_task("text_classification", str(tmp_path), folds=3, fold=4)
 
 
 def test_sst2_with_twenty_thousand_dev_phrases(data_dir):

@@ -5,20 +5,23 @@ import os
 import re
 import tarfile
 
+import numpy as np
 import pytest
 
 import official_bert
 from experiments import ablate
 from experiments.configs import compared, scales, table7
 from experiments.tables import ablation as ablation_parts
-from experiments.tables import archives, assemble, cost, paper, plan
+from experiments.tables import archives, assemble, cost, intervals, paper, plan
 from experiments.tables.cells import TRAININGS, mix
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.pool import FINISHED, Status
-from experiments.training import config_files, flops
+from experiments.training import config_files, example_scores, flops
+from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import load_config
 from experiments.training.config_values import changed, from_dict
 from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
 
 TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
 
@@ -184,6 +187,37 @@ def test_a_cloze_score_is_read_from_its_cell(tmp_path):
     status = Status(FINISHED, result={"heldout": {"cloze_loss": 3.0}})
     planned = plan.PlannedRun(cell.name, 1, 0)
     assert assemble._run(column, planned, status, Grid((cell,), tmp_path)).value == 3.0
+
+
+def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
+    ablation = load_config("table5:smoke")
+    folds = dataclasses.replace(ablation.column("SNLI"), label="folds", folds=2)
+    grids = []
+    for columns in (ablation.columns, (*ablation.columns, folds)):
+        made = plan.plan(dataclasses.replace(ablation, columns=columns))
+        grids.append(Grid(made.cells, tmp_path))
+    keys = [{name: grid.key(name) for name in grid.cells} for grid in grids]
+    assert keys[0].items() < keys[1].items()
+    names = [run.cell for run in made.runs["BERT", "folds"][:2]]
+    assert names == [f"finetune/folds/BERT/1-1/fold-{i}" for i in (1, 2)]
+    assert grids[1].cells[names[1]].config["task_options"] == {"folds": 2, "fold": 2}
+
+
+def test_folds_are_scored_together(tmp_path):
+    # True positives, false positives, false negatives of each example.
+    parts = {"a": [[1, 0, 0], [0, 0, 1]], "b": [[1, 0, 0], [0, 1, 0], [0, 0, 0]]}
+    cells = [tmp_path / name for name in parts]
+    for cell in cells:
+        sums = np.array(parts[cell.name], float)
+        example_scores.write(cell / archives.SCORES, {"f1": ("f1", sums)})
+        write_text(cell / archives.RESULTS, "{}")
+    column = ablation_parts.Column("MRPC", FinetuneConfig(), "f1", folds=2)
+    status, planned = Status(FINISHED, result={"dev": {"f1": 0.9}}), plan.PlannedRun("b", 3, 1)
+    run = assemble._run(column, planned, status, None, cells)
+    assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
+    whole = intervals.influence("f1", np.array([*parts["a"], *parts["b"]], float))
+    again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
+    assert run.influence.tolist() == again.tolist() == whole.tolist()
 
 
 def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
