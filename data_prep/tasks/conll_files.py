@@ -187,6 +187,7 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
     table = look.look(
         path,
         tuple(itertools.product(words, fields)),
+        optional=("document",),
         what=(
             f"which columns hold the words and their tags? Looked for are {' or '.join(words)}, "
             f"and {' or '.join(fields)}."

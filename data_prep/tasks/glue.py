@@ -178,7 +178,7 @@ class Glue(TfdsTask, SequenceClassification):
             rows = _microsofts_rows(path, split, columns)
         else:
             header = self.header if split != "test" else ()
-            table = look.look(path, (columns,), names=header, hint=self.hint)
+            table = look.look(path, (columns,), optional=(), names=header, hint=self.hint)
             rows = self._complete_rows(table, split) if self.task == "qqp" else table.rows()
         for index, entry in enumerate(rows):
             if entry[1] is not None:

@@ -46,6 +46,7 @@ class Table:
       header: whether the first line names the columns.
       delimiter: what stands between them.
       also: columns that had to be there beside the wanted ones.
+      optional: columns that are read where they are there; None: not known here.
       kept: the rows of JSON that is one value.
       class_names: {column: the names that its numbers stand for}, where the file has them.
     """
@@ -58,6 +59,7 @@ class Table:
     header: bool = False
     delimiter: str = ""
     also: tuple[str, ...] = ()
+    optional: tuple[str, ...] | None = None
     kept: list | None = None
     class_names: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
@@ -73,9 +75,11 @@ class Table:
             kind += ", a header" if self.header else ", no header"
         if self.format == "lines":
             return f"{self.name}: {kind}, each a text"
-        told = f"{self.name}: {kind}; read: {', '.join((*self.found, *self.also))}"
-        others = [str(n) for n in self.columns if n not in (*self.found, *self.also, "id")]
-        if not self.also or not others:  # without `also` more may be read, where it is there
+        there = [name for name in self.optional or () if name in self.columns]
+        read = [*self.found, *self.also, *there]
+        told = f"{self.name}: {kind}; read: {', '.join(read)}"
+        others = [str(name) for name in self.columns if name not in (*read, "id", "")]
+        if self.optional is None or not others:
             return told
         more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
         return f"{told}; ignored: {', '.join(others[:_MOST_NAMED])}{more}"
@@ -144,6 +148,7 @@ def look(
     wanted: Sequence[tuple[str, ...]],
     *,
     also: tuple[str, ...] = (),
+    optional: tuple[str, ...] | None = None,
     names: tuple[str, ...] = (),
     texts: bool = False,
     format: str = "",
@@ -157,6 +162,8 @@ def look(
       path: a file; "-" is standard input.
       wanted: columns, and others in their place: the first tuple whose names are all there counts.
       also: columns that have to be there too.
+      optional: all others that are read, where they are there; None: any may be. "id" is no
+        question.
       names: what the columns are called where the first line is no header.
       texts: whether the wanted texts alone will do, without a header: a text a line, or several
         with tabs between.
@@ -169,14 +176,13 @@ def look(
       UserError: there is no such file, it cannot be read, the wanted columns are not there, or
         nothing shows which they are.
     """
+    read = {"also": also, "optional": optional}
     if path != "-" and parquet_files.is_parquet(path):
         _check_format("parquet", format, path)
         columns = tuple(parquet_files.column_names(path))
         found = _wanted_of(columns, wanted, also, path, what, hint)
-        table = Table(
-            path, "parquet", columns, found, also=also, class_names=parquet_files.class_names(path)
-        )
-        return said(table)
+        names_of = parquet_files.class_names(path)
+        return said(Table(path, "parquet", columns, found, **read, class_names=names_of))
     lines = lines or reading.Lines(path)
     shown = json_format(lines, path) if format in ("", "json", "jsonl") else ""
     if format in ("json", "jsonl") and not shown:
@@ -188,9 +194,10 @@ def look(
         if not columns:
             raise UserError(f"{lines.name} has no rows")
         found = _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
-        return said(Table(path, shown, columns, found, lines, also=also, kept=kept))
+        return said(Table(path, shown, columns, found, lines, **read, kept=kept))
     _check_format("text", format, lines.name)
-    return said(_delimited(path, lines, wanted, also, names, texts, format, what, hint))
+    found = _delimited(path, lines, wanted, also, names, texts, format, what, hint)
+    return said(dataclasses.replace(found, **read))
 
 
 def said(table: Table | str):
@@ -287,7 +294,6 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
             lines,
             header,
             delimiter,
-            also,
         )
 
     if kind != "lines":

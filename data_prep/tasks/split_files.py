@@ -26,10 +26,12 @@ class SplitTask(FileTask):
 
     Attributes:
       needed: columns that train and dev have to have beside the wanted ones.
+      optional: columns that are read where they are there.
       endings: of the usual names of files; each may have .gz behind it.
     """
 
     needed: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     endings = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 
     def __init__(self, data_dir: str = "", *, dev_fraction: float = 0.0, **options):
@@ -48,9 +50,11 @@ class SplitTask(FileTask):
 
     def table(self, split: str) -> look.Table:
         """What the file of a split is found to be."""
-        also = self.needed if split != "test" else ()
+        also = {"also": self.needed, "optional": self.optional}
+        if split == "test":
+            also = {"optional": (*self.needed, *self.optional)}
         path, _ = self.source(split)
-        return look.look(path, self.wanted, also=also, names=self.header, hint=self.hint)
+        return look.look(path, self.wanted, **also, names=self.header, hint=self.hint)
 
     def source(self, split: str) -> tuple[str, bool | None]:
         """The file of a split, and whether its held-out rows are wanted (None: all rows)."""

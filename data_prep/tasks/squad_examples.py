@@ -29,6 +29,7 @@ class SquadExample:
 
 
 WANTED = (("paragraphs",), ("question", "context"))
+_OPTIONAL = ("answers", "is_impossible", "title")
 _WHAT = "which columns hold question and context, and is it SQuAD's format (data, paragraphs, qas)?"
 
 
@@ -44,7 +45,7 @@ def read(path: str, need_answers: bool = False) -> list[SquadExample]:
       UserError: it cannot be read, a field is missing or of another type, or what it says of a
         question contradicts itself.
     """
-    table = look.look(path, WANTED, what=_WHAT)
+    table = look.look(path, WANTED, optional=_OPTIONAL, what=_WHAT)
     examples = [example for _, example in rows_of(table)]
     unknown = [example.id for example in examples if example.answers is None]
     if need_answers and unknown:

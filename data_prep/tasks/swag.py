@@ -33,6 +33,7 @@ class Swag(SplitTask, Classification):
 
     metrics = ("accuracy",)
     hint = "; --task_options.num_choices= says how many endings there are"
+    optional = ("label",)
     about_windows = "a choice is read as one row; raise max_seq_length"
     endings = (".csv", ".tsv", ".jsonl", ".json", ".parquet")
 

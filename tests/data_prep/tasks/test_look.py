@@ -133,12 +133,11 @@ def test_it_is_said_in_one_line_once(write, capsys):
     rows_of(path)
     rows_of(path)
     assert capsys.readouterr().err == f"{path}: CSV with ';', a header; read: text\n"
-    rows_of(write("b.csv", "id,text,body,label\n1,x,y,z\n"), also=("label",))
-    assert capsys.readouterr().err.endswith(
-        "b.csv: CSV, a header; read: text, label; ignored: body\n"
-    )
+    content = "id,text,body,title,label\n1,x,y,t,z\n"
+    rows_of(write("b.csv", content), also=("label",), optional=("title", "date"))
+    assert capsys.readouterr().err.endswith("read: text, label, title; ignored: body\n")
     many = ",".join(f"c{i}" for i in range(10))
-    rows_of(write("c.csv", f"text,{many}\n{many},x\n"), also=("c0",))
+    rows_of(write("c.csv", f"text,{many}\n{many},x\n"), also=("c0",), optional=())
     assert capsys.readouterr().err.endswith(
         "read: text, c0; ignored: c1, c2, c3, c4, c5, c6, c7, c8 and 1 more\n"
     )
