@@ -6,8 +6,8 @@ Machines differ, and one machine differs from day to day: so plain matrix produc
 and after each part, and a figure counts in relation to their rate, now as when it was committed
 (`results/reference.json`). A part beside which something else ran (the rate of its products is more
 than a tenth off that of the other parts) is measured again. Changes of more than a tenth are
-listed, those of this project first. --output keeps what was measured, --update takes it for the
-committed figures.
+listed, those of this project first. --output keeps what was measured; benchmarks/results makes it
+the committed figures.
 
 What answers a question once (memory, data_at_scale) or takes hours (the scores of
 finetune_parity) is not run.
@@ -17,7 +17,6 @@ import argparse
 import dataclasses
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import machine
+from experiments.tables.report import markdown_table
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -67,7 +67,7 @@ class Part:
     """A benchmark: how it is run within a share of the hour, and the rates in its results.
 
     Attributes:
-      options: of its command; {words} are the values of this command's flags.
+      options: of its command, apart from --output; {words} are values of this command's flags.
       rates: from the contents of its JSON file to {label: rate}; more is better.
     """
 
@@ -77,26 +77,12 @@ class Part:
 
 PARTS = {
     "pretraining": Part(
-        (
-            "--rounds=4",
-            "--slow_rounds=2",
-            "--model_garden_python={model_garden_python}",
-            "--output={output}",
-        ),
+        ("--rounds=4", "--slow_rounds=2", "--model_garden_python={model_garden_python}"),
         of_pretraining,
     ),
-    "serving": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
-    "formats": Part(("--rounds=2", "--data_dir={data_dir}", "--output={output}"), of_serving),
-    "data_prep": Part(
-        (
-            "--corpus={corpus}",
-            "--vocab={vocab}",
-            "--rounds=1",
-            "--parts=create,tokenise,read",
-            "--output={output}/data_prep.json",
-        ),
-        of_data_prep,
-    ),
+    "serving": Part(("--rounds=2", "--data_dir={data_dir}"), of_serving),
+    "formats": Part(("--rounds=2", "--data_dir={data_dir}"), of_serving),
+    "data_prep": Part(("--rounds=1", "--corpus={corpus}", "--vocab={vocab}"), of_data_prep),
 }
 
 
@@ -108,7 +94,6 @@ def main():
     parser.add_argument("--vocab", default="", help="uncased vocabulary, for data_prep")
     parser.add_argument("--model_garden_python", default="", help="see pretraining.py")
     parser.add_argument("--output", default="", help="folder that keeps what was measured")
-    parser.add_argument("--update", action="store_true", help="make it the committed figures")
     options = parser.parse_args()
     names = options.parts.split(",")
     for name in names:
@@ -118,14 +103,15 @@ def main():
         for flag in ("data_dir", "corpus", "vocab"):
             if f"{{{flag}}}" in needed and not getattr(options, flag):
                 parser.error(f"{name} needs --{flag}; --parts=NAME,NAME leaves it out")
+    committed, known = read(RESULTS), reference(RESULTS)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(options.output or scratch)
         folder.mkdir(parents=True, exist_ok=True)
         rates = run(names, vars(options) | {"output": str(folder)})
         now = {name: read(folder)[name] for name in names}
-        print(report(read(RESULTS), now, reference(RESULTS), rates))
-        if options.update:
-            update(folder, rates)
+        print(report(committed, now, known, rates))
+        content = {"machine": machine.name(), "matrix_gflops_per_s": known | rates}
+        (folder / REFERENCE).write_text(json.dumps(content, indent=1) + "\n")
 
 
 def run(names, options) -> dict[str, float]:
@@ -140,15 +126,14 @@ def run(names, options) -> dict[str, float]:
 def _run_part(name, options) -> float:
     before, started = machine.matrix_gflops(), time.time()
     print(f"{name}: products at {before:.0f} GFLOP/s", file=sys.stderr, flush=True)
-    arguments = [text.format(**options) for text in PARTS[name].options]
-    path = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    arguments = [text.format(**options) for text in (*PARTS[name].options, "--output={output}")]
     done = subprocess.run(
-        [sys.executable, str(HERE / f"{name}.py"), *arguments],
+        [sys.executable, "-m", f"benchmarks.{name}", *arguments],
         stdout=subprocess.DEVNULL,  # its tables are in files; here stands what changed
-        env={**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**machine.importing(), "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     if done.returncode:
-        raise SystemExit(f"{name}.py failed ({done.returncode}); run it alone to see why")
+        raise SystemExit(f"{name} failed ({done.returncode}); run it alone to see why")
     print(f"{name}: {time.time() - started:.0f} s", file=sys.stderr, flush=True)
     return (before + machine.matrix_gflops()) / 2
 
@@ -163,15 +148,8 @@ def read(folder: Path) -> dict[str, dict[str, float]]:
 
 
 def reference(folder: Path) -> dict[str, float]:
-    """{part: GFLOP/s of the products} of committed figures.
-
-    A part of the time before there was `reference.json` has the rate of that time's pre-training.
-    """
-    path = folder / REFERENCE
-    known = json.loads(path.read_text())["matrix_gflops_per_s"] if path.is_file() else {}
-    runs = json.loads((folder / "pretraining.json").read_text())["runs"]
-    of_runs = [run["matrix_gflops_per_s"] for name, run in runs.items() if "float32" in name]
-    return dict.fromkeys(PARTS, max(of_runs)) | known
+    """{part: GFLOP/s of the products} of committed figures."""
+    return json.loads((folder / REFERENCE).read_text())["matrix_gflops_per_s"]
 
 
 def report(committed, now, committed_rates, rates) -> str:
@@ -194,40 +172,12 @@ def report(committed, now, committed_rates, rates) -> str:
                 same += 1
                 continue
             others = "official_bert" not in label and part != "formats"
-            line = f"| {part}, {label} | {old:.4g} | {rate:.4g} | {speed:.2f} | {ratio:.2f} |"
-            changed.append((others, ratio, line))
+            cells = [f"{part}, {label}", f"{old:.4g}", f"{rate:.4g}", f"{speed:.2f}"]
+            changed.append((others, ratio, [*cells, f"{ratio:.2f}"]))
     total = f"{len(changed)} of {len(changed) + same} figures changed by more than a tenth"
-    return "\n".join(
-        [
-            "| a second | committed | now | matrix products | in relation to them |",
-            "|---|---|---|---|---|",
-            *(line for *_, line in sorted(changed)),
-            "",
-            total + (f"; {new} have no committed figure" if new else ""),
-        ]
-    )
-
-
-def update(folder: Path, rates: dict[str, float]) -> None:
-    """Makes what was measured the committed figures; what was not measured stays."""
-    known = reference(RESULTS)
-    for name in rates:
-        for path in folder.glob(f"{name}.*"):
-            committed = RESULTS / path.name
-            if path.suffix == ".json" and committed.is_file():
-                old, new = (json.loads(file.read_text()) for file in (committed, path))
-                committed.write_text(json.dumps(_over(old, new), indent=1) + "\n")
-            else:
-                shutil.copy(path, committed)
-    content = {"machine": machine.name(), "matrix_gflops_per_s": known | rates}
-    (RESULTS / REFERENCE).write_text(json.dumps(content, indent=1) + "\n")
-
-
-def _over(old, new):
-    """`new`, with what dicts of `old` have besides."""
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return new
-    return old | {key: _over(old.get(key), value) for key, value in new.items()}
+    header = ["a second", "committed", "now", "matrix products", "in relation to them"]
+    table = markdown_table([header, *(cells for *_, cells in sorted(changed))])
+    return "\n".join([*table, "", total + (f"; {new} have no committed figure" if new else "")])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The whole path from text to records on a synthetic corpus of many gigabytes.
 
-    python benchmarks/data_at_scale.py --articles='wikipedia/*.txt.gz' --books='books/*.txt.gz' \\
+    python -m benchmarks.data_at_scale --articles='wikipedia/*.txt.gz' --books='books/*.txt.gz' \\
         --vocab=vocab.txt --gigabytes=1,20 --dupe_factor=1 --folder=/scratch/scale \\
         --output=results.json
 
@@ -45,8 +45,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from benchmarks import machine
+from experiments.tables.report import markdown_table
+from official_bert.common.files import write_text
 
 _FILE_BYTES = 64_000_000  # of the synthetic corpus
 _PORTION = 16  # files that are there as text at a time
@@ -98,12 +99,9 @@ def _state(folder, arguments):
 
 
 def _save(path, state, output, results):
-    from official_bert.common.files import atomic_write
-
     for target, content in ((path, state), (output, results)):
         if target:
-            with atomic_write(target) as file:
-                file.write(json.dumps(content, indent=1) + "\n")
+            write_text(target, json.dumps(content, indent=1) + "\n")
 
 
 def _measure(gigabytes, folder, arguments, state, save):
@@ -230,10 +228,10 @@ def _run(python, folder, step, function, kill_after=None, note=None, **options):
     reads = folder / f"{step}.reads"  # those of earlier parts are in it
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(
-        [python, __file__, f"--reads={reads}"]
+        [python, "-m", "benchmarks.data_at_scale", f"--reads={reads}"]
         + [f"--step={json.dumps({'function': function, **options})}"],
         start_new_session=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},  # for the processes that Beam starts
+        env=machine.importing(),  # for the processes that Beam starts too
     )
     taken_away = Path(options["output"]) if function == "create" else None
     watched = _Watched(process.pid, folder, taken_away, note)
@@ -367,19 +365,17 @@ def _check_equal(one, other):
 
 
 def _print(steps):
-    print("| step | seconds | processor s | peak MB of a process | disk GB | reads |")
-    print("|---" * 6 + "|")
+    rows = [["step", "seconds", "processor s", "peak MB of a process", "disk GB", "reads"]]
     for name, step in steps.items():
         reads = ", ".join(
             f"{kind} {found['number']:,} of {found['mean bytes'] / 1e3:,.0f} kB"
             for kind, found in step["reads"].items()
         )
-        print(
-            f"| {name}{' (SIGKILL)' if step['killed'] else ''} | {step['seconds']:,.1f} | "
-            f"{step['processor seconds']:,.1f} | {', '.join(map(str, step['peak MB'][:4]))} | "
-            f"{step['disk GB']:.2f} | {reads} |"
-        )
-    sys.stdout.flush()
+        numbers = [f"{step[n]:,.1f}" for n in ("seconds", "processor seconds")]
+        peaks = ", ".join(map(str, step["peak MB"][:4]))
+        name += " (SIGKILL)" if step["killed"] else ""
+        rows.append([name, *numbers, peaks, f"{step['disk GB']:.2f}", reads])
+    print("\n".join(markdown_table(rows)), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import numpy as np
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import record_sets
 from data_prep.records import numpy_batches, open_records
+from experiments.tables.report import markdown_table
 from experiments.training.flops import pretraining_step_flops
 from official_bert.config import named_config
 
@@ -106,7 +107,7 @@ def table(found):
     heads = ["", "length", "rows/s at half of the peak"]
     for kind in ("records", "dynamic masks"):
         heads += [f"{kind}: cores", *(f"{n} process{'es' * (n > 1)}" for n in PROCESSES)]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines = [heads]
     for size in SIZES:
         for length in LENGTHS:
             rows = taken(size, length)
@@ -115,8 +116,8 @@ def table(found):
                 runs = [found[f"{length}{kind}, {n} processes"] for n in PROCESSES]
                 cells.append(f"{rows / runs[0]['rows_per_s']:.2g}")
                 cells += [f"{run['waited'][size][1]:.0%}" for run in runs]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append(cells)
+    return "\n".join(markdown_table(lines))
 
 
 if __name__ == "__main__":

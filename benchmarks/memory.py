@@ -8,11 +8,12 @@ it is there, and is not measured again. Printed is the table of docs/distributio
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.machine import kept
+from experiments.tables.report import markdown_table
 from official_bert.config import named_config
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
@@ -92,16 +93,15 @@ def computed(bert, length, rows=BATCH):
 def table(known):
     """Markdown of GiB: what is in `results/memory.json`, and what is computed."""
     heads = [f"length {length}: {what}" for length in LENGTHS for what in ("XLA", "computed")]
-    heads = ["size", *heads, "weights and moments", "of 8 devices, `shard=weights`"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = [["size", *heads, "weights and moments", "of 8 devices, `shard=weights`"]]
     for size in SIZES:
         bert, cells = named_config(size), []
         for length in LENGTHS:
             cells += [known.get(f"{size} {length}"), computed(bert, length)]
         state = 12 * parameters(bert)
         gib = ["" if cell is None else _gib(sum(cell.values())) for cell in cells]
-        lines.append(f"| {' | '.join([size, *gib, _gib(state), _gib(state / 8)])} |")
-    return "\n".join(lines)
+        rows.append([size, *gib, _gib(state), _gib(state / 8)])
+    return "\n".join(markdown_table(rows))
 
 
 def _gib(count):
@@ -113,14 +113,12 @@ def main():
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)))
     options = parser.parse_args()
-    for length in map(int, options.lengths.split(",")):
-        for size in options.sizes.split(","):
-            known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-            if f"{size} {length}" not in known:
-                known[f"{size} {length}"] = measured(named_config(size), length)
-                print(size, length, known[f"{size} {length}"], flush=True)
-                RESULTS.write_text(json.dumps(known, indent=2) + "\n")
-    print(table(json.loads(RESULTS.read_text())))
+    cases = {
+        f"{size} {length}": (named_config(size), int(length))
+        for length in options.lengths.split(",")
+        for size in options.sizes.split(",")
+    }
+    print(table(kept(RESULTS, cases, lambda case: measured(*cases[case]))))
 
 
 if __name__ == "__main__":

@@ -21,12 +21,13 @@ import itertools
 import json
 import os
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.machine import kept
 from experiments.configs.own_data import get_config
 from experiments.tables.plan import place
+from experiments.tables.report import markdown_table
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results" / "own_data"
 THEIRS = RESULTS / "trainer.json"
@@ -110,13 +111,13 @@ def table(ours: list[dict], theirs: dict[str, float]) -> str:
         groups[name.rpartition("/")[0]].append(100 * score)
     for row in (row for scale in ours for row in scale["rows"]):
         cells |= {f"{row['label']}/{column}": cell for column, cell in row["cells"].items()}
-    lines = ["| model, rate | task | this project | Trainer | spread |", "|---|---|---:|---:|---:|"]
+    lines = [["model, rate", "task", "this project", "Trainer", "spread"]]
     for group, scores in groups.items():
-        cell, label = cells.get(group, {}), group.replace(", corrected/", " | ")
+        cell, label = cells.get(group, {}), group.split(", corrected/")
         mine = f"{cell['mean']:.1f}" if "mean" in cell else "not run"
         spread = max(cell.get("deviation", 0.0), statistics.stdev(scores) if scores[1:] else 0.0)
-        lines.append(f"| {label} | {mine} | {statistics.fmean(scores):.1f} | {spread:.1f} |")
-    return "\n".join(lines)
+        lines.append([*label, mine, f"{statistics.fmean(scores):.1f}", f"{spread:.1f}"])
+    return "\n".join(markdown_table(lines))
 
 
 def main():
@@ -128,13 +129,14 @@ def main():
     options = parser.parse_args()
     os.environ.setdefault("KERAS_BACKEND", "torch")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # beside other work two wait for each other
-    scores = json.loads(options.output.read_text()) if options.output.exists() else {}
-    for name, run in ({} if options.table else runs(options.scale)).items():
-        if name not in scores and options.only in name:
-            scores[name] = train(*run[:2])[run[2]]
-            options.output.write_text(json.dumps(scores, indent=1) + "\n")
-            print(f"{name}: {100 * scores[name]:.1f}", file=sys.stderr)
-    print(table(ours(), scores))
+    known = {} if options.table else runs(options.scale)
+    wanted = [name for name in known if options.only in name]
+
+    def score(name):
+        *run, metric = known[name]
+        return train(*run)[metric]
+
+    print(table(ours(), kept(options.output, wanted, score)))
 
 
 if __name__ == "__main__":

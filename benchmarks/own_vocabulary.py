@@ -16,11 +16,7 @@ import functools
 import json
 import os
 import statistics
-import sys
 from pathlib import Path
-
-if not __package__:
-    sys.path[0] = str(Path(__file__).parents[1])
 
 from data_prep import vocab as vocabularies
 from data_prep.create_pretraining_data import create

@@ -1,6 +1,6 @@
 """Speed of one pre-training step, this project beside its peers, in one interleaved run.
 
-    python benchmarks/pretraining.py --shapes=base,mini --output=benchmarks/results
+    python -m benchmarks.pretraining --shapes=base,mini --output=benchmarks/results
 
 Each contestant is a process of its own that builds its model, waits, and runs a few steps whenever
 it is its turn; turns go round, so that a machine whose speed drifts slows everybody alike. A step
@@ -17,16 +17,16 @@ import sys
 import time
 from pathlib import Path
 
-if not __package__:
-    sys.path[0] = str(Path(__file__).parents[1])  # the repository
-
 from benchmarks import machine
+from benchmarks.peers.turns import sizes
+from experiments.tables.report import markdown_table
+from experiments.training.flops import pretraining_step_flops
+from official_bert.config import named_config
 
 SHAPES = {  # layers, width, heads, batch, length, predictions
     "base": (12, 768, 12, 8, 128, 20),
     "mini": (4, 256, 4, 32, 128, 20),
 }
-VOCABULARY = 30522
 PRECISIONS = ("float32", "bfloat16")
 CEILING = "matrix products"
 MOST_TRIES = 3  # of a group that something disturbs
@@ -50,11 +50,9 @@ GROUPS = {
 
 def flops(shape: tuple) -> float:
     """Floating-point operations of one step: 2 a multiply-add, backward twice forward."""
-    layers, width, _, batch, length, predictions = shape
-    tokens = batch * length
-    block = 2 * tokens * (4 * width**2 + 8 * width**2) + 4 * batch * length**2 * width
-    heads = 2 * batch * predictions * (width**2 + width * VOCABULARY) + 2 * batch * width**2
-    return 3.0 * (layers * block + heads)
+    *size, batch, length, predictions = shape
+    bert = named_config("base", **sizes(*size))
+    return pretraining_step_flops(bert, ("masked_lm",), batch, length, predictions)
 
 
 class Contestant(machine.Steps):
@@ -143,18 +141,17 @@ def markdown(shape, precision, group, result):
         + (f"Matrix products in the same run: {rate:.0f} GFLOP/s." if rate else "")
         + (" Measured again: something ran beside the first." * ("measured_again" in result)),
         "",
-        "| | median ms | min ms | steps | sequences/s | GFLOP/s | of the matrix rate | "
-        "first step, s | peak memory, GiB |",
-        "|---|---|---|---|---|---|---|---|---|",
     ]
+    cells = [["", "median ms", "min ms", "steps", "sequences/s", "GFLOP/s", "of the matrix rate",
+              "first step, s", "peak memory, GiB"]]  # fmt: skip
     for row in sorted(result["rows"], key=lambda row: row["median_ms"]):
         share = "" if row["of_matrix_rate"] is None else f"{row['of_matrix_rate']:.0%}"
-        lines.append(
-            f"| {row['contestant']} | {row['median_ms']:.0f} | {row['min_ms']:.0f} | "
-            f"{row['steps']} | {row['sequences_per_s']:.1f} | {row['gflops_per_s']:.0f} | {share} "
-            f"| {row['first_step_s']:.0f} | {row['peak_gib']:.1f} |"
-        )
-    lines += [""] * bool(result["failed"])
+        cells.append([
+            row["contestant"], f"{row['median_ms']:.0f}", f"{row['min_ms']:.0f}",
+            str(row["steps"]), f"{row['sequences_per_s']:.1f}", f"{row['gflops_per_s']:.0f}",
+            share, f"{row['first_step_s']:.0f}", f"{row['peak_gib']:.1f}",
+        ])  # fmt: skip
+    lines += [*markdown_table(cells), *[""] * bool(result["failed"])]
     lines += [f"- {name}: did not run ({reason})" for name, reason in result["failed"].items()]
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 """Latency and throughput of a served classifier, from text to logits.
 
-    BERT_DATA_DIR=... python benchmarks/serving.py --shapes=minilm,base --output=benchmarks/results
+    BERT_DATA_DIR=... python -m benchmarks.serving --shapes=minilm,base --output=benchmarks/results
 
 Every contestant gets the same weights and the same texts (SST-2 sentences, SQuAD passages),
 tokenises them with its own fast tokeniser and pads as its documentation says; logits are compared
@@ -19,7 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parents[1])  # the repository; child processes inherit it
+from benchmarks import machine
+from experiments.tables.report import markdown_table
 
 # Layers, width, heads; "tiny" to try it out.
 SHAPES = {"tiny": (2, 128, 2), "minilm": (6, 384, 12), "base": (12, 768, 12)}
@@ -96,7 +97,7 @@ def measure(shape, names, kinds, rounds, data_dir, make, contestant):
       contestant: (name, folder) -> a function that answers texts.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        _in_a_process(make, shape, data_dir, scratch)
+        machine.in_a_process(make, shape, data_dir, scratch)
         sizes_file = Path(scratch, "sizes.json")
         sizes = json.loads(sizes_file.read_text()) if sizes_file.exists() else {}
         workers, failed, logits = {}, {}, {}
@@ -136,25 +137,18 @@ def markdown(shape, rows, failed) -> str:
     layers, width, _ = SHAPES[shape]
     kinds = [name for name, of_kind in rows[0].items() if isinstance(of_kind, dict)]
     sizes = any("megabytes" in row for row in rows)
-    lines = [
-        f"### {shape}: {layers} layers, {width} wide, from text",
-        "",
-        "| | "
-        + "MB | " * sizes
-        + " | ".join(f"{k}: p50 ms | p99 ms | texts/s, batch 32" for k in kinds)
-        + " |",
-        "|---|" + "---|" * (3 * len(kinds) + sizes),
-    ]
+    table = [["", *["MB"] * sizes]]
+    for kind in kinds:
+        table[0] += [f"{kind}: p50 ms", "p99 ms", "texts/s, batch 32"]
     for row in rows:
-        cells = [
-            f"{row[k]['p50_ms']:.1f} | {row[k]['p99_ms']:.1f} | {row[k]['texts_per_s']:.0f}"
-            for k in kinds
-        ]
-        if sizes:
-            cells.insert(0, f"{row['megabytes']:.0f}")
-        lines.append(f"| {row['contestant']} | " + " | ".join(cells) + " |")
-    lines += [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
-    return "\n".join(lines)
+        table.append([row["contestant"], *[f"{row.get('megabytes', 0):.0f}"] * sizes])
+        for kind in kinds:
+            found = row[kind]
+            table[-1] += [f"{found[name]:.1f}" for name in ("p50_ms", "p99_ms")]
+            table[-1].append(f"{found['texts_per_s']:.0f}")
+    title = f"### {shape}: {layers} layers, {width} wide, from text"
+    lines = [f"- {name}: did not run ({reason})" for name, reason in failed.items()]
+    return "\n".join([title, "", *markdown_table(table), *lines])
 
 
 class Worker:
@@ -354,14 +348,6 @@ def _check_equal(logits):
         gap = max(abs(a - b) for a, b in zip(exact[first], exact[name], strict=True))
         if gap > _FAR:
             raise SystemExit(f"{first} and {name} differ by {gap:.1e}: not the same model")
-
-
-def _in_a_process(function, *arguments):
-    process = multiprocessing.get_context("spawn").Process(target=function, args=arguments)
-    process.start()
-    process.join()
-    if process.exitcode:
-        raise SystemExit(f"{function.__name__} failed")
 
 
 if __name__ == "__main__":

@@ -117,25 +117,6 @@ def test_a_machine_of_half_the_speed_changes_nothing():
     assert total.startswith("1 of ") and total.endswith("; 1 have no committed figure")
 
 
-def test_figures_and_reference_are_taken_over(tmp_path, monkeypatch):
-    committed, new = tmp_path / "committed", tmp_path / "new"
-    for folder, rate in ((committed, 1.0), (new, 2.0)):
-        folder.mkdir()
-        row = {"contestant": "official_bert", "sequences_per_s": rate}
-        run = {"rows": [row], "matrix_gflops_per_s": 100 * rate}
-        content = {"runs": {"base float32 TensorFlow": run}} | (
-            {"seconds": 1.0} if rate == 1 else {}
-        )
-        (folder / "pretraining.json").write_text(json.dumps(content))
-    monkeypatch.setattr(everything, "RESULTS", committed)
-    assert everything.reference(committed)["serving"] == 100
-    everything.update(new, {"pretraining": 190.0})
-    assert everything.read(committed) == everything.read(new)
-    assert json.loads((committed / "pretraining.json").read_text())["seconds"] == 1.0
-    assert everything.reference(committed)["pretraining"] == 190
-    assert everything.reference(committed)["serving"] == 100
-
-
 @pytest.mark.parametrize("size", [{}, {"megabytes": 90.4}])
 def test_a_table_of_latencies_has_sizes_where_they_are_known(size):
     row = {"contestant": "A", **size, "SST-2": {"p50_ms": 1.0, "p99_ms": 2.0, "texts_per_s": 30.0}}

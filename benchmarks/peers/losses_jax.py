@@ -7,33 +7,17 @@ full), "tensorfloat32" (as JAX multiplies float32 on a GPU by default) or "bfloa
 FILE.npz with "loss" [STEPS], "gradient_norm" [STEPS] and "weights", all in one row.
 """
 
-import json
-import os
 import sys
-
-os.environ["KERAS_BACKEND"] = "jax"
 
 import jax
 import numpy as np
-from turns import random_batch, sizes
+from turns import arguments, jax_trainer, random_batch
 
-from experiments.training import jax_distribution
-from experiments.training.jax_trainer import JaxTrainer
-from experiments.training.trainer_state import StepOptions
-from official_bert import BertPretrainer, named_config
-
-(layers, width, heads, batch, length, predictions), precision, steps, path = (
-    json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4],
-)  # fmt: skip
+shape, precision, steps = arguments()
+(*_, batch, length, predictions), steps, path = shape, int(steps), sys.argv[4]
 if precision == "float32":
     jax.config.update("jax_default_matmul_precision", "highest")
-config = named_config("base", **sizes(layers, width, heads))
-trainer = JaxTrainer(
-    lambda seed: BertPretrainer(config, seed=seed),
-    jax_distribution.get_strategy("one_device"),
-    StepOptions(),
-    "mixed_bfloat16" if precision == "bfloat16" else "float32",
-)
+trainer = jax_trainer(shape, precision)
 trainer.set_schedule(1e-3, 10, 1000)
 draw = np.random.default_rng(0)
 batches = [random_batch(batch, length, predictions) for _ in range(8)]

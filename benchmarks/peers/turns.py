@@ -9,7 +9,7 @@ import numpy as np
 
 
 def arguments():
-    """(layers, width, heads, batch, length, predictions), mode, precision."""
+    """(layers, width, heads, batch, length, predictions), and two words: mode and precision."""
     return tuple(json.loads(sys.argv[1])), sys.argv[2], sys.argv[3]
 
 
@@ -21,6 +21,25 @@ def sizes(layers, width, heads):
         "num_attention_heads": heads,
         "intermediate_size": 4 * width,
     }
+
+
+def jax_trainer(shape, precision):
+    """This project's JaxTrainer on one device, for a BERT of the shape."""
+    import os
+
+    os.environ["KERAS_BACKEND"] = "jax"
+    from experiments.training import jax_distribution
+    from experiments.training.jax_trainer import JaxTrainer
+    from experiments.training.trainer_state import StepOptions
+    from official_bert import BertPretrainer, named_config
+
+    config = named_config("base", **sizes(*shape[:3]))
+    return JaxTrainer(
+        lambda seed: BertPretrainer(config, seed=seed),
+        jax_distribution.get_strategy("one_device"),
+        StepOptions(),
+        "mixed_bfloat16" if precision == "bfloat16" else "float32",
+    )
 
 
 def random_batch(batch, length, predictions, vocabulary=30522):

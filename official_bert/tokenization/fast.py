@@ -2,7 +2,7 @@
 
 Of English novels and Wikipedia the first 5 MB, where most words are new, take a twentieth of the
 reference's time, the first 20 MB a thirty-sixth, and text whose words are known an eightieth: 0.95
-MB/s against 19, 34 and 75 on one core (benchmarks/tokenization.py compares more tokenisers).
+MB/s against 19, 34 and 75 on one core (benchmarks/data_prep.py compares other tokenisers).
 
 Nothing about the algorithm is approximated. Three observations make it fast:
 
