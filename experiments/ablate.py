@@ -70,7 +70,7 @@ def run(
     """
     workdir = local_path(workdir)
     cells = local_path(cells or workdir / "cells")
-    say = (lambda text: None) if quiet else _say
+    say = (lambda text: None) if quiet else commands.say
     plan = planning.plan(ablation)
     claim(planning.files_read(plan), work=[workdir, cells])
     with exclusive(workdir):  # of two at once the second would write an older report last
@@ -112,14 +112,16 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
     measure = measure and not share
     steps = "times a training step of every shape on this machine" if measure else "trains nothing"
     faster = "; --share=0.4 reckons with a GPU and measures nothing" if measure else ""
-    _say(f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}")
+    commands.say(
+        f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
+    )
     plan = planning.plan(ablation)
     grid = Grid(plan.cells, kept)
-    known = baselines.before_the_run(ablation, plan, _say)
+    known = baselines.before_the_run(ablation, plan, commands.say)
     if share:
         estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
     else:
-        estimates = cost.estimate(plan, ablation, measure, say=_say)
+        estimates = cost.estimate(plan, ablation, measure, say=commands.say)
     lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
     total = [0.0, 0.0, 0.0]
     for name in grid.cells:
@@ -154,10 +156,6 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
         told += "" if best is None else f", the best possible score is {best:.1f}"
         lines.append(f"  {column.label}: {told}")
     return "\n".join(lines)
-
-
-def _say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 def _differences(grid):
@@ -245,12 +243,11 @@ def _check_config(workdir, ablation):
 def main(_):
     values = flags.FLAGS
     config = config_from_flags(Ablation)
-    if not values.workdir and not values.dry_run:
-        raise UserError("--workdir is missing; give a folder for the runs and the report")
     if values.dry_run:
         rate = {"share": values.share, "peak": values.peak_tflops}
         print(dry_run(config, values.workdir, cells=values.cells, **rate))
         return
+    commands.required("workdir")
     places = ("--workdir", "--cells", "--workers")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
     command = " ".join(["python -m experiments.ablate", *what, "--workdir=DIR"])

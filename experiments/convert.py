@@ -51,10 +51,7 @@ flags.DEFINE_bool("overwrite", False, "Replace --output if it exists.")
 def main(argv) -> None:
     del argv
     options = flags.FLAGS
-    for name in ("input", "output"):
-        if not options[name].value:
-            raise UserError(f"--{name} is missing; see --help")
-
+    commands.required("input", "output")
     claim([options.input, options.vocab], folders=[options.output], overwrite=options.overwrite)
     from official_bert.checkpoints import model_card, model_folder
     from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, find, kind_of

@@ -17,7 +17,6 @@ printed; --output names a file for it.
 import json
 import math
 import os
-import sys
 
 from absl import flags
 
@@ -53,10 +52,10 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
     from experiments.training.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
-    _say(f"reads {records} for {model}")
+    commands.say(f"reads {records} for {model}")
     opened = open_records(records)
     check_fit(opened, records, *(resolve.peek(model) or (None, None)))
-    _say(f"{opened.examples:,} records; loads {model}")
+    commands.say(f"{opened.examples:,} records; loads {model}")
     commands.import_tensorflow()
     from data_prep.jobs.progress import progress_bar
     from experiments.training import evaluation, heldout
@@ -118,11 +117,11 @@ def on_task(
     names = ("scores.json", "analysis.json", "report.md")
     made = [os.path.join(output, name) for name in names if output]
     claim([model, data], outputs=made, overwrite=overwrite)
-    _say(f"reads {data} for {model}")
+    commands.say(f"reads {data} for {model}")
     # Before TensorFlow starts, so that what is wrong with the file is said at once.
     examples = sample(task_on(model, data, split, task_options).examples(split), max_examples)
     predictor = Predictor(model, batch_size, task_options)
-    _say(f"{len(examples):,} examples; loads {model}")
+    commands.say(f"{len(examples):,} examples; loads {model}")
     predictions, truncated = predictor.predict(examples, show=True)
     task = predictor.task
     scores = {name: float(value) for name, value in task.score(examples, predictions).items()}
@@ -143,14 +142,9 @@ def on_task(
     return scores, report
 
 
-def _say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
 def main(_):
     values = flags.FLAGS
-    if not values.model:
-        raise UserError("--model is missing")
+    commands.required("model")
     if bool(values.records) == bool(values.data):
         raise UserError("give --data (a fine-tuned model's task) or --records (pre-training)")
     if values.data:

@@ -55,9 +55,7 @@ def describe(saved_model: Path) -> str:
 def main(argv) -> None:
     del argv
     options = flags.FLAGS
-    for name in ("model", "output"):
-        if not options[name].value:
-            raise UserError(f"--{name} is missing; see --help")
+    commands.required("model", "output")
     if options.format != "saved_model":
         for name in _OF_SAVED_MODELS:
             if options[name].present:

@@ -15,41 +15,22 @@ search continues. The table of all is printed and kept in search.json:
 
 from absl import flags
 
+from experiments.training import search
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import config_from_flags, define_flags, show_in_help
 from experiments.training.runs import finetune as run
 from official_bert.common import commands
-from official_bert.common.errors import UserError
-
-
-def search(config, workdir, grid, progress=True, overwrite=False):
-    """Runs every combination of `grid`; see the module's docstring.
-
-    Args:
-      config: FinetuneConfig that the combinations change.
-      workdir: folder with one run's folder a combination, and search.json.
-      grid: dict of field -> list of values. Runs that differ in `seed` only are averaged.
-
-    Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.
-    """
-    from experiments.training import search as grid_search
-
-    return grid_search.run(run, config, workdir, grid, progress, overwrite)
 
 
 def main(_):
     config = config_from_flags(FinetuneConfig)
-    if not flags.FLAGS.workdir:
-        raise UserError("--workdir is missing; give a folder for the run")
+    commands.required("workdir")
+    place = {"workdir": flags.FLAGS.workdir, "overwrite": flags.FLAGS.overwrite}
     if flags.FLAGS.search:
-        from experiments.training import search as grid_search
-
-        grid = grid_search.parse(flags.FLAGS.search, config)
-        table = search(config, flags.FLAGS.workdir, grid, True, flags.FLAGS.overwrite)
-        print(grid_search.text(table))
-        return
-    results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite)
-    print(summary(results))
+        grid = search.parse(flags.FLAGS.search, config)
+        print(search.text(search.run(config, grid=grid, **place)))
+    else:
+        print(summary(run(config, **place)))
 
 
 def summary(results):

@@ -18,7 +18,6 @@ output. All is UTF-8.
 
 import itertools
 import os
-import sys
 
 from absl import flags
 
@@ -88,9 +87,7 @@ def run(
 
 def main(_):
     values = flags.FLAGS
-    for name in ("model", "input", "output"):
-        if not values[name].value:
-            raise UserError(f"--{name} is missing")
+    commands.required("model", "input", "output")
     read_task(values.model)
     if values.input != "-" and not os.path.exists(values.input):
         raise UserError(f"--input={values.input}: no such file")
@@ -98,10 +95,9 @@ def main(_):
         values.model, values.input, values.output, values.batch_size, format=values.format,
         task_options=task_options_from_flags(), overwrite=values.overwrite,
     )  # fmt: skip
-    print(
+    commands.say(
         f"{counts['lines']} rows, {counts['empty']} empty, {counts['truncated']} longer than the "
-        "model's window and cut",
-        file=sys.stderr,
+        "model's window and cut"
     )
 
 

@@ -20,14 +20,12 @@ from experiments.training.config import PretrainConfig
 from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.runs import pretrain as run
 from official_bert.common import commands
-from official_bert.common.errors import UserError
 
 
 def main(_):
     began = time.perf_counter()
     config = config_from_flags(PretrainConfig)
-    if not flags.FLAGS.workdir:
-        raise UserError("--workdir is missing; give a folder for the run")
+    commands.required("workdir")
     results = run(config, flags.FLAGS.workdir, overwrite=flags.FLAGS.overwrite, began=began)
     print(summary(results))
 

@@ -19,10 +19,8 @@ from official_bert.common.paths import local_path
 def main(_):
     from absl import flags
 
-    folder = flags.FLAGS.workdir
-    if not folder:
-        raise UserError("--workdir is missing; give the folder of an ablation")
-    path = local_path(folder) / "results.json"
+    commands.required("workdir")
+    path = local_path(flags.FLAGS.workdir) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
         print(report.write_overview(path.parent))
         return

@@ -13,7 +13,6 @@ import math
 import os
 import signal
 import socket
-import sys
 import tempfile
 from pathlib import Path
 
@@ -42,8 +41,7 @@ def make_server(app, host: str, port: int):
 def main(argv) -> int:
     del argv
     options = flags.FLAGS
-    if not options.model:
-        raise UserError("--model is missing; see --help")
+    commands.required("model")
     commands.import_tensorflow()
     logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
     with tempfile.TemporaryDirectory() as scratch:
@@ -58,7 +56,7 @@ def _exported(model: str, scratch: Path) -> Path:
         return newest_version(model)
     from experiments.training.export_model import export
 
-    print(f"{model} is a model folder: exporting it first", file=sys.stderr)
+    commands.say(f"{model} is a model folder: exporting it first")
     return export(model, scratch / "model")
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from data_prep.tasks.task import MissingFile
 from experiments.training import starts
 from experiments.training.bert_start import BertStart
-from experiments.training.examples import read_examples
+from experiments.training.examples import read_present
 from experiments.training.flops import encoder_flops, text_bilstm_flops
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
@@ -183,13 +182,8 @@ def start(config, task, examples) -> WordStart:
 
 def all_examples(task, config, examples) -> list:
     """The examples of every split that there is; those in `examples` are read already."""
-    found = []
-    for split in task.splits:
-        try:
-            found += examples.get(split) or read_examples(task, split, config)
-        except MissingFile:  # said where the split is asked for
-            continue
-    return found
+    found, _ = read_present(task, config, examples, task.splits)  # the run says what is missing
+    return [example for split in found.values() for example in split]
 
 
 def elmo_states(states_of, batch) -> np.ndarray:

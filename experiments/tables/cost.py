@@ -76,8 +76,11 @@ def readable_bytes(value: float) -> str:
 
 
 @functools.cache
-def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
-    """FLOPs a second of training this shape on this machine, from one timed step.
+def measured_rate(
+    bert, length: int, batch: int, say: Callable = print, budget: float = 3e10
+) -> float:
+    """FLOPs a second of training this shape on this machine, from one timed step, of which `say`
+    takes a line before.
 
     A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
     with fewer layers: the rate of a large matrix product does not depend on how many there are.
@@ -93,6 +96,8 @@ def measured_rate(bert, length: int, batch: int, budget: float = 3e10) -> float:
         return WORD_BY_WORD
     # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
     bert = BertConfig(**{name: getattr(bert, name) for name in SIZES})
+    layers, width = bert.num_hidden_layers, bert.hidden_size
+    say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
     while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
         batch = max(1, batch // 2)
     while bert.num_hidden_layers > 1 and 3 * encoder_flops(bert, batch, length) > budget:
@@ -142,7 +147,7 @@ def estimate(
       say: takes a line before each measurement.
     """
     positions = {f"@records/{r.name}//records": r.max_predictions_per_seq for r in ablation.records}
-    found, told = {}, set()
+    found = {}
     for cell in plan.cells:
         theirs = 0.0
         if cell.kind != "pretrain" and cell.name not in plan.shapes:  # no network is trained
@@ -161,11 +166,7 @@ def estimate(
             kept = config.save_model and bert is not None  # those on word vectors leave no model
             size = (4 * bert.num_parameters if kept else 0) + 1e5
         if measure:
-            shape = bert, length, config.train_batch_size
-            if shape not in told:
-                say(f"  times a step like that of {cell.name}")
-                told.add(shape)
-            rate = measured_rate(*shape)
+            rate = measured_rate(bert, length, config.train_batch_size, say)
         found[cell.name] = Estimate(flops, seconds(flops + theirs, rate), size, theirs)
     return found
 

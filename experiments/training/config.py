@@ -241,6 +241,11 @@ class FinetuneConfig(TrainingConfig):
                 raise UserError(f"configuration: {name} must not be negative")
 
 
+def places(config):
+    """The names of the fields that name a file or folder."""
+    return [field.name for field in dataclasses.fields(config) if field.metadata.get("place")]
+
+
 def resolve_bert(bert):
     """A BertConfig from itself or from the name of a size ("base", "mini", "L-4_H-256")."""
     return named_config(bert) if isinstance(bert, str) else bert

@@ -25,10 +25,31 @@ def read_examples(task, split, config):
     return examples
 
 
-def splits_to_predict(task, config):
-    """The splits beside train and dev whose predictions a run leaves; files may lack some."""
-    others = [name for name in task.splits if name not in ("train", "dev")]
-    return [name for name in others if config.predict_test or name.startswith("dev")]
+def read_others(task, config, known):
+    """The splits beside train and dev whose predictions a run leaves (MNLI mismatched; test splits
+    where that is asked for), as far as they are there; most folders do not hold every split.
+
+    Args:
+      known: {split: examples} of what is read already.
+
+    Returns: ({split: examples}, {split: why it is not there}).
+    """
+    names = [name for name in task.splits if name not in ("train", "dev")]
+    return read_present(
+        task, config, known, [n for n in names if config.predict_test or n.startswith("dev")]
+    )
+
+
+def read_present(task, config, known, names):
+    """({split: examples} of those splits, {split: why it is not there}); `known`: see
+    `read_others`."""
+    found, missing = {}, {}
+    for name in names:
+        try:
+            found[name] = known.get(name) or read_examples(task, name, config)
+        except MissingFile as error:
+            missing[name] = str(error)
+    return found, missing
 
 
 def _limit(split, config):

@@ -2,9 +2,8 @@
 
 from data_prep.tasks.batches import TrainBatches
 from data_prep.tasks.featurize import cache_key, feature_cache, featurize
-from data_prep.tasks.task import MissingFile
 from experiments.training import frozen_features
-from experiments.training.examples import read_examples, splits_to_predict
+from experiments.training.examples import read_examples
 
 # Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
 _FEW_LENGTHS = (32, 32)  # each length is compiled
@@ -95,20 +94,6 @@ class Feed:
     def position(self, step):
         epoch, batch = divmod(step, self.batches.steps_per_epoch)
         return {"epoch": epoch, "batch": batch}
-
-
-def other_splits(task, start, config, examples):
-    """Further dev splits (MNLI mismatched), and test splits where that is asked for.
-
-    Returns: ({split: Split}, {split: why it is not there}); most folders do not hold every split.
-    """
-    found, missing = {}, {}
-    for name in splits_to_predict(task, config):
-        try:
-            found[name] = Split(task, name, start, config, examples.get(name))
-        except MissingFile as error:
-            missing[name] = str(error)
-    return found, missing
 
 
 def padding(config):

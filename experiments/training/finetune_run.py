@@ -5,7 +5,6 @@ predictions, score.
 """
 
 import math
-import sys
 import time
 
 from data_prep.tasks.batches import sizes_of
@@ -24,10 +23,11 @@ from experiments.training import (
 from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
-from experiments.training.examples import class_weights_of
+from experiments.training.examples import class_weights_of, read_others
 from experiments.training.flops import encoder_flops
 from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
+from official_bert.common import commands
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.config import DECODERS, BertConfig
 from official_bert.heads import build_head
@@ -48,15 +48,16 @@ def run(config, folder, progress, task, examples):
     head = {**task.head, "concat_pooling": config.concat_pooling, "decoder": config.decoder}
     kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
     if progress:
-        print(kept, file=sys.stderr, flush=True)
+        commands.say(kept)
     train, dev = (
         finetune_data.Split(task, name, start, config, examples.get(name))
         for name in ("train", "dev")
     )
     # Read before the training, so that a broken file is not found after it.
-    others, missing = (
-        finetune_data.other_splits(task, start, config, examples) if folder.write else ({}, {})
-    )
+    others, missing = read_others(task, config, examples) if folder.write else ({}, {})
+    others = {
+        name: finetune_data.Split(task, name, start, config, read) for name, read in others.items()
+    }
     for split in (train, dev, *others.values()):
         if config.features:
             split.freeze(task, start, config, progress)

@@ -15,7 +15,6 @@ the 8 of bfloat16 that encoders are trained with.
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import keras
@@ -28,6 +27,7 @@ from data_prep.jobs.progress import progress_bar
 from data_prep.tasks.batches import eval_batches
 from data_prep.tasks.featurize import Column, FeatureSet, code_hash
 from official_bert.bilstm import BidirectionalLSTM
+from official_bert.common import commands
 from official_bert.common.checksums import crc32c_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import allocate, atomic_folder
@@ -95,7 +95,7 @@ def open_or_compute(
             with atomic_folder(folder, overwrite=True) as temporary:
                 compute(temporary, build_encoder(), examples, windows, batch_size, progress)
         except UserError as error:
-            print(f"the vectors are not kept: {error}", file=sys.stderr)
+            commands.say(f"the vectors are not kept: {error}")
             arrays = hidden_states(build_encoder(), examples, windows, batch_size, progress, layers)
             return FrozenFeatures(arrays, sentence_features(examples, windows))
     arrays = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
@@ -164,7 +164,7 @@ def _is_whole(folder, layers) -> bool:
             if checksums.get(name) != crc32c_file(folder / name):
                 raise UserError(f"the checksum of {name} is wrong")
     except (UserError, OSError) as error:
-        print(f"{folder} is damaged ({error}); making it again", file=sys.stderr)
+        commands.say(f"{folder} is damaged ({error}); making it again")
         return False
     return True
 

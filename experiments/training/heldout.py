@@ -29,13 +29,10 @@ def measure(evaluate, objectives, records, batch_size, max_examples=0):
       "next_sentence_majority", the last being the accuracy of always giving the more frequent
       answer.
     """
-    read = numpy_batches(records, batch_size, shuffle=False, drop_remainder=False)
-    if max_examples:
-        read = itertools.islice(read, math.ceil(max_examples / batch_size))
     labels = {field: [] for one in objectives for field in one.majorities.values()}
 
     def batches():
-        for batch in read:
+        for batch in in_order(records, batch_size, max_examples):
             for field, seen in labels.items():
                 seen.append(batch[field])
             yield batch
@@ -50,6 +47,13 @@ def measure(evaluate, objectives, records, batch_size, max_examples=0):
             share = float(np.mean(np.concatenate(labels[field])))
             found[name] = max(share, 1 - share)
     return found
+
+
+def in_order(records, batch_size, max_examples=0):
+    """An iterator over batches of records in their order; see `measure`."""
+    read = numpy_batches(records, batch_size, shuffle=False, drop_remainder=False)
+    last = math.ceil(max_examples / batch_size) if max_examples else None
+    return itertools.islice(read, last)
 
 
 def main_loss(metrics):
@@ -105,7 +109,7 @@ def frequency_scores(known: np.ndarray, seen: np.ndarray) -> tuple[float, float]
 
 def piece_counts(records: str, vocab_size: int, every_token: bool, limit: int = 400_000):
     counts = np.zeros(vocab_size)
-    for batch in numpy_batches(open_records(records), 256, shuffle=False, drop_remainder=False):
+    for batch in in_order(open_records(records), 256):
         counts += _pieces_of(batch, vocab_size, every_token)
         if counts.sum() >= limit:
             break

@@ -15,6 +15,7 @@ from pathlib import Path
 from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training import trunks
+from experiments.training.config import places
 from official_bert.checkpoints import resolve
 from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
@@ -99,7 +100,7 @@ def of_places(config, **others) -> dict[str, Input]:
       others: of a field, another place.
     """
     found = {}
-    for name in (field.name for field in dataclasses.fields(config) if field.metadata.get("place")):
+    for name in places(config):
         place = others.get(name, getattr(config, name))
         if place and name != "data_dir":
             is_file = name in ("vocab", "word_vectors", "trunk")

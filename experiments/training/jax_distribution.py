@@ -166,18 +166,8 @@ def make_deterministic():
 
 
 def training_batches(records, batch_size, seed, start, strategy, on_device=False):
-    """An iterator over the batches of pre-training records, from the example `start` on, endless.
-
-    Args:
-      records: of `open_records`.
-      batch_size: examples of a batch over all devices.
-      seed: of their order and of dynamic masks.
-      strategy: where the batches go.
-      on_device: the devices hold the records and make the batches (`DeviceBatches`).
-
-    Raises:
-      UserError: see `DeviceBatches`.
-    """
+    """As `distribution.training_batches`; `on_device`: the devices hold the records and make the
+    batches (`DeviceBatches`, whose UserErrors it raises)."""
     if on_device:
         return DeviceBatches(records, batch_size, seed, start, strategy)
     return numpy_batches(records, batch_size, seed=seed, epochs=None, start=start)

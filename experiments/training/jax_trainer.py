@@ -27,11 +27,7 @@ _STEPS = 16
 
 
 class JaxTrainer(TrainerState):
-    """A model with its optimiser and the compiled functions that train and evaluate it.
-
-    Args:
-      build, options, precision, seed: of `TrainerState`.
-      strategy: `jax_distribution.Devices`.
+    """A `TrainerState` with the compiled functions that train and evaluate its model.
 
     Raises:
       UserError: see `Devices.check`.
@@ -51,7 +47,7 @@ class JaxTrainer(TrainerState):
             out_shardings=(state, strategy.everywhere),
         )
         self._terms = jitted(self.model, functools.partial(evaluation.terms, self.model))
-        self._outputs = jitted(self.model, self._outputs_of)
+        self._outputs = jitted(self.model, self._in_float32)
         self._place()
 
     def reset(self, build, seed):
@@ -67,14 +63,7 @@ class JaxTrainer(TrainerState):
     # --- what is done with the model -------------------------------------------------------------
 
     def train_from(self, iterator, steps, without=()):
-        """Takes `steps` steps on the batches of an iterator.
-
-        Args:
-          iterator: of dicts of arrays [rows, ...], all of one shape; or `DeviceBatches`.
-          without: names of loss terms that are left out of these steps, as a tuple.
-
-        Returns: dict of name -> float32 array [steps]; metrics only hold a value for the last step.
-        """
+        """See `TrainerState`; the batches are dicts of arrays [rows, ...], all of one shape."""
         tables = []
         while steps > 0:
             count = min(steps, _STEPS)
@@ -86,26 +75,13 @@ class JaxTrainer(TrainerState):
         return self.read(tables)
 
     def train_on(self, batch):
-        """Takes one step on a batch of numpy arrays.
-
-        Returns: an array [1, columns] to be read with `read`; reading waits for the step.
-        """
         return self._take(stacked(iter([batch]), 1, 1, self.options.accumulation), 1, 0, ())
 
-    def read(self, tables):
-        """dict of name -> array [steps] from what several calls of `train_on` returned."""
-        table = np.concatenate([np.asarray(table) for table in tables])
-        return {name: table[:, i] for i, name in enumerate(self._step.columns)}
+    def _terms_of(self, batch):
+        return [self._terms(self._placed(batch))]
 
-    def evaluate(self, batches):
-        """Mean loss and metric terms over batches of numpy arrays: dict of name -> float."""
-        return evaluation.means(self._terms(self._placed(batch)) for batch in batches)
-
-    def predict(self, batch):
-        """The model's outputs for one batch of numpy arrays: dict of name -> array [rows, ...]."""
-        rows = len(batch["input_ids"])
-        found = self._outputs(self._placed(batch))
-        return {name: np.asarray(x)[:rows] for name, x in found.items()}
+    def _outputs_of(self, batch):
+        return [self._outputs(self._placed(batch))]
 
     def lowered(self, batches):
         """The program of the steps on batches [steps, micro-batches, rows, ...], to be read or
@@ -133,7 +109,7 @@ class JaxTrainer(TrainerState):
         table = jnp.zeros((capacity, len(self._step.columns)))
         return lax.fori_loop(0, count, body, (state, table))
 
-    def _outputs_of(self, batch):
+    def _in_float32(self, batch):
         outputs = self.model(batch, training=False)
         return {name: jnp.asarray(x, "float32") for name, x in outputs.items()}
 

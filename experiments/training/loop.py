@@ -9,11 +9,12 @@ import contextlib
 import dataclasses
 import math
 import signal
-import sys
 import threading
 import time
 
 import numpy as np
+
+from official_bert.common import commands
 
 # A compiled call takes about this long: progress stays smooth, Ctrl-C is answered soon.
 _SECONDS_PER_CALL = 1.0
@@ -265,7 +266,7 @@ class _Stop:
         )
         if self.requested == signal.SIGINT:
             raise KeyboardInterrupt(line)
-        print(line, file=sys.stderr, flush=True)
+        commands.say(line)
         raise SystemExit(128 + signal.SIGTERM)
 
     def _handle(self, number, _frame):

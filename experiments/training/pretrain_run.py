@@ -1,19 +1,13 @@
 """A pre-training run, step by step; imports Keras (`runs.pretrain` does not)."""
 
-import sys
 import time
 
 import numpy as np
 
-from experiments.training import (
-    heldout,
-    loop,
-    session,
-    starts,
-    teachers,
-)
+from experiments.training import heldout, loop, session, starts, teachers
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
+from official_bert.common import commands
 from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
@@ -25,7 +19,7 @@ def run(config, folder, progress, records, began=None):
     strategy = distribution.strategy_of(config)
     start = starts.of(config).of_pretraining(config)
     if config.init_from and progress:
-        print(start.about_heads(config), file=sys.stderr, flush=True)
+        commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives_of(start.bert)))
     teacher = teachers.of(config, start.tokenizer)
     feed = Feed(config, start, strategy, records)

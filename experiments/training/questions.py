@@ -14,13 +14,13 @@ order of sentences have the same head, two scores from the pooled output: "these
 as they stand" and "they do not". Both can therefore be asked both questions.
 """
 
-import itertools
-import math
 from types import SimpleNamespace
 
 import numpy as np
 
-from data_prep.records import numpy_batches, open_records
+from data_prep.records import open_records
+from experiments.training import heldout
+from experiments.training.start_checks import check_fit
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.objectives import objective
@@ -71,15 +71,8 @@ def opened(model, records, max_examples, batch_size):
     if loaded.head != "pretraining":
         raise UserError(f'{model} has the head "{loaded.head}"; this test needs "pretraining"')
     source = open_records(records, vocab_size=len(loaded.tokenizer.vocab))
-    if source.max_seq_length > loaded.config.max_position_embeddings:
-        raise UserError(
-            f"{records} has {source.max_seq_length} tokens a record, but {model} has positions for "
-            f"{loaded.config.max_position_embeddings}"
-        )
-    batches = numpy_batches(source, batch_size, shuffle=False, drop_remainder=False)
-    if max_examples:
-        batches = itertools.islice(batches, math.ceil(max_examples / batch_size))
-    return loaded, batches
+    check_fit(source, records, loaded.config, loaded.tokenizer)
+    return loaded, heldout.in_order(source, batch_size, max_examples)
 
 
 def answers(model, batch):

@@ -7,7 +7,6 @@ results.json     predictions/     model/           failure.json, of a table's ru
 import hashlib
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from experiments.training import provenance
 from experiments.training.config_values import differences, from_dict, result_dict, to_dict
 from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
-from official_bert.common import manifests
+from official_bert.common import commands, manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
 from official_bert.common.json_files import read_json
@@ -57,7 +56,7 @@ class RunFolder:
         if overwrite and write:
             paths = [self.path / name for name in _FILES + _FOLDERS]
             if gone := [path.name for path in paths if manifests.is_ours(real_path(path))]:
-                print(f"{self.path}: --overwrite removes {', '.join(gone)}", file=sys.stderr)
+                commands.say(f"{self.path}: --overwrite removes {', '.join(gone)}")
             manifests.remove(*paths)
         if write:
             self._check_names()
@@ -166,11 +165,9 @@ class RunFolder:
                 self._lock.check()
             changed = provenance.note(self.path, seed=seed, devices=devices)
             if changed:
-                print(
+                commands.say(
                     f"{self.path} goes on with other code or versions: {changed} (versions.json "
-                    "keeps both)",
-                    file=sys.stderr,
-                    flush=True,
+                    "keeps both)"
                 )
 
     def forget_metrics_after(self, step):

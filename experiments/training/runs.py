@@ -5,10 +5,10 @@ without loading TensorFlow.
 """
 
 import contextlib
-import sys
 
 from data_prep.tasks import TASKS
 from experiments.training import start_checks, starts
+from experiments.training.config import places
 from experiments.training.run_folder import RunFolder
 from official_bert.common import commands
 from official_bert.common.claims import claim, members
@@ -84,18 +84,18 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
         finished = folder.finished()
         if finished:
             if progress:
-                print(f"{workdir} is finished; --overwrite runs it again", file=sys.stderr)
+                commands.say(f"{workdir} is finished; --overwrite runs it again")
             return finished
         return start(folder, found)
 
 
 def _inputs(config):
     """The files and folders that a configuration names."""
-    names = ("model", "vocab", "init_from", "trunk", "teacher", "word_vectors", "elmo")
-    paths = [getattr(config, name, "") for name in names]
-    for phase in getattr(config, "phases", ()):
-        paths += [phase.records, phase.heldout_records]
-    paths.append(getattr(config, "data_dir", ""))
+    paths = [
+        getattr(part, name)
+        for part in (config, *getattr(config, "phases", ()))
+        for name in places(part)
+    ]
     return [inner for path in filter(None, paths) for inner in members(path)]
 
 

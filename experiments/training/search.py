@@ -5,6 +5,7 @@ import json
 import re
 import statistics
 
+from experiments.training import runs
 from experiments.training.config_values import override
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -37,8 +38,16 @@ def _field(config, name):
     return config
 
 
-def run(run_one, config, workdir, grid, progress=True, overwrite=False):
-    """See `experiments.finetune.search`; `run_one` is `finetune.run`."""
+def run(config, workdir, grid, progress=True, overwrite=False):
+    """Runs every combination of `grid`.
+
+    Args:
+      config: FinetuneConfig that the combinations change.
+      workdir: folder with one run's folder a combination, and search.json.
+      grid: dict of field -> list of values. Runs that differ in `seed` only are averaged.
+
+    Returns: {"best": {...}, "rows": [{fields..., "mean", "spread", "runs"}, ...]}, the best first.
+    """
     workdir = local_path(workdir)
     path = workdir / "search.json"
     claim(files=[path])
@@ -47,11 +56,11 @@ def run(run_one, config, workdir, grid, progress=True, overwrite=False):
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         cell = override(config, chosen)
-        results = run_one(cell, workdir / _folder_name(chosen), progress, overwrite)
+        results = runs.finetune(cell, workdir / _folder_name(chosen), progress, overwrite)
         key = tuple(chosen[name] for name in names)
         rows.setdefault(key, []).append((chosen.get("seed", config.seed), results))
     table = sorted(
-        (_row(dict(zip(names, key, strict=True)), runs) for key, runs in rows.items()),
+        (_row(dict(zip(names, key, strict=True)), several) for key, several in rows.items()),
         key=lambda row: -row["mean"],
     )
     summary = {"task": config.task, "metric": table[0]["metric"], "rows": table, "best": table[0]}
@@ -69,15 +78,15 @@ def text(table):
     return "\n".join(lines).expandtabs(24)
 
 
-def _row(fields, runs):
-    metric = runs[0][1]["main_metric"]
-    scores = [results["dev"][metric] for _, results in runs]
+def _row(fields, several):
+    metric = several[0][1]["main_metric"]
+    scores = [results["dev"][metric] for _, results in several]
     return {
         "fields": fields,
         "metric": metric,
         "mean": statistics.fmean(scores),
         "spread": statistics.stdev(scores) if len(scores) > 1 else 0.0,
-        "runs": {str(seed): results["dev"] for seed, results in runs},
+        "runs": {str(seed): results["dev"] for seed, results in several},
     }
 
 

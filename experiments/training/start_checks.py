@@ -4,16 +4,14 @@ Files, columns, options, lengths and vocabularies: an error comes within a secon
 the flag that mends it. What was read for that is handed on, so that nothing is read twice.
 """
 
-import contextlib
 import importlib.util
 import os
 import re
 
 from data_prep.records import open_records
 from data_prep.tasks import get_task
-from data_prep.tasks.task import MissingFile
 from experiments.training import inputs, starts, teacher_checks, trunks
-from experiments.training.examples import check_class_weights, read_examples, splits_to_predict
+from experiments.training.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
 from official_bert.compared.configs import AwdLstmConfig
@@ -63,9 +61,7 @@ def finetuning(config):
         raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
-    for split in splits_to_predict(task, config):
-        with contextlib.suppress(MissingFile):
-            examples[split] = read_examples(task, split, config)
+    examples |= read_others(task, config, {})[0]
     return (task, examples), inputs.of_finetuning(config, examples)
 
 

@@ -3,12 +3,12 @@
 import collections
 import dataclasses
 import glob
-import sys
 from pathlib import Path
 from typing import Any
 
 from experiments.training import flops, kept_head, start_checks
 from official_bert.checkpoints import model_folder, resolve
+from official_bert.common import commands
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
@@ -200,7 +200,7 @@ def load(path):
     """A LoadedModel; says what its import left out or did not find."""
     loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
     if loaded.report and (loaded.report.left_out or loaded.report.notes):
-        print(loaded.report, file=sys.stderr, flush=True)
+        commands.say(loaded.report)
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""`Trainer`: a model, its optimiser and the compiled functions that train, evaluate and predict.
+"""`Trainer`: what TensorFlow compiles to train, evaluate and predict.
 
 One TensorFlow loop for every strategy, for pre-training and fine-tuning; the step itself is in
 `experiments.training.train_step`.
@@ -7,7 +7,6 @@ One TensorFlow loop for every strategy, for pre-training and fine-tuning; the st
 import functools
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from experiments.training import distribution, evaluation
@@ -17,14 +16,7 @@ from official_bert.common.errors import UserError
 
 
 class Trainer(TrainerState):
-    """A model with its optimiser and the compiled functions that train and evaluate it.
-
-    Args:
-      build: function of a seed that returns the model with fresh weights.
-      strategy: of `distribution.get_strategy`.
-      options: StepOptions.
-      precision: "float32" or "mixed_bfloat16".
-      seed: of the weights and of dropout.
+    """A `TrainerState` with the compiled functions that train and evaluate its model.
 
     Raises:
       UserError: jit_compile with a `distribute` other than one_device.
@@ -36,7 +28,7 @@ class Trainer(TrainerState):
         super().__init__(build, strategy, options, precision, seed)
         if options.jit_compile:
             _leave_cudnn(self.model)
-        self._train_step = TrainStep(self.model, self.optimizer, strategy, options)
+        self._step = TrainStep(self.model, self.optimizer, strategy, options)
         # Without autograph, which would rewrite the source of every layer before the first step.
         self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
         self._functions = {}
@@ -44,49 +36,21 @@ class Trainer(TrainerState):
     # --- what is done with the model -------------------------------------------------------------
 
     def train_from(self, iterator, steps, without=()):
-        """Takes `steps` steps on batches of `distribution.distribute_dataset`'s iterator.
-
-        Args:
-          without: names of loss terms that are left out of these steps, as a tuple.
-
-        Returns: dict of name -> float32 array [steps]; metrics only hold a value for the last step.
-        """
         table = self._take_steps(
             iterator, tf.constant(steps, tf.int32), tf.constant(self._run_seed, tf.int32), without
         )
-        return self._named(self._of_first_replica(table).numpy())
+        return self.read([self._of_first_replica(table)])
 
     def train_on(self, batch):
-        """Takes one step on a global batch of numpy arrays.
-
-        Returns: a tensor [1, columns] to be read with `read`; reading waits for the step.
-        """
         batch = distribution.distribute_batch(batch, self.strategy)
         step = self._compiled(self._step_on_batch, batch, tf.TensorSpec([], tf.int32))
         return self._of_first_replica(step(batch, tf.constant(self._run_seed, tf.int32)))
 
-    def read(self, tables):
-        """dict of name -> array [steps] from what several calls of `train_on` returned."""
-        return self._named(np.concatenate([table.numpy() for table in tables]))
+    def _terms_of(self, batch):
+        return self._on_replicas(self._terms, batch)
 
-    def evaluate(self, batches):
-        """Mean loss and metric terms over batches of numpy arrays or tensors.
-
-        Args:
-          batches: iterable of batch dicts.
-
-        Returns: dict of name -> float.
-        """
-        parts = (part for batch in batches for part in self._on_replicas(self._terms, batch))
-        return evaluation.means(parts)
-
-    def predict(self, batch):
-        """The model's outputs for one batch of numpy arrays: dict of name -> array [rows, ...]."""
-        rows = len(batch["input_ids"])
-        parts = self._on_replicas(self._outputs, batch)
-        return {
-            name: np.concatenate([part[name].numpy() for part in parts])[:rows] for name in parts[0]
-        }
+    def _outputs_of(self, batch):
+        return self._on_replicas(self._outputs, batch)
 
     # --- what is compiled -----------------------------------------------------------------------
 
@@ -95,7 +59,7 @@ class Trainer(TrainerState):
 
         def body(i, table):
             last = tf.equal(i, steps - 1)
-            row = self._train_step(iterator.get_next(), run_seed, last, without)
+            row = self._step(iterator.get_next(), run_seed, last, without)
             return i + 1, table.write(i, row)
 
         table = tf.TensorArray(tf.float32, size=steps)
@@ -105,7 +69,7 @@ class Trainer(TrainerState):
         return table.stack()
 
     def _step_on_batch(self, batch, run_seed):
-        return self._train_step(batch, run_seed, tf.constant(True))[None]
+        return self._step(batch, run_seed, tf.constant(True))[None]
 
     def _terms(self, batch):
         terms = functools.partial(evaluation.terms, self.model)  # TPUs take tensors only
@@ -131,9 +95,6 @@ class Trainer(TrainerState):
 
     def _of_first_replica(self, value):
         return self.strategy.experimental_local_results(value)[0]
-
-    def _named(self, table):
-        return {name: table[:, i] for i, name in enumerate(self._train_step.columns)}
 
     def _compiled(self, function, batch, *others):
         """`function` compiled for this batch; one compilation serves all lengths where it can.

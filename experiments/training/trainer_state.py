@@ -1,6 +1,5 @@
-"""`TrainerState`: a model, its optimiser and their numbers, alike on every backend.
-
-What is compiled is in `trainer` (TensorFlow) and `jax_trainer`.
+"""`TrainerState`: a model, its optimiser and their numbers, alike on every backend, and what is
+asked of a trainer. What is compiled is in `trainer` (TensorFlow) and `jax_trainer`.
 """
 
 import contextlib
@@ -11,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from experiments.training import evaluation
 from experiments.training.checkpointing import check_arrays
 from official_bert.optimization import OPTIMIZERS, SCHEDULES
 
@@ -37,9 +37,12 @@ class StepOptions:
 class TrainerState:
     """A model with its optimiser; the base of the trainers.
 
+    A trainer has a `_step` with the `columns` of what it returns, and `_terms_of` and
+    `_outputs_of`, functions of a batch -> dicts of name -> array, one a replica of this process.
+
     Args:
       build: function of a seed that returns the model with fresh weights.
-      strategy: of `distribution.get_strategy`.
+      strategy: of `get_strategy` of the backend's `distribution`.
       options: StepOptions.
       precision: "float32" or "mixed_bfloat16".
       seed: of the weights and of dropout.
@@ -64,6 +67,38 @@ class TrainerState:
                 bias_correction=options.bias_correction,
             )
             self.optimizer.build(self.model.trainable_variables)
+
+    def train_from(self, iterator, steps, without=()):
+        """Takes `steps` steps on the batches of an iterator of the backend's `training_batches`.
+
+        Args:
+          without: names of loss terms that are left out of these steps, as a tuple.
+
+        Returns: dict of name -> float32 array [steps]; metrics only hold a value for the last step.
+        """
+        raise NotImplementedError
+
+    def train_on(self, batch):
+        """Takes one step on a batch of numpy arrays, that of all devices.
+
+        Returns: an array [1, columns] to be read with `read`; reading waits for the step.
+        """
+        raise NotImplementedError
+
+    def read(self, tables):
+        """dict of name -> array [steps] from what several calls of `train_on` returned."""
+        table = np.concatenate([np.asarray(table) for table in tables])
+        return {name: table[:, i] for i, name in enumerate(self._step.columns)}
+
+    def evaluate(self, batches):
+        """Mean loss and metric terms over batches of numpy arrays: dict of name -> float."""
+        return evaluation.means(part for batch in batches for part in self._terms_of(batch))
+
+    def predict(self, batch):
+        """The model's outputs for one batch of numpy arrays: dict of name -> array [rows, ...]."""
+        rows, parts = len(batch["input_ids"]), self._outputs_of(batch)
+        joined = {name: np.concatenate([np.asarray(x[name]) for x in parts]) for name in parts[0]}
+        return {name: x[:rows] for name, x in joined.items()}
 
     def reset(self, build, seed):
         """Fresh weights from `build(seed)`, an optimiser at step 0; compiled functions stay."""

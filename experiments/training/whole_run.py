@@ -3,9 +3,8 @@
 import importlib.util
 import time
 
-from data_prep.tasks.task import MissingFile
 from experiments.training import finetune_report
-from experiments.training.examples import read_examples, splits_to_predict
+from experiments.training.examples import read_examples, read_others
 from official_bert.common.errors import UserError
 
 
@@ -45,15 +44,13 @@ def run(config, folder, task, examples, learn, head: str) -> dict:
         "files": {},
     }
     analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
-    for split in splits_to_predict(task, config):
-        try:
-            others = examples.get(split) or read_examples(task, split, config)
-        except MissingFile as error:
-            results.setdefault("splits_without_predictions", {})[split] = str(error)
-            continue
-        predictions = answer(others)
+    others, missing = read_others(task, config, examples)
+    if missing:
+        results["splits_without_predictions"] = missing
+    for split, asked in others.items():
+        predictions = answer(asked)
         if split.startswith("dev"):
-            results[split] = task.score(others, predictions)
+            results[split] = task.score(asked, predictions)
         finetune_report.write_predictions(folder, task, split, predictions, results)
     finetune_report.write_report(folder, results, analysis)
     results["seconds"] = round(time.perf_counter() - started, 2)

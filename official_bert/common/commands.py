@@ -57,6 +57,18 @@ def run(main: Callable[[Sequence[str]], int | None], takes_files: bool = False) 
     end(lambda: app.run(checked, flags_parser=_parse_flags))
 
 
+def required(*names: str) -> None:
+    """Raises UserError where a flag of this command has no value."""
+    for name in names:
+        if not flags.FLAGS[name].value:
+            raise UserError(f"--{name} is missing: {flags.FLAGS[name].help}; see --help")
+
+
+def say(text: object) -> None:
+    """A line on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def end(work: Callable[[], object]) -> NoReturn:
     """Calls `work()`, writes out what it printed and ends the process.
 

@@ -11,10 +11,10 @@ import tiny_runs
 
 from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
+from experiments.training import search
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
 from experiments.training.config_values import override
-from experiments.training.search import parse
 from experiments.training.starting_point import of_finetuning
 from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
@@ -279,9 +279,9 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     config = _finetune_config(
         texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
     )
-    grid = parse("learning_rate=1e-2,1e-9;seed=1,2", config)
+    grid = search.parse("learning_rate=1e-2,1e-9;seed=1,2", config)
     assert grid == {"learning_rate": [1e-2, 1e-9], "seed": [1, 2]}
-    table = finetune.search(config, tmp_path, grid, progress=False)
+    table = search.run(config, tmp_path, grid, progress=False)
     assert [row["fields"] for row in table["rows"]][0] == table["best"]["fields"]
     assert {tuple(row["runs"]) for row in table["rows"]} == {("1", "2")}
     means = [row["mean"] for row in table["rows"]]
@@ -289,18 +289,18 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     results = tmp_path / "learning_rate=0.01_seed=1" / "results.json"
     before = results.stat().st_mtime_ns
     (tmp_path / "learning_rate=0.01_seed=2" / "results.json").unlink()
-    assert finetune.search(config, tmp_path, grid, progress=False) == table
+    assert search.run(config, tmp_path, grid, progress=False) == table
     assert results.stat().st_mtime_ns == before
     with pytest.raises(UserError, match="unknown field"):
-        parse("rate=1,2", config)
+        search.parse("rate=1,2", config)
 
 
 def test_search_reaches_fields_inside_others(texts, data, tmp_path):
     config = _finetune_config(
         texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
     )
-    grid = parse("task_options.truncation=head,tail", config)
-    table = finetune.search(config, tmp_path, grid, progress=False)
+    grid = search.parse("task_options.truncation=head,tail", config)
+    table = search.run(config, tmp_path, grid, progress=False)
     tried = {row["fields"]["task_options.truncation"] for row in table["rows"]}
     assert tried == {"head", "tail"}
     made = json.loads((tmp_path / "task_options.truncation=tail" / "config.json").read_text())

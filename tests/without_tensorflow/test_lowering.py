@@ -141,7 +141,7 @@ def test_masks_made_on_the_device():
 @pytest.mark.parametrize("name", STEPS)
 def test_evaluation_and_prediction(name, precision):
     trainer, batch = _trainer(name, precision)
-    for function in (functools.partial(evaluation.terms, trainer.model), trainer._outputs_of):
+    for function in (functools.partial(evaluation.terms, trainer.model), trainer._in_float32):
         _check(export.export(jax.jit(function), platforms=PLATFORMS)(batch))
 
 

@@ -128,7 +128,7 @@ def test_models_that_cannot_be_asked(data, tmp_path):
     with pytest.raises(UserError, match='head "none"; this test needs "pretraining"'):
         questions.cloze(encoder, str(data / "records"))
     short = BertPretrainer(tiny_runs.bert(max_position_embeddings=16))
-    with pytest.raises(UserError, match="24 tokens a record, but .* positions for 16"):
+    with pytest.raises(UserError, match="rows of 24 tokens, but .* positions for 16"):
         questions.cloze(saved(short, data, tmp_path / "short"), str(data / "records"))
 
 
