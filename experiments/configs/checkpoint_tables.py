@@ -36,7 +36,7 @@ import dataclasses
 from functools import partial
 from pathlib import Path
 
-from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS
+from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS, task_column
 from experiments.configs.compared import with_compared
 from experiments.configs.scales import DATA_DIR, get_scale
 from experiments.tables.ablation import Ablation, Column, Row, Variant
@@ -54,17 +54,17 @@ def table1(scale: str = "smoke") -> Ablation:
     official = scale not in STAND_INS
     qnli = {} if official else {"task_options": {"train_file": "train_rebuilt.tsv"}}
     columns = [
-        column("QQP", "qqp", "f1", "glue_data", paper_column="QQP"),
-        column("QNLI", "qnli", "accuracy", "glue_data", paper_column="QNLI", **qnli),
-        column("SST-2", "sst2", "accuracy", "glue_data", paper_column="SST-2"),
-        column("CoLA", "cola", "matthews", "glue_data", paper_column="CoLA"),
-        column("STS-B", "stsb", "spearman", "glue_data", paper_column="STS-B"),
-        column("MRPC", "mrpc", "f1", "glue_data", paper_column="MRPC"),
-        column("RTE", "rte", "accuracy", "glue_data", paper_column="RTE"),
+        column("QQP", "qqp", "f1", "glue_data"),
+        column("QNLI", "qnli", "accuracy", "glue_data", **qnli),
+        column("SST-2", "sst2", "accuracy", "glue_data"),
+        column("CoLA", "cola", "matthews", "glue_data"),
+        column("STS-B", "stsb", "spearman", "glue_data"),
+        column("MRPC", "mrpc", "f1", "glue_data"),
+        column("RTE", "rte", "accuracy", "glue_data"),
     ]
     notes = ["ours on dev, the paper's on test"]
     if official:
-        columns.insert(0, column("MNLI-m", "mnli", "accuracy", "glue_data", paper_column="MNLI-m"))
+        columns.insert(0, column("MNLI-m", "mnli", "accuracy", "glue_data"))
     else:
         notes += [
             "MNLI is left out for lack of its training set",
@@ -78,7 +78,7 @@ def table2(scale: str = "smoke") -> Ablation:
     if scale in STAND_INS:
         options["train_file"] = SQUAD1_PARTS
         notes.append("15,412 of SQuAD's 87,599 training questions, 10,565 of 10,570 dev questions")
-    changes = {"length": 384, "task_options": options}
+    changes = {"max_seq_length": 384, "task_options": options}
     columns = _squad_columns("squad_v1.1", "exact_match", "f1", changes)
     return grid(scale, "table2", "SQuAD 1.1", columns, notes)
 
@@ -88,7 +88,7 @@ def table3(scale: str = "smoke") -> Ablation:
     if scale in STAND_INS:
         options |= {"train_file": SQUAD2_PARTS[0], "dev_file": SQUAD2_PARTS[1]}
         notes.append("trained on one part of the official dev set and scored on the other")
-    changes = {"length": 384, "num_train_epochs": 2.0, "task_options": options}
+    changes = {"max_seq_length": 384, "num_train_epochs": 2.0, "task_options": options}
     if scale in ("paper", "gpu"):
         changes["train_batch_size"] = 48
     columns = _squad_columns("squad_v2.0", "best_exact_match", "best_f1", changes)
@@ -101,7 +101,7 @@ def table4(scale: str = "smoke") -> Ablation:
         folder = "hellaswag"
         notes.append("HellaSwag in place of SWAG: harder by design, scores do not compare")
     changes = {"learning_rate": 2e-5, "train_batch_size": 16}
-    columns = (column("dev", "swag", "accuracy", folder, paper_column="dev", **changes),)
+    columns = (column("dev", "swag", "accuracy", folder, **changes),)
     return grid(scale, "table4", "SWAG", columns, notes)
 
 
@@ -111,8 +111,8 @@ def _squad_options(scale: str) -> dict:
 
 def _squad_columns(task, exact, f1, changes) -> tuple[Column, Column]:
     return (
-        column("dev EM", task, exact, task, paper_column="dev EM", **changes),
-        column("dev F1", task, f1, task, paper_column="dev F1", **changes),
+        column("dev EM", task, exact, task, **changes),
+        column("dev F1", task, f1, task, **changes),
     )
 
 
@@ -125,11 +125,10 @@ def grid(scale: str, name: str, title: str, columns, notes) -> Ablation:
     return choose_scale({key: partial(make, table) for key, make in made.items()}, scale)
 
 
-def column(label, task, metric, folder, *, paper_column, length=128, note="", **changes) -> Column:
-    """A column with section 4.1's hyper-parameters where `changes` says nothing else."""
-    config = FinetuneConfig(task=task, data_dir=folder, max_seq_length=length, save_model=False)
-    config = dataclasses.replace(config, **changes)
-    return Column(label, config, metric, (1,), paper_column=paper_column, note=note)
+def column(label, task, metric, folder, **changes) -> Column:
+    """The paper's column with section 4.1's hyper-parameters where `changes` says nothing else."""
+    usual = FinetuneConfig(save_model=False)
+    return task_column(usual, label, task, metric, folder, paper=label, **changes)
 
 
 def _paper(table):
@@ -138,33 +137,31 @@ def _paper(table):
     return dataclasses.replace(
         table,
         variants=tuple(Variant(label, checkpoint=preset) for label, preset in PRESETS.items()),
-        columns=tuple(dataclasses.replace(c, seeds=seeds, search=search) for c in table.columns),
+        columns=tuple(c.changed(seeds=seeds, search=search) for c in table.columns),
         rows=tuple(Row(label, label, paper_row=label) for label in PRESETS),
         workers=1,
     )
 
 
 def _gpu(table):
-    columns = (
-        c.with_finetune(learning_rate=3e-5, precision="mixed_bfloat16") for c in table.columns
-    )
+    changes = {"learning_rate": 3e-5, "precision": "mixed_bfloat16", "seeds": (1, 2, 3)}
     return dataclasses.replace(
         table,
         variants=(Variant(BASE, checkpoint=PRESETS[BASE]),),
-        columns=tuple(dataclasses.replace(c, seeds=(1, 2, 3)) for c in columns),
+        columns=tuple(c.changed(**changes) for c in table.columns),
         rows=(Row(BASE, BASE, paper_row=BASE),),
     )
 
 
 def _cpu(table):
     def small(c):
-        column = c.with_finetune(
+        return c.changed(
             max_seq_length=min(c.finetune.max_seq_length, 128),
             learning_rate=3e-4,
             max_train_examples=4000,
             max_dev_examples=2000,
+            seeds=(1, 2),
         )
-        return dataclasses.replace(column, seeds=(1, 2))
 
     table = dataclasses.replace(
         table,
@@ -201,7 +198,7 @@ def _smoke(table):
             num_train_epochs=1.0,
             train_batch_size=16,
         )
-        return dataclasses.replace(c, finetune=config)
+        return c.changed(finetune=config)
 
     table = dataclasses.replace(
         table,

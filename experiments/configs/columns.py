@@ -26,60 +26,61 @@ PERPLEXITY = Column(
 SQUAD1_PARTS = "train-v1.1-subset.json,train-v1.1-extra.json"
 
 
-def columns_for(
-    finetune: FinetuneConfig, seeds: tuple[int, ...], task_options: dict | None = None, **folders
-) -> dict[str, Column]:
+def task_column(
+    finetune: FinetuneConfig, label: str, task: str, metric: str, data: str, *,
+    seeds: tuple[int, ...] = (1,), paper: str = "", note: str = "", **changes,
+) -> Column:  # fmt: skip
+    """A column of a task.
+
+    Args:
+      data: its `data_dir`.
+      paper: the paper's column.
+      changes: other fields of `finetune`.
+    """
+    config = dataclasses.replace(finetune, task=task, data_dir=data, **changes)
+    return Column(label, config, metric, seeds, paper_column=paper, note=note)
+
+
+def columns_for(finetune: FinetuneConfig, seeds: tuple[int, ...]) -> dict[str, Column]:
     """Table 5's and 8's tasks with the official files in the usual folders."""
-
-    def column(name, task, metric, folder, note="", **changes):
-        config = dataclasses.replace(finetune, task=task, data_dir=folder, **changes)
-        return Column(name, config, metric, seeds, paper_column=name, note=note)
-
-    glue = folders.get("glue", "glue_data")
-    squad = {"doc_stride": 128} | (task_options or {})
-    return {
-        "MNLI-m": column("MNLI-m", "mnli", "accuracy", glue),
-        "QNLI": column("QNLI", "qnli", "accuracy", glue),
-        "MRPC": column("MRPC", "mrpc", "accuracy", glue),
-        "SST-2": column("SST-2", "sst2", "accuracy", glue),
-        "SQuAD": column(
-            "SQuAD", "squad_v1.1", "f1", "squad_v1.1", note="F1", task_options=squad
-        ),
-    }  # fmt: skip
+    glue = {"MNLI-m": "mnli", "QNLI": "qnli", "MRPC": "mrpc", "SST-2": "sst2"}
+    columns = [
+        task_column(finetune, name, task, "accuracy", "glue_data", seeds=seeds, paper=name)
+        for name, task in glue.items()
+    ]
+    squad = task_column(
+        finetune, "SQuAD", "squad_v1.1", "f1", "squad_v1.1", seeds=seeds, paper="SQuAD", note="F1",
+        task_options={"doc_stride": 128},
+    )  # fmt: skip
+    return {column.label: column for column in (*columns, squad)}
 
 
 def local_columns(finetune: FinetuneConfig, seeds: tuple[int, ...], squad: dict) -> dict:
     """The tasks on substitutes, which their notes describe."""
     columns = columns_for(finetune, seeds)
-
-    def change(name, note, **changes):
-        columns[name] = dataclasses.replace(columns[name].with_finetune(**changes), note=note)
-
-    change(
-        "MNLI-m",
-        "the official training set is replaced by half of the matched dev set with SNLI's dev set "
-        "and VitaminC, and scored on the other half",
-        task="text_classification",
-        data_dir="@nli//data",
-    )
-    change(
-        "QNLI",
-        "the training set is rebuilt from 11,877 + 3,535 SQuAD questions",
-        task_options={"train_file": "train_rebuilt.tsv"},
-    )
-    change(
-        "SQuAD",
-        "F1; 15,412 of 87,599 training questions, 10,565 of 10,570 dev questions",
-        task_options={"train_file": SQUAD1_PARTS} | squad,
-    )
-    return columns
+    changes = {
+        "MNLI-m": {
+            "note": "the official training set is replaced by half of the matched dev set with "
+            "SNLI's dev set and VitaminC, and scored on the other half",
+            "task": "text_classification",
+            "data_dir": "@nli//data",
+        },
+        "QNLI": {
+            "note": "the training set is rebuilt from 11,877 + 3,535 SQuAD questions",
+            "task_options": {"train_file": "train_rebuilt.tsv"},
+        },
+        "SQuAD": {
+            "note": "F1; 15,412 of 87,599 training questions, 10,565 of 10,570 dev questions",
+            "task_options": {"train_file": SQUAD1_PARTS} | squad,
+        },
+    }
+    return columns | {name: columns[name].changed(**fields) for name, fields in changes.items()}
 
 
 def exact_match(squad: Column) -> Column:
     """The share of exact answers of a SQuAD column's runs, as a column of its own."""
-    return dataclasses.replace(
-        squad, label=f"{squad.label} exact match", metric="exact_match", paper_column="", note=""
-    )
+    label = f"{squad.label} exact match"
+    return squad.changed(label=label, metric="exact_match", paper_column="", note="")
 
 
 def cloze(records: str, examples: int, label: str = "cloze") -> Column:
@@ -93,10 +94,10 @@ def cloze(records: str, examples: int, label: str = "cloze") -> Column:
 
 
 def ner(finetune: FinetuneConfig, seeds: tuple[int, ...], length: int, **changes) -> Column:
-    config = dataclasses.replace(
-        finetune, task="conll2003", data_dir="conll2003", max_seq_length=length, **changes
-    )
-    return Column("NER", config, "f1", seeds, note="entity F1 on CoNLL-2003 dev")
+    return task_column(
+        finetune, "NER", "conll2003", "f1", "conll2003", seeds=seeds, max_seq_length=length,
+        note="entity F1 on CoNLL-2003 dev", **changes,
+    )  # fmt: skip
 
 
 # Two cores.
@@ -125,31 +126,28 @@ def two_core_columns(
     columns = local_columns(CPU_FINETUNE, (1,), squad)
     # Its substitute does not tell a pre-trained model of this size from a random one.
     del columns["MNLI-m"]
-    columns["SQuAD"] = dataclasses.replace(
-        columns["SQuAD"].with_finetune(max_dev_examples=2_000),
+    columns["SQuAD"] = columns["SQuAD"].changed(
+        max_dev_examples=2_000,
         note="F1; from 15,412 of 87,599 training questions; the paragraph cut to one window around "
         "the answer's sentence; 2,000 dev questions",
     )
     columns |= {
-        "SST-2": dataclasses.replace(
-            columns["SST-2"].with_finetune(task_options={"dev_from_train": 20_000}),
+        "SST-2": columns["SST-2"].changed(
+            task_options={"dev_from_train": 20_000},
             note="scored on 20,000 training phrases that share no five words in a row with those "
             "trained on (half of the phrases under five words stand inside one)",
         ),
-        "QQP": Column(
-            "QQP",
-            dataclasses.replace(CPU_FINETUNE, task="qqp", data_dir="glue_data"),
-            "accuracy",
-            note="a part of Quora's pairs",
+        "QQP": task_column(
+            CPU_FINETUNE, "QQP", "qqp", "accuracy", "glue_data", note="a part of Quora's pairs"
         ),
         "NER": ner(CPU_FINETUNE, (1,), length=64),
         "cloze": cloze("length 64", 4096),
         **{label: tags(label, CPU_FINETUNE) for label in TAGS},
     }
     for name, limit in limits.items():
-        columns[name] = columns[name].with_finetune(max_train_examples=limit)
+        columns[name] = columns[name].changed(max_train_examples=limit)
     for name, seeds in (restarts or {}).items():
-        columns[name] = dataclasses.replace(columns[name], seeds=seeds)
+        columns[name] = columns[name].changed(seeds=seeds)
     return columns
 
 
@@ -162,11 +160,8 @@ LAST_PIECE = {"label_piece": "last", "context": "sentence"}
 def tags(label: str, finetune: FinetuneConfig) -> Column:
     """One of `TAGS`."""
     column = TAGS[label]
-    config = dataclasses.replace(
-        finetune,
-        task="conll2003",
-        data_dir="conll2003",
+    return task_column(
+        finetune, label, "conll2003", "accuracy" if column == "part_of_speech" else "f1",
+        "conll2003", note="CoNLL-2003 dev, each sentence by itself, last piece",
         task_options={"column": column} | LAST_PIECE,
-    )
-    metric = "accuracy" if column == "part_of_speech" else "f1"
-    return Column(label, config, metric, note="CoNLL-2003 dev, each sentence by itself, last piece")
+    )  # fmt: skip

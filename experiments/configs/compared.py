@@ -92,7 +92,7 @@ def with_compared(
             rows.append(Row(label, label, fields, reference=True))
     variants.append(Variant(WORDS, checkpoint=tfidf.NAME))
     rows.append(Row(_LABELS[WORDS], WORDS, reference=True))
-    columns = tuple(dataclasses.replace(column, seeds=(1,)) for column in table.columns)
+    columns = tuple(column.changed(seeds=(1,)) for column in table.columns)
     labels = [column.label for column in columns]
     known = {row.label for row in rows}
     claims = [

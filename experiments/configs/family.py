@@ -38,8 +38,7 @@ def get_config(scale: str = "smoke") -> Ablation:
     records = chosen.records[-1].name
     columns += (
         chosen.columns["cloze"],
-        dataclasses.replace(
-            cloze(records + SPANS, examples, "cloze, spans"),
+        cloze(records + SPANS, examples, "cloze, spans").changed(
             note="held-out spans of up to ten words in rows of one segment, shown as [MASK]",
         ),
         _pairs("next sentence?", "next_sentence", records, examples, "is B a random text?"),

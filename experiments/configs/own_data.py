@@ -16,10 +16,11 @@ docs/own_data.md.
 """
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 from experiments.configs.checkpoint_tables import TINY_CHECKPOINT
-from experiments.configs.columns import CPU_FINETUNE
+from experiments.configs.columns import CPU_FINETUNE, task_column
 from experiments.configs.scales import DATA_DIR
 from experiments.configs.table7 import MINILM
 from experiments.tables.ablation import Ablation, Column, Row, Variant
@@ -49,7 +50,7 @@ def _tiny() -> Ablation:
 
 
 def _minilm() -> Ablation:
-    columns = (_columns()[0].with_finetune(precision="mixed_bfloat16"),)
+    columns = (_columns()[0].changed(precision="mixed_bfloat16"),)
     settings = [*_both_ways(3e-5, 1e-4), (True, 3e-4, 0.1), (True, 1e-3, 0.1)]
     return _table("minilm", {"MiniLM": MINILM}, settings, columns)
 
@@ -65,49 +66,47 @@ def _both_ways(*rates: float) -> list[tuple[bool, float, float]]:
 
 
 def _columns() -> tuple[Column, ...]:
-    def column(label, task, data, metric, note, **changes):
-        config = dataclasses.replace(_FINETUNE, task=task, data_dir=data, **changes)
-        return Column(label, config, metric, (1, 2, 3), note=note)
-
+    column = partial(task_column, _FINETUNE, seeds=(1, 2, 3))
     return (
         column(
             "citation intents",
             "text_classification",
-            "scientific/text_classification/sci-cite",
             "macro_f1",
-            "macro F1 on sci-cite dev",
+            "scientific/text_classification/sci-cite",
+            note="macro F1 on sci-cite dev",
             task_options={"train_file": "train.txt", "dev_file": "dev.txt"},
         ),
         column(
             "SMS spam",
             "text_classification",
-            "sms_spam",
             "macro_f1",
-            "macro F1 on a tenth of the messages",
+            "sms_spam",
+            note="macro F1 on a tenth of the messages",
             task_options={"train_file": "sms_spam.tsv", "dev_fraction": 0.1},
         ),
         column(
             "pairs",
             "text_classification",
-            "nli",
             "macro_f1",
-            "macro F1 on a tenth of SNLI's dev set, trained on the rest of it",
+            "nli",
+            note="macro F1 on a tenth of SNLI's dev set, trained on the rest of it",
             task_options={"train_file": "snli_dev.tsv", "dev_fraction": 0.1},
         ),
         column(
             "diseases",
             "conll2003",
-            "scientific/ner/NCBI-disease",
             "f1",
-            "F1 of names of diseases on NCBI-disease dev",
+            "scientific/ner/NCBI-disease",
+            note="F1 of names of diseases on NCBI-disease dev",
             task_options={"context": "sentence"},
         ),
         column(
             "questions",
             "squad_v1.1",
-            "squad_v1.1",
             "f1",
-            "F1 on SQuAD 1.1 dev; the paragraph cut to one window around the answer's sentence",
+            "squad_v1.1",
+            note="F1 on SQuAD 1.1 dev; the paragraph cut to one window around the answer's "
+            "sentence",
             max_train_examples=1_600,
             task_options={
                 "train_file": "train-v1.1-subset.json",

@@ -38,8 +38,8 @@ def get_config() -> Ablation:
         eval_every=0,
         log_every=25,
     )
-    spam = smoke.columns["SST-2"].with_finetune(max_train_examples=0)
-    spam = dataclasses.replace(spam, note="SMS Spam, of which 87.3 % are none")
+    note = "SMS Spam, of which 87.3 % are none"
+    spam = smoke.columns["SST-2"].changed(max_train_examples=0, note=note)
     return Ablation(
         name="path",
         title="From text to an answer",

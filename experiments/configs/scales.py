@@ -14,6 +14,7 @@ changes. All but the smoke scale's parts that run from the embedded sample read 
 
 import dataclasses
 import os
+from functools import partial
 
 from experiments.configs.columns import (
     CPU_FINETUNE,
@@ -23,6 +24,7 @@ from experiments.configs.columns import (
     local_columns,
     ner,
     tags,
+    task_column,
     two_core_columns,
 )
 from experiments.tables.ablation import Column, Corpus, Records, Text
@@ -138,7 +140,7 @@ def _paper() -> Scale:
     # Where the pre-training runs: the host of a TPU would take weeks.
     finetune = dataclasses.replace(PAPER_FINETUNE, distribute="tpu", precision="mixed_bfloat16")
     columns = columns_for(finetune, seeds=(1, 2, 3, 4, 5))
-    columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=384, learning_rate=5e-5)
+    columns["SQuAD"] = columns["SQuAD"].changed(max_seq_length=384, learning_rate=5e-5)
     columns["NER"] = ner(finetune, (1, 2, 3, 4, 5), length=512)
     return Scale(
         name="paper",
@@ -230,7 +232,7 @@ def _gpu_day() -> Scale:
     )
     finetune = dataclasses.replace(PAPER_FINETUNE, learning_rate=1e-4, precision="mixed_bfloat16")
     columns = local_columns(finetune, (1, 2, 3), {"doc_stride": 64})
-    columns["SQuAD"] = columns["SQuAD"].with_finetune(max_seq_length=256)
+    columns["SQuAD"] = columns["SQuAD"].changed(max_seq_length=256)
     columns["NER"] = ner(finetune, (1, 2, 3), length=256)
     return _one_gpu("gpu-day", bert, (1, 2, 3, 4), columns,
                     (("length 128", 128, 20), ("length 256", 256, 39)))  # fmt: skip
@@ -356,10 +358,7 @@ def _smoke() -> Scale:
     )
     finetune = dataclasses.replace(CPU_FINETUNE, num_train_epochs=1.0, max_train_examples=1500)
 
-    def column(label, task, folder, metric, paper, note, **changes):
-        config = dataclasses.replace(finetune, task=task, data_dir=f"sample:{folder}", **changes)
-        return Column(label, config, metric, (1,), paper_column=paper, note=note)
-
+    column = partial(task_column, finetune)
     return Scale(
         name="smoke",
         corpus=Corpus(
@@ -373,24 +372,25 @@ def _smoke() -> Scale:
         pretrain_seeds=(1,),
         columns={
             "MNLI-m": column(
-                "SNLI", "text_classification", "snli", "accuracy", "MNLI-m",
-                "an excerpt of SNLI in place of MNLI",
+                "SNLI", "text_classification", "accuracy", "sample:snli", paper="MNLI-m",
+                note="an excerpt of SNLI in place of MNLI",
             ),
             "SST-2": column(
-                "SMS spam", "text_classification", "sms_spam", "accuracy", "SST-2",
-                "SMS Spam in place of SST-2",
+                "SMS spam", "text_classification", "accuracy", "sample:sms_spam", paper="SST-2",
+                note="SMS Spam in place of SST-2",
             ),
             "SQuAD": column(
-                "SQuAD", "squad_v1.1", "squad", "f1", "SQuAD", "F1 on an excerpt",
+                "SQuAD", "squad_v1.1", "f1", "sample:squad", paper="SQuAD", note="F1 on an excerpt",
                 task_options={"doc_stride": 16, "max_query_length": 24},
             ),
             "NER": column(
-                "NER", "conll2003", "names", "f1", "", "names of the sample in place of CoNLL-2003",
+                "NER", "conll2003", "f1", "sample:names",
+                note="names of the sample in place of CoNLL-2003",
                 num_train_epochs=2.0, max_dev_examples=500,
             ),
             "names": column(
-                "names", "conll2003", "names", "f1", "",
-                "words of Wikipedia that the text, read in lower case, wrote with a capital",
+                "names", "conll2003", "f1", "sample:names",
+                note="words of Wikipedia that the text, read in lower case, wrote with a capital",
                 task_options=LAST_PIECE,
             ),
             "cloze": cloze("length 64", 1024),

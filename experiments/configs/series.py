@@ -22,10 +22,11 @@ from experiments.configs.columns import (
     HELDOUT_LOSS,
     cloze,
     exact_match,
+    task_column,
     two_core_columns,
 )
 from experiments.configs.scales import SHORT, Scale, get_scale, wikipedia_and_novels
-from experiments.tables.ablation import Ablation, Column, Curve, Row, Variant
+from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase, choose_scale
 
@@ -150,20 +151,24 @@ def _two_cores(name: str) -> Scale:
         dataclasses.replace(one, dynamic_masking=True, dupe_factor=2) for one in night.records
     )
     columns = two_core_columns({})
-    squad = columns["SQuAD"].with_finetune(num_train_epochs=6.0, max_dev_examples=0)
+    squad = columns["SQuAD"].changed(num_train_epochs=6.0, max_dev_examples=0)
     note = (
         "one window around the answer's sentence; six epochs; 15,412 of 87,599 training questions"
     )
     chosen = (
         columns["QNLI"],
-        dataclasses.replace(squad, note=f"F1; {note}; 10,565 of 10,570 dev questions"),
+        squad.changed(note=f"F1; {note}; 10,565 of 10,570 dev questions"),
         exact_match(squad),
         columns["entities"],
         columns["chunks"],
         columns["QQP"],
-        _snli(),
+        task_column(
+            CPU_FINETUNE, "SNLI", "text_classification", "accuracy", "nli/snli_dev.tsv",
+            note="SNLI's 9,842 dev pairs, of whose premises two fifths are scored on",
+            task_options={"dev_fraction": 0.4},
+        ),
         cloze("length 64", 4096),
-    )
+    )  # fmt: skip
     short = dataclasses.replace(SHORT, num_train_steps=1_000)
     long = Phase("length 64", 64, TOKENS[name.upper()] - 1_000)
     return dataclasses.replace(
@@ -174,20 +179,6 @@ def _two_cores(name: str) -> Scale:
         bert=dataclasses.replace(night.bert, phases=(short, long), num_warmup_steps=320),
         pretrain_seeds=(1, 2, 3),
         columns={column.label: column for column in chosen},
-    )
-
-
-def _snli() -> Column:
-    return Column(
-        "SNLI",
-        dataclasses.replace(
-            CPU_FINETUNE,
-            task="text_classification",
-            data_dir="nli/snli_dev.tsv",
-            task_options={"dev_fraction": 0.4},
-        ),
-        "accuracy",
-        note="SNLI's 9,842 dev pairs, of whose premises two fifths are scored on",
     )
 
 

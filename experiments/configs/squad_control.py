@@ -24,8 +24,8 @@ MASKED_BILSTM = "No NSP + BiLSTM"
 
 def get_config() -> Ablation:
     squad = table5.get_config("squad")
-    f1 = squad.column("SQuAD").with_finetune(max_dev_examples=0)
-    f1 = dataclasses.replace(f1, note=f1.note.replace("2,000", "10,565 of 10,570"))
+    f1 = squad.column("SQuAD")
+    f1 = f1.changed(max_dev_examples=0, note=f1.note.replace("2,000", "10,565 of 10,570"))
     columns = {"SQuAD": f1, "SQuAD exact match": exact_match(f1)}
     random = Row("random initialisation", "random", reference=True)
     return dataclasses.replace(

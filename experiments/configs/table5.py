@@ -35,10 +35,10 @@ there, and worse at names and filling in words. Three pre-trainings a row can sh
 import dataclasses
 
 from experiments.configs import series
-from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze
+from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze, task_column
 from experiments.configs.path import MESSAGES
 from experiments.configs.scales import SHORT, SHORT_RECORDS, Scale, get_scale
-from experiments.tables.ablation import Ablation, Column, Export, Row, Text, Variant
+from experiments.tables.ablation import Ablation, Export, Row, Text, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import Phase
 
@@ -177,8 +177,9 @@ def _squad() -> Scale:
     The pre-trainings are new: the scores of night's own are known (experiments/results/PLAN.md).
     """
     night = get_scale("night")
-    column = night.columns["SQuAD"].with_finetune(num_train_epochs=6.0)
-    column = dataclasses.replace(column, seeds=(1,), note=f"{column.note}; six epochs")
+    column = night.columns["SQuAD"]
+    note = f"{column.note}; six epochs"
+    column = column.changed(num_train_epochs=6.0, seeds=(1,), note=note)
     return dataclasses.replace(
         night, name="squad", pretrain_seeds=(6, 7, 8, 9, 10), columns={"SQuAD": column}
     )
@@ -190,13 +191,17 @@ def _checkpoints() -> Scale:
     bert = dataclasses.replace(source.variant(f"{series.BERT}, 33M").pretrain, trunk="")
     rows = (series.BERT, series.NO_NSP, series.LTR)
     made = {row: series.checkpoints(row, CHECKPOINT_SEEDS) for row in rows}
-    names = smoke.columns["names"].with_finetune(max_train_examples=0, num_train_epochs=2.0)
+    names = smoke.columns["names"].changed(max_train_examples=0, num_train_epochs=2.0)
     # Batch, epochs, rate and Adam's correction are those that single runs of BERT learnt most with
     # in this time (experiments/results/PLAN.md).
-    qnli = dataclasses.replace(
+    qnli = task_column(
         CPU_FINETUNE,
-        task="qnli",
-        data_dir="sample:qnli",
+        "QNLI",
+        "qnli",
+        "accuracy",
+        "sample:qnli",
+        paper="QNLI",
+        note="10,000 training pairs, rebuilt of SQuAD's questions; the official dev set",
         task_options={"train_file": "train.tsv.gz", "dev_file": "dev.tsv.gz"},
         train_batch_size=16,
         num_train_epochs=1.0,
@@ -217,10 +222,7 @@ def _checkpoints() -> Scale:
         bert=bert,
         pretrain_seeds=CHECKPOINT_SEEDS,
         columns={
-            "QNLI": Column(
-                "QNLI", qnli, "accuracy", paper_column="QNLI",
-                note="10,000 training pairs, rebuilt of SQuAD's questions; the official dev set",
-            ),
+            "QNLI": qnli,
             "names": names,
             "cloze": cloze("length 64", 2048),
         },
@@ -252,8 +254,8 @@ def _quickstart() -> Scale:
     )
 
     def column(name, seeds, note):
-        whole = smoke.columns[name].with_finetune(num_train_epochs=2.0, max_train_examples=0)
-        return dataclasses.replace(whole, seeds=seeds, note=note)
+        whole = {"num_train_epochs": 2.0, "max_train_examples": 0}
+        return smoke.columns[name].changed(**whole, seeds=seeds, note=note)
 
     return dataclasses.replace(
         smoke,

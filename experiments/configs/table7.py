@@ -63,20 +63,20 @@ def _bert_base(scale: str) -> Ablation:
     return _ablation(
         chosen,
         Variant("BERT", checkpoint="bert_base_en"),
-        chosen.columns["NER"].with_finetune(distribute="one_device"),
+        chosen.columns["NER"].changed(distribute="one_device"),
         {"learning_rate": FEATURE_RATE, "num_train_epochs": 10.0},
     )
 
 
 def _cpu() -> Ablation:
     chosen = get_scale("cpu")
-    column = chosen.columns["NER"].with_finetune(
-        max_seq_length=128, learning_rate=1e-4, adam_beta_2=0.999
+    column = chosen.columns["NER"].changed(
+        max_seq_length=128, learning_rate=1e-4, adam_beta_2=0.999, seeds=(1, 2, 3, 4)
     )
     return _ablation(
         chosen,
         Variant("BERT", checkpoint=MINILM),
-        dataclasses.replace(column, seeds=(1, 2, 3, 4)),
+        column,
         {"learning_rate": FEATURE_RATE, "num_train_epochs": 3.0},
         "MiniLM (6 layers, 384 wide, distilled and trained for sentence similarity) in place of "
         "BERT base",
@@ -100,7 +100,7 @@ def _smoke() -> Ablation:
 
 
 def _ablation(chosen, variant, column, features: dict, *notes: str) -> Ablation:
-    column = dataclasses.replace(column, label="dev F1", paper_column="dev F1")
+    column = column.changed(label="dev F1", paper_column="dev F1")
     rows = [Row(FINE_TUNED, variant.name, paper_row=FINE_TUNED)]
     rows += [
         Row(label, variant.name, {**features, "features": combination}, paper_row=label)

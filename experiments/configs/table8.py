@@ -62,19 +62,15 @@ def get_config(scale: str = "smoke") -> Ablation:
         )
         pretrain = dataclasses.replace(chosen.bert, phases=_shortened(phases, scale))
         variants.append(Variant(name, pretrain, seeds))
-    mnli = [
-        dataclasses.replace(column, label="MNLI", paper_column="MNLI")
-        for column in chosen.tasks("MNLI-m")
-    ]
+    mnli = [c.changed(label="MNLI", paper_column="MNLI") for c in chosen.tasks("MNLI-m")]
     ner = chosen.columns["NER"]
-    fine_tuned = dataclasses.replace(ner, label="NER fine-tuned", paper_column="NER fine-tuned")
-    frozen = ner.with_finetune(
+    fine_tuned = ner.changed(label="NER fine-tuned", paper_column="NER fine-tuned")
+    feature_based = ner.changed(
+        label="NER feature-based",
+        paper_column="NER feature-based",
         features=COMBINATION.get(scale, "last"),
         feature_width=WIDTH[scale],
         learning_rate=1e-3,
-    )
-    feature_based = dataclasses.replace(
-        frozen, label="NER feature-based", paper_column="NER feature-based"
     )
     tuned = (*mnli, fine_tuned)
     others = [name for name in RATES if name != STANDARD]

@@ -175,9 +175,12 @@ class Column:
     question: Cloze | Pairs | None = None
     folds: int = 0
 
-    def with_finetune(self, **changes) -> "Column":
-        """The column with other fields in its fine-tuning."""
-        return dataclasses.replace(self, finetune=dataclasses.replace(self.finetune, **changes))
+    def changed(self, **fields) -> "Column":
+        """The column with other fields, of its own or of its fine-tuning."""
+        own = {n: fields.pop(n) for n in [*fields] if hasattr(self, n)}
+        if fields:
+            own["finetune"] = dataclasses.replace(self.finetune, **fields)
+        return dataclasses.replace(self, **own)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ def run(ablation, folder):
 
 
 def small(column, **changes):
-    return column.with_finetune(max_train_examples=48, max_dev_examples=40, **changes)
+    return column.changed(max_train_examples=48, max_dev_examples=40, **changes)
 
 
 BERT = BertConfig(800, 16, 1, 2, 32, max_position_embeddings=64)

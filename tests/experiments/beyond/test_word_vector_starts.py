@@ -87,7 +87,7 @@ def test_a_cell_knows_its_vectors(files, tmp_path):
         return [grid.key(name) for name in grid.cells]
 
     def changed(path):
-        return keys(dataclasses.replace(table, columns=(column.with_finetune(word_vectors=path),)))
+        return keys(dataclasses.replace(table, columns=(column.changed(word_vectors=path),)))
 
     first = keys(table)
     assert len(first) == 2
