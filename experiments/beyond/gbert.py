@@ -11,8 +11,9 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks.visits import KINDS
-from experiments.training import starts, whole_run
+from experiments.training import starts
 from experiments.training.flops import encoder_flops
+from experiments.training.whole_run import WholeStart
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 
@@ -28,26 +29,15 @@ _PATIENTS = 8  # of a batch
 _CORRUPTED, _MASKED, _RANDOM = 0.15, 0.8, 0.1
 
 
-class GBert(starts.Start):
+class GBert(WholeStart):
     """G-BERT, or what is left of it."""
 
+    names, head, does = tuple(NAMES), "medications", "reads visits"
     has_seeds = True
 
-    def asked(self, config):
-        return getattr(config, "model", "") in NAMES
-
-    def check_finetuning(self, config, task):
-        if task.head["head"] != "medications":
-            raise UserError(
-                f"--config.model={config.model} reads visits; {config.task} is {task.head['head']}"
-            )
-        return None, None
-
-    def finetune(self, config, folder, progress, task, examples):
+    def learn(self, config, task, train, logged):
         commands.import_tensorflow()
-        return whole_run.run(
-            config, folder, task, examples, lambda train: learn(config, task, train), config.model
-        )
+        return learn(config, task, train)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Three visits a patient, two sets each, of eight codes: an estimate.
@@ -138,15 +128,7 @@ def _lengths(visits) -> list[int]:
 
 
 def learn(config, task, train):
-    """Trains the model.
-
-    Args:
-      config: FinetuneConfig.
-      task: Visits.
-      train: its Patients.
-
-    Returns: (function of Patients -> predictions, steps).
-    """
+    """See `WholeStart.learn`; examples are Patients of the task Visits."""
     import keras
 
     from official_bert.family import graph_codes

@@ -10,38 +10,30 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 
 import numpy as np
 
-from experiments.training import starts, whole_run
+from experiments.training import starts
+from experiments.training.whole_run import WholeStart, check_scikit_learn
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
 _NEVER = -1e9  # the score of a class that no training example has
 
 
-class Tfidf(starts.Start):
+class Tfidf(WholeStart):
     """Words and a linear classifier in the place of a network."""
 
+    names, head, does = (NAME,), "classification", "tells one or two texts apart"
     repeats = False
-
-    def asked(self, config):
-        return getattr(config, "model", "") == NAME
 
     def check_finetuning(self, config, task):
         """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
-        whole_run.check_scikit_learn(config)
+        check_scikit_learn(config)
         for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
             if getattr(config, name):
                 raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
-        if task.head["head"] != "classification":
-            raise UserError(
-                f"--config.model={NAME} tells one or two texts apart; {config.task} is "
-                f"{task.head['head']}"
-            )
-        return None, None
+        return super().check_finetuning(config, task)
 
-    def finetune(self, config, folder, progress, task, examples):
-        return whole_run.run(
-            config, folder, task, examples, lambda train: (learn(task, train), 0), NAME
-        )
+    def learn(self, config, task, train, logged):
+        return learn(task, train), 0
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         return 0.0

@@ -13,9 +13,9 @@ import numpy as np
 from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
-from experiments.training import start_checks, starting_point, starts, whole_run
+from experiments.training import start_checks, starting_point, starts
 from experiments.training.flops import encoder_flops
-from experiments.training.progress import Progress
+from experiments.training.whole_run import WholeStart, check_scikit_learn
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -47,21 +47,16 @@ NAMES = {
 }
 
 
-class VideoBert(starts.Start):
+class VideoBert(WholeStart):
     """VideoBERT, or what is left of it."""
 
+    names, head, does = tuple(NAMES), "shown_words", "reads videos"
     has_seeds = True
     has_init_from = True
 
-    def asked(self, config):
-        return getattr(config, "model", "") in NAMES
-
     def check_finetuning(self, config, task):
-        whole_run.check_scikit_learn(config)
-        if task.head["head"] != "shown_words":
-            raise UserError(
-                f"--config.model={config.model} reads videos; {config.task} is {task.head['head']}"
-            )
+        check_scikit_learn(config)
+        super().check_finetuning(config, task)
         if not config.init_from:
             return config.bert_config, None
         bert, tokenizer = start_checks.peek(config.init_from, "init_from")
@@ -74,13 +69,9 @@ class VideoBert(starts.Start):
             )
         return bert, tokenizer
 
-    def finetune(self, config, folder, progress, task, examples):
+    def learn(self, config, task, train, logged):
         commands.import_tensorflow()
-
-        def learnt(train):
-            return learn(config, task, train, lambda last: Progress(folder, 0, last, progress))
-
-        return whole_run.run(config, folder, task, examples, learnt, config.model)
+        return learn(config, task, train, logged)
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Four segments a video: an estimate.
@@ -92,16 +83,7 @@ starts.register(VideoBert())
 
 
 def learn(config, task, train, logged):
-    """Trains the model.
-
-    Args:
-      config: FinetuneConfig.
-      task: Videos.
-      train: its Videos.
-      logged: function of the number of steps -> Progress.
-
-    Returns: (function of Segments -> predictions, steps).
-    """
+    """See `WholeStart.learn`; examples are Videos to learn from and Segments to be asked about."""
     import keras
 
     from official_bert.family import video

@@ -22,9 +22,9 @@ def _bookkeeping(default):
     return dataclasses.field(default=default, metadata={"bookkeeping": True})
 
 
-# For the metadata of fields that name a file or folder: what lies there counts, not where
-# (`inputs`).
-_PLACE = {"place": True}
+def _place():
+    """A field that names a file or folder: what lies there counts, not where (`inputs`)."""
+    return dataclasses.field(default="", metadata={"place": True})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Phase:
     """One stretch of pre-training at one sequence length (section A.2: 128, then 512)."""
 
     # Folder of records with its manifest, or a glob.
-    records: str = dataclasses.field(default="", metadata=_PLACE)
+    records: str = _place()
     max_seq_length: int = 128  # 0: as long as the records are
     num_train_steps: int = 1000
     # Records for evaluation; "" evaluates nothing in this phase.
-    heldout_records: str = dataclasses.field(default="", metadata=_PLACE)
+    heldout_records: str = _place()
     train_batch_size: int = 0  # 0: the run's train_batch_size
     # False: a phase without the objectives on pairs of segments that the run has.
     use_nsp: bool = True
@@ -88,7 +88,7 @@ class PretrainConfig(TrainingConfig):
     # A size ("tiny", "L-4_H-256") or its fields; "": init_from's. An ElmoConfig pre-trains an ELMo.
     bert: BertConfig | ElmoConfig | str = "base"
     # "": the vocabulary beside the records.
-    vocab: str = dataclasses.field(default="", metadata=_PLACE)
+    vocab: str = _place()
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
@@ -105,12 +105,12 @@ class PretrainConfig(TrainingConfig):
     # Left-to-right models: share of the positions whose next token is predicted in a step.
     left_to_right_fraction: float = 1.0
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
-    init_from: str = dataclasses.field(default="", metadata=_PLACE)
+    init_from: str = _place()
     # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
     # end this one goes on from; "": begins at step 0, to the same weights.
-    trunk: str = dataclasses.field(default="", metadata=_PLACE)
+    trunk: str = _place()
     # Distillation: the model, a folder or a name, that objectives compare with.
-    teacher: str = dataclasses.field(default="", metadata=_PLACE)
+    teacher: str = _place()
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
     teacher_layers: str = ""
     # "adamw", the paper's, or "lamb" for batches of thousands.
@@ -165,12 +165,12 @@ class FinetuneConfig(TrainingConfig):
 
     task: str = ""
     # The official files; "": the task's default (TFDS).
-    data_dir: str = dataclasses.field(default="", metadata=_PLACE)
+    data_dir: str = _place()
     task_options: dict = dataclasses.field(default_factory=dict)
     # Folder, or name, of a model; "": random weights of `bert`.
-    model: str = dataclasses.field(default="", metadata=_PLACE)
+    model: str = _place()
     bert: BertConfig | str = "base"  # with model="" only
-    vocab: str = dataclasses.field(default="", metadata=_PLACE)  # with model="" only
+    vocab: str = _place()  # with model="" only
     do_lower_case: bool = True  # with model="" only
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
     initial_seed: int = -1
@@ -180,11 +180,11 @@ class FinetuneConfig(TrainingConfig):
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
-    word_vectors: str = dataclasses.field(default="", metadata=_PLACE)
+    word_vectors: str = _place()
     # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
-    elmo: str = dataclasses.field(default="", metadata=_PLACE)
+    elmo: str = _place()
     # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
-    init_from: str = dataclasses.field(default="", metadata=_PLACE)
+    init_from: str = _place()
     max_seq_length: int = 128
     train_batch_size: int = 32
     learning_rate: float = 5e-5
@@ -216,7 +216,7 @@ class FinetuneConfig(TrainingConfig):
     # "balanced", or "LABEL=WEIGHT,LABEL=WEIGHT": how much examples of a class count in the loss.
     class_weights: str = ""
     # Distillation: a model that was fine-tuned for the same task; "": none.
-    teacher: str = dataclasses.field(default="", metadata=_PLACE)
+    teacher: str = _place()
     teacher_temperature: float = 1.0
     # Share of its answers in the loss; the rest is the labels'.
     teacher_weight: float = 0.5

@@ -1,60 +1,84 @@
-"""A fine-tuning run of what no `Trainer` trains step by step; it leaves no model."""
+"""Fine-tuning runs of what no `Trainer` trains step by step; they leave no model."""
 
 import importlib.util
 import time
 
-from experiments.training import finetune_report
+from experiments.training import finetune_report, starts
 from experiments.training.examples import read_examples, read_others
+from experiments.training.progress import Progress
 from official_bert.common.errors import UserError
 
 
-def run(config, folder, task, examples, learn, head: str) -> dict:
-    """Learns, and leaves the files that fine-tuning leaves.
+class WholeStart(starts.Start):
+    """A kind of start that trains as it likes.
 
-    Args:
-      config: FinetuneConfig.
-      folder: RunFolder.
-      task: Task.
-      examples: {split: examples} of what is read already.
-      learn: function of training examples -> (function of examples -> predictions, steps).
-      head: what the results call it.
-
-    Returns: what results.json holds.
+    Attributes:
+      names: what `model` of a FinetuneConfig says that asks for it.
+      head: of the tasks that it is for.
+      does: with them what, in words.
     """
-    started = time.perf_counter()
-    folder.write_versions(config.seed, {})
-    train, dev = (
-        examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
-    )
-    answer, steps = learn(train)
-    train_seconds = time.perf_counter() - started
-    predictions = answer(dev)
-    results = {
-        "task": task.name,
-        "dev": task.score(dev, predictions),
-        "main_metric": task.metrics[0],
-        "baseline": task.baseline(train, dev),
-        "head": head,
-        "steps": steps,
-        "train_examples": len(train),
-        "dev_examples": len(dev),
-        "train_notes": task.notes.get("train", {}),
-        "dev_notes": task.notes.get("dev", {}),
-        "train_seconds": round(train_seconds, 2),
-        "files": {},
-    }
-    analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
-    others, missing = read_others(task, config, examples)
-    if missing:
-        results["splits_without_predictions"] = missing
-    for split, asked in others.items():
-        predictions = answer(asked)
-        if split.startswith("dev"):
-            results[split] = task.score(asked, predictions)
-        finetune_report.write_predictions(folder, task, split, predictions, results)
-    finetune_report.write_report(folder, results, analysis)
-    results["seconds"] = round(time.perf_counter() - started, 2)
-    return folder.finish(results)
+
+    names = ()
+    head = does = ""
+
+    def learn(self, config, task, train, logged):
+        """Learns from training examples.
+
+        Args:
+          config: FinetuneConfig.
+          logged: function of the number of steps -> Progress.
+
+        Returns: (function of examples -> predictions, steps).
+        """
+        raise NotImplementedError
+
+    def asked(self, config):
+        return getattr(config, "model", "") in self.names
+
+    def check_finetuning(self, config, task):
+        if task.head["head"] != self.head:
+            raise UserError(
+                f"--config.model={config.model} {self.does}; {config.task} is {task.head['head']}"
+            )
+        return None, None
+
+    def finetune(self, config, folder, progress, task, examples):
+        started = time.perf_counter()
+        folder.write_versions(config.seed, {})
+        train, dev = (
+            examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
+        )
+        answer, steps = self.learn(
+            config, task, train, lambda steps: Progress(folder, 0, steps, progress)
+        )
+        train_seconds = time.perf_counter() - started
+        predictions = answer(dev)
+        results = {
+            "task": task.name,
+            "dev": task.score(dev, predictions),
+            "main_metric": task.metrics[0],
+            "baseline": task.baseline(train, dev),
+            "head": config.model,
+            "steps": steps,
+            "train_examples": len(train),
+            "dev_examples": len(dev),
+            "train_notes": task.notes.get("train", {}),
+            "dev_notes": task.notes.get("dev", {}),
+            "train_seconds": round(train_seconds, 2),
+            "files": {},
+        }
+        analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
+        others, missing = read_others(task, config, examples)
+        if missing:
+            results["splits_without_predictions"] = missing
+        for split, asked in others.items():
+            predictions = answer(asked)
+            if split.startswith("dev"):
+                results[split] = task.score(asked, predictions)
+            finetune_report.write_predictions(folder, task, split, predictions, results)
+        finetune_report.write_report(folder, results, analysis)
+        results["seconds"] = round(time.perf_counter() - started, 2)
+        return folder.finish(results)
 
 
 def check_scikit_learn(config) -> None:
