@@ -9,6 +9,7 @@ Latency is for one text, throughput for batches of 32 of mixed length.
 """
 
 import argparse
+import concurrent.futures
 import json
 import multiprocessing
 import os
@@ -106,8 +107,8 @@ def measure(shape, names, kinds, rounds, data_dir, make, contestant):
                 workers[name] = Worker(name, scratch, contestant)
                 answers = [workers[name].ask(texts[:16])[0] for texts in kinds.values()]
                 logits[name] = [value for answer in answers for row in answer for value in row]
-            except RuntimeError as error:
-                failed[name] = str(error)
+            except Exception as error:
+                failed[name] = f"{type(error).__name__}: {error}"[:200].split("\n")[0]
                 workers.pop(name, None)
         _check_equal(logits)
         times = {name: {kind: ([], []) for kind in kinds} for name in workers}
@@ -156,46 +157,28 @@ class Worker:
 
     def __init__(self, name, folder, contestant):
         context = multiprocessing.get_context("spawn")
-        self._connection, other = context.Pipe()
-        self._process = context.Process(
-            target=_work, args=(name, folder, other, contestant), daemon=True
-        )
-        self._process.start()
-        self._receive()
+        self._process = concurrent.futures.ProcessPoolExecutor(1, context)
+        self._process.submit(_begin, contestant, name, folder).result()
 
     def ask(self, texts):
         """(logits, seconds) of a batch of texts."""
-        self._connection.send(texts)
-        return self._receive()
+        return self._process.submit(_answer, texts).result()
 
     def close(self):
-        self._connection.send(None)
-        self._process.join(30)
-
-    def _receive(self):
-        try:
-            answer = self._connection.recv()
-        except EOFError:
-            raise RuntimeError("its process ended") from None
-        if isinstance(answer, str):
-            raise RuntimeError(answer)
-        return answer
+        self._process.shutdown()
 
 
-def _work(name, folder, connection, contestant):
+def _begin(contestant, *arguments):
+    global _predict  # of this process
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    try:
-        predict = contestant(name, folder)
-        connection.send(0)
-        while (texts := connection.recv()) is not None:
-            start = time.perf_counter()
-            logits = predict(texts)
-            seconds = time.perf_counter() - start
-            connection.send((logits.tolist(), seconds))
-    except EOFError:  # the process that asks has ended
-        pass
-    except Exception as error:  # told to the process that waits for an answer
-        connection.send(f"{type(error).__name__}: {error}"[:200].split("\n")[0])
+    _predict = contestant(*arguments)
+
+
+def _answer(texts):
+    start = time.perf_counter()
+    logits = _predict(texts)
+    seconds = time.perf_counter() - start
+    return logits.tolist(), seconds
 
 
 def make_models(shape, data_dir, folder):

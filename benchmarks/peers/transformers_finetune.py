@@ -1,16 +1,14 @@
-"""One fine-tuning of `transformers` on PyTorch: a FinetuneConfig's fields as JSON.
+"""One fine-tuning of `transformers` on PyTorch.
 
 Its own tokeniser, model class, loss, grouping by length and dynamic padding; our optimiser's rule.
 """
 
-import json
 import math
-import sys
 import time
 
 
-def main():
-    config = json.loads(sys.argv[1])
+def run(config: dict) -> tuple[dict, float]:
+    """(scores on dev, seconds) of the fields of a FinetuneConfig."""
     import torch
     import transformers
 
@@ -63,7 +61,7 @@ def main():
             for row, label in zip(rows, best, strict=True):
                 predicted[row] = task.labels[label]
     scores = task.score(dev, [{"label": label} for label in predicted])
-    print(json.dumps({"dev": scores, "seconds": round(time.perf_counter() - start, 1)}))
+    return scores, time.perf_counter() - start
 
 
 def _grouped(lengths, size):
@@ -76,7 +74,3 @@ def _grouped(lengths, size):
     grouped = [i for chunk in chunks for i in sorted(chunk, key=lambda j: -lengths[j])]
     batches = [grouped[i : i + size] for i in range(0, len(grouped), size)]
     return [i for b in torch.randperm(len(batches)).tolist() for i in batches[b]]
-
-
-if __name__ == "__main__":
-    main()
