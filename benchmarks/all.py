@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import machine
-from experiments.tables.report import markdown_table
+from official_bert.common.markdown import markdown_table
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

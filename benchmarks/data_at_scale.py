@@ -46,8 +46,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from benchmarks import machine
-from experiments.tables.report import markdown_table
 from official_bert.common.files import write_text
+from official_bert.common.markdown import markdown_table
 
 _FILE_BYTES = 64_000_000  # of the synthetic corpus
 _PORTION = 16  # files that are there as text at a time

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 from benchmarks import machine
-from experiments.tables.report import markdown_table
+from official_bert.common.markdown import markdown_table
 
 PARTS = ("create", "tokenise", "read")
 

@@ -21,8 +21,8 @@ import numpy as np
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import record_sets
 from data_prep.records import numpy_batches, open_records
-from experiments.tables.report import markdown_table
 from experiments.training.flops import pretraining_step_flops
+from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 
 ROOT = Path(__file__).parents[1]

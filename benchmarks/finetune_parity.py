@@ -29,7 +29,7 @@ from benchmarks import machine
 from experiments.configs.table7 import MINILM
 from experiments.tables.intervals import interval, mean_and_deviation
 from experiments.tables.plan import place
-from experiments.tables.report import markdown_table
+from official_bert.common.markdown import markdown_table
 
 PEAK = 5e-5
 # head: task, folder, options of the task, length, rows of a batch

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import kept
-from experiments.tables.report import markdown_table
+from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"

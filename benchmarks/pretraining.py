@@ -19,8 +19,8 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.peers.turns import sizes
-from experiments.tables.report import markdown_table
 from experiments.training.flops import pretraining_step_flops
+from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 
 SHAPES = {  # layers, width, heads, batch, length, predictions

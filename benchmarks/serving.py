@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from benchmarks import machine
-from experiments.tables.report import markdown_table
+from official_bert.common.markdown import markdown_table
 
 # Layers, width, heads; "tiny" to try it out.
 SHAPES = {"tiny": (2, 128, 2), "minilm": (6, 384, 12), "base": (12, 768, 12)}

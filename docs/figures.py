@@ -27,9 +27,10 @@ from pathlib import Path
 from data_prep.jobs import storage
 from experiments import report
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from experiments.tables.report import markdown_table, write_overview
+from experiments.tables.report import write_overview
 from experiments.tables.wording import number
 from official_bert.common.errors import UserError
+from official_bert.common.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"

@@ -17,6 +17,7 @@ from experiments.tables.intervals import INTERVAL
 from experiments.tables.wording import SHORT, count, name_of
 from official_bert.common import manifests
 from official_bert.common.files import write_text
+from official_bert.common.markdown import markdown_table
 
 FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")
@@ -193,22 +194,6 @@ def _figure(name: str, caption: str = "") -> list[str]:
 
 def _list(items: list[str]) -> list[str]:
     return [f"- {item}" for item in items]
-
-
-def markdown_table(rows: list[list[str]]) -> list[str]:
-    """Markdown of a table, its first row the header; columns of numbers stand to the right.
-
-    A row whose label is indented belongs to the one above it and is set in italics.
-    """
-    shown = [[cell.strip().replace("|", "\\|") for cell in row] for row in rows]
-    _, *columns = zip(*(shown[1:] or shown), strict=True)
-    right = [False, *(all(cell[:1] in "-+−0123456789" for cell in c) for c in columns)]
-    for row, cells in zip(rows, shown, strict=True):
-        if row[0].startswith(" "):
-            cells[:] = [f"*{cell}*" if cell else "" for cell in cells]
-    lines = ["| " + " | ".join(cells) + " |" for cells in shown]
-    lines.insert(1, "|" + "|".join("---:" if is_right else "---" for is_right in right) + "|")
-    return lines
 
 
 def write_overview(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from experiments.training import example_scores
 from official_bert.common.files import make_folder, write_text
+from official_bert.common.markdown import markdown_table
 
 
 def markdown(results: dict, analysis: dict) -> str:
@@ -31,7 +32,7 @@ def _scores(results: dict) -> str:
         rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
     title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
     scoring = f"\n\n{results['scoring']}." if results.get("scoring") else ""
-    return f"{title}\n\n{_table(('score', 'dev', 'trivial baseline'), rows)}{scoring}"
+    return f"{title}\n\n{_table('score', 'dev', 'trivial baseline', rows=rows)}{scoring}"
 
 
 def _notes(results: dict) -> str:
@@ -55,7 +56,7 @@ def _confusion(confusion: dict) -> str:
         (label, *map(str, counts))
         for label, counts in zip(labels, confusion["counts"], strict=True)
     ]
-    table = _table(("true \\ predicted", *labels), rows)
+    table = _table("true \\ predicted", *labels, rows=rows)
     return f"## Confusion matrix\n\n{table}"
 
 
@@ -65,7 +66,8 @@ def _per_class(per_class: dict) -> str:
          str(scores["support"]))
         for label, scores in per_class.items()
     ]  # fmt: skip
-    return "## Each class\n\n" + _table(("class", "precision", "recall", "F1", "examples"), rows)
+    table = _table("class", "precision", "recall", "F1", "examples", rows=rows)
+    return f"## Each class\n\n{table}"
 
 
 def _mistakes(mistakes: list[dict]) -> str:
@@ -74,16 +76,12 @@ def _mistakes(mistakes: list[dict]) -> str:
         (f"{m[size]:.3f}", _shown(m["gold"]), _shown(m["predicted"]), _shown(m["text"], 300))
         for m in mistakes
     ]
-    return "## Most confident mistakes\n\n" + _table((size, "true", "predicted", "text"), rows)
+    table = _table(size, "true", "predicted", "text", rows=rows)
+    return f"## Most confident mistakes\n\n{table}"
 
 
-def _table(header, rows) -> str:
-    lines = [header, ("---",) * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-
-
-def _cell(text) -> str:
-    return str(text).replace("|", "\\|")
+def _table(*header, rows) -> str:
+    return "\n".join(markdown_table([header, *rows]))
 
 
 def _shown(value, longest=80) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from official_bert.common.markdown import markdown_table
 from official_bert.config import BertConfig
 
 FILE = "README.md"
@@ -99,12 +100,11 @@ def _scores(results: dict) -> str:
     if not scores:
         return ""
     rows = [
-        f"| {name} | {value:.4f} | {f'{trivial[name]:.4f}' if name in trivial else ''} |"
+        [name, f"{value:.4f}", f"{trivial[name]:.4f}" if name in trivial else ""]
         for name, value in scores.items()
     ]
-    return "\n".join(
-        ["## Scores\n", "| on dev | this model | trivial baseline |", "|---|---|---|", *rows]
-    )
+    table = markdown_table([["on dev", "this model", "trivial baseline"], *rows])
+    return "\n".join(["## Scores\n", *table])
 
 
 def _numbers(fields: Any) -> dict[str, Any]:

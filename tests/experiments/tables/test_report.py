@@ -13,6 +13,7 @@ from experiments import report as command
 from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
 from official_bert.common.errors import UserError
+from official_bert.common.markdown import markdown_table
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 TABLES = sorted(path.parent for path in RESULTS.glob("*/*/results.json"))
@@ -172,9 +173,9 @@ def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
     odd["notes"] = ["a <script>alert(1)</script> note"]
     page = Path(report.write(odd, tmp_path)["html"]).read_text()
     assert "Effect of &lt;tasks&gt;" in page and "<script>" not in page
-    table = report.markdown_table([["a", "b"], ["x|y", "1.5"], ["  the paper's", "2"]])
+    table = markdown_table([["a", "b"], ["x|y", "1.5"], ["  the paper's", "2"]])
     assert table == ["| a | b |", "|---|---:|", "| x\\|y | 1.5 |", "| *the paper's* | *2* |"]
-    assert report.markdown_table([["run", "score"]]) == ["| run | score |", "|---|---|"]
+    assert markdown_table([["run", "score"]]) == ["| run | score |", "|---|---|"]
 
 
 def test_a_failed_cell_is_a_hole_with_its_reason(squad):

@@ -1,0 +1,19 @@
+"""Tables in Markdown."""
+
+from collections.abc import Sequence
+
+
+def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table, its first row the header; columns of numbers stand to the right.
+
+    A row whose label is indented belongs to the one above it and is set in italics.
+    """
+    shown = [[cell.strip().replace("|", "\\|") for cell in row] for row in rows]
+    _, *columns = zip(*(shown[1:] or shown), strict=True)
+    right = [False, *(all(cell[:1] in "-+−0123456789" for cell in c) for c in columns)]
+    for row, cells in zip(rows, shown, strict=True):
+        if row[0].startswith(" "):
+            cells[:] = [f"*{cell}*" if cell else "" for cell in cells]
+    lines = ["| " + " | ".join(cells) + " |" for cells in shown]
+    lines.insert(1, "|" + "|".join("---:" if is_right else "---" for is_right in right) + "|")
+    return lines
