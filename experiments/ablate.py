@@ -18,6 +18,7 @@ import time
 
 from absl import flags
 
+from data_prep.jobs import command_flags
 from experiments.tables import archives, assemble, baselines, cost, origins, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
@@ -25,7 +26,7 @@ from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
 from experiments.tables.pool import FINISHED
 from experiments.training import provenance
-from experiments.training.config_files import config_from_flags, define_flags, show_in_help
+from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss
 from official_bert.common import commands, manifests
@@ -44,24 +45,23 @@ def run(
     workdir,
     *,
     workers=0,
-    cells="",
-    retry_failed=True,
+    cells: str = "",
+    retry_failed: bool = True,
     quiet=False,
     command="",
-    strict=False,
+    strict: bool = False,
 ):
     """Runs an ablation and writes its report and the archives of its seeds.
 
     Args:
       ablation: experiments.tables.ablation.Ablation.
       workdir: folder of the report, and of the cells.
-      workers: cells side by side; 0 for the configuration's number, or one a GPU, or one a core
-        without GPUs.
+      workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
       cells: folder of the cells, where several tables share them.
       retry_failed: try cells again that failed in an earlier call.
       quiet: no progress on stderr.
       command: how to run it again, for the report.
-      strict: an error where finished cells are of other code, versions or machines than this.
+      strict: refuse finished cells of other code, versions or machines than this.
 
     Returns: what results.json holds (`experiments.tables.assemble`).
     Raises:
@@ -251,15 +251,7 @@ def main(_):
     places = ("--workdir", "--cells", "--workers")  # where and how, not what
     what = [argument for argument in sys.argv[1:] if not argument.startswith(places)]
     command = " ".join(["python -m experiments.ablate", *what, "--workdir=DIR"])
-    results = run(
-        config,
-        values.workdir,
-        workers=values.workers,
-        cells=values.cells,
-        retry_failed=values.retry_failed,
-        command=command,
-        strict=values.strict,
-    )
+    results = run(config, **command_flags.values(run), command=command)
     print(report.text(results, values.workdir))
     if results["cells"]["failed"]:
         return 1
@@ -278,10 +270,7 @@ def _define_flags():
     flags.DEFINE_float("peak_tflops", PEAK_TFLOPS, "of the device that --share is of; an H100's "
                        "in bfloat16", lower_bound=0.0)  # fmt: skip
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
-    flags.DEFINE_string("cells", "", "folder of the cells, to share runs between tables")
-    flags.DEFINE_bool("retry_failed", True, "try failed cells again")
-    flags.DEFINE_bool("strict", False, "refuse finished cells of other code, versions or machines")
-    show_in_help("dry_run", "share", "peak_tflops", "workers", "cells", "retry_failed", "strict")
+    command_flags.define(run, ("ablation", "workdir", "quiet", "command"))
 
 
 if __name__ == "__main__":

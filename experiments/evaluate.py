@@ -20,14 +20,11 @@ import os
 
 from absl import flags
 
+from data_prep.jobs import command_flags
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
 from experiments.training import finetune_report
-from experiments.training.config_files import (
-    define_task_options,
-    show_in_help,
-    task_options_from_flags,
-)
+from experiments.training.config_files import define_task_options, task_options_from_flags
 from experiments.training.predictor import Predictor, task_on
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -35,15 +32,21 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
 
 
-def run(model, records, batch_size=32, max_examples=0, precision="float32"):
+def run(
+    model: str,
+    records: str,
+    batch_size: int = 32,
+    max_examples: int = 0,
+    precision: str = "float32",
+):
     """Held-out metrics of a model.
 
     Args:
-      model: path or name.
+      model: a folder, or a name.
       records: folder or glob of pre-training records.
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many records to use, rounded up to whole batches; 0: all.
-      precision: "float32" or "mixed_bfloat16".
+      precision: of the computation with records.
 
     Returns: see `heldout.measure`, plus "examples": how many the records hold.
     Raises:
@@ -89,24 +92,24 @@ def run(model, records, batch_size=32, max_examples=0, precision="float32"):
 
 
 def on_task(
-    model,
-    data,
-    split="dev",
-    batch_size=32,
-    max_examples=0,
-    output="",
+    model: str,
+    data: str,
+    split: str = "dev",
+    batch_size: int = 32,
+    max_examples: int = 0,
+    output: str = "",
     task_options=None,
-    overwrite=False,
+    overwrite: bool = False,
 ):
     """Scores of a fine-tuned model on other data.
 
     Args:
       model: a model folder that fine-tuning wrote.
-      data: a folder of the task's files, or one file.
-      split: which of the task's splits.
+      data: a folder of the task's files, or one file, with answers.
+      split: which of the task's splits: dev, test or another.
       batch_size: rows of a batch; results do not depend on it.
       max_examples: how many examples to use; 0: all.
-      output: a folder for the files; "": none are written.
+      output: a folder for the files, with records a file for the JSON; empty: none are written.
       overwrite: replace earlier files there.
       task_options: {name: value}, how the files are read where not as in training.
 
@@ -144,20 +147,14 @@ def on_task(
 
 def main(_):
     values = flags.FLAGS
-    commands.required("model")
     if bool(values.records) == bool(values.data):
         raise UserError("give --data (a fine-tuned model's task) or --records (pre-training)")
     if values.data:
-        _, report = on_task(
-            values.model, values.data, values.split, values.batch_size, values.max_examples,
-            values.output, task_options_from_flags(), values.overwrite,
-        )  # fmt: skip
-        print(report)
+        options = command_flags.values(on_task)
+        print(on_task(**options, task_options=task_options_from_flags())[1])
         return
     claim([values.model, values.records], outputs=[values.output], overwrite=values.overwrite)
-    metrics = run(
-        values.model, values.records, values.batch_size, values.max_examples, values.precision
-    )
+    metrics = run(**command_flags.values(run))
     print(json.dumps(metrics, indent=2))
     if values.output:
         write_text(values.output, json.dumps(metrics, indent=2))
@@ -165,19 +162,13 @@ def main(_):
 
 def _define_flags():
     define_task_options()
-    flags.DEFINE_string("model", None, "model: a folder, or a name")
-    flags.DEFINE_string("records", None, "folder or glob of pre-training records")
     flags.DEFINE_string("data", None, "folder of the task's files, or one file, with answers")
-    flags.DEFINE_string("split", "dev", "split of --data: dev, test or another of the task's")
-    flags.DEFINE_string("output", "", "with --data a folder for files; else a file for the JSON")
-    flags.DEFINE_bool("overwrite", False, "replace an earlier --output of this project's")
-    flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
-    flags.DEFINE_integer("max_examples", 0, "use only so many; 0: all", lower_bound=0)
-    flags.DEFINE_enum("precision", "float32", ["float32", "mixed_bfloat16"], "of the computation")
-    show_in_help(
-        "model", "data", "split", "records", "output", "overwrite", "batch_size", "max_examples",
-        "precision",
-    )  # fmt: skip
+    flags.DEFINE_string("records", None, "folder or glob of pre-training records")
+    command_flags.define(
+        run, ("records", "batch_size", "max_examples"), precision=["float32", "mixed_bfloat16"]
+    )
+    least = {"batch_size": 1, "max_examples": 0}
+    command_flags.define(on_task, ("model", "data", "task_options"), least=least)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
     python -m experiments.export --model=runs/spam/model --output=spam_onnx --format=onnx
 
 The first writes exported/spam/1/, which needs tensorflow and tensorflow-text and nothing of this
-project. What it takes and gives is listed at the end, and by
+project. Settings that are not given are those of training. What it takes and gives is listed at the
+end, and by
 
     saved_model_cli show --dir=exported/spam/1 --all
 
@@ -16,23 +17,15 @@ from pathlib import Path
 
 from absl import flags, logging
 
+from data_prep.jobs import command_flags
 from experiments.training import export_model
 from official_bert.common import commands
 from official_bert.common.errors import UserError
+from official_bert.export.settings import POOLINGS, PRECISIONS, ServingSettings
 
 _OF_SAVED_MODELS = ("version", "input_fields", "null_score_diff_threshold")
-_SETTINGS = (
-    "precision",
-    "input_fields",
-    "labels",
-    "max_seq_length",
-    "top_k",
-    "beams",
-    "layers",
-    "pooling",
-    "normalize",
-    "null_score_diff_threshold",
-)
+_HEADS = ["classification", "span", "multiple_choice", "tagging", "masked_words", "text",
+          "embedding", "features"]  # fmt: skip
 
 
 def describe(saved_model: Path) -> str:
@@ -60,7 +53,8 @@ def main(argv) -> None:
         for name in _OF_SAVED_MODELS:
             if options[name].present:
                 raise UserError(f"--{name} is for --format=saved_model; ONNX and LiteRT take ids")
-    settings = {name: options[name].value for name in _SETTINGS if options[name].value is not None}
+    settings = command_flags.values(ServingSettings)
+    settings = {name: value for name, value in settings.items() if value is not None}
     settings |= {"head": options.head, "overwrite": options.overwrite}
     export_model.check(
         options.model, options.output, options.format, version=options.version, **settings
@@ -93,46 +87,14 @@ def _define_flags():
     flags.DEFINE_enum(
         "format", "saved_model", export_model.FORMATS, "saved_model takes text, the others ids."
     )
-    flags.DEFINE_enum(
-        "head",
-        None,
-        [
-            "classification",
-            "span",
-            "multiple_choice",
-            "tagging",
-            "masked_words",
-            "text",
-            "embedding",
-            "features",
-        ],
-        "What to serve; by default the head that the model has.",
-    )
-    flags.DEFINE_enum(
-        "precision",
-        "float32",
-        ["float32", "bfloat16", "int8"],
-        "Of weights and products: bfloat16 in SavedModels, int8 in the other formats.",
-    )
-    flags.DEFINE_list(
-        "input_fields",
-        None,
-        "Names of the text inputs of a classifier, one or two; by default text, or text_a,text_b.",
-    )
-    flags.DEFINE_list(
-        "labels", None, "Names of the labels, in the model's order; by default those of training."
-    )
-    flags.DEFINE_integer("max_seq_length", None, "Tokens of an input; by default as in training.")
-    flags.DEFINE_integer("top_k", None, "Words offered for each [MASK].", lower_bound=1)
-    flags.DEFINE_integer("beams", None, "Of a model that writes; 1: greedy.", lower_bound=1)
-    flags.DEFINE_string(
-        "layers", None, "Layers of embeddings and features, such as concat_last_four."
-    )
-    flags.DEFINE_enum("pooling", None, ["cls", "mean"], "Of embeddings.")
-    flags.DEFINE_bool("normalize", None, "Scale embeddings to length 1.")
-    flags.DEFINE_float(
-        "null_score_diff_threshold", None, "SQuAD 2.0: how far the empty answer has to be ahead."
-    )
+    flags.DEFINE_enum("head", None, _HEADS, "What to serve; by default the head of the model.")
+    # Where they are not given they are as in training.
+    command_flags.define(
+        ServingSettings,
+        ("problem", "truncation", "windows", "window_overlap", "doc_stride", "max_query_length",
+         "max_answer_length", "n_best_size", "allow_no_answer", "label_piece", "length_penalty"),
+        unset=True, precision=PRECISIONS, pooling=POOLINGS,
+    )  # fmt: skip
     flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
     flags.DEFINE_bool("overwrite", False, "Replace what is there.")
 

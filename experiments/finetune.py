@@ -17,7 +17,7 @@ from absl import flags
 
 from experiments.training import search
 from experiments.training.config import FinetuneConfig
-from experiments.training.config_files import config_from_flags, define_flags, show_in_help
+from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.runs import finetune as run
 from official_bert.common import commands
 
@@ -73,7 +73,6 @@ def _define_flags():
     flags.DEFINE_string(
         "search", "", "values to try, 'FIELD=V,V;FIELD=V,V'; prints one table, the best first"
     )
-    show_in_help("search")
 
 
 if __name__ == "__main__":

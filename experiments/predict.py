@@ -19,16 +19,11 @@ output. All is UTF-8.
 import itertools
 import os
 
-from absl import flags
-
+from data_prep.jobs import command_flags
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks import look
 from experiments.training.answer_files import open_answers
-from experiments.training.config_files import (
-    define_task_options,
-    show_in_help,
-    task_options_from_flags,
-)
+from experiments.training.config_files import define_task_options, task_options_from_flags
 from experiments.training.predictor import Predictor, read_task, task_on
 from official_bert.common import commands
 from official_bert.common.claims import claim
@@ -40,43 +35,44 @@ _CHUNK = 1024  # examples that are batched together, by length
 
 
 def run(
-    model,
-    input_path,
-    output_path,
-    batch_size=32,
+    model: str,
+    input: str,
+    output: str,
+    batch_size: int = 32,
     progress=True,
-    format="",
+    format: str = "",
     task_options=None,
-    overwrite=False,
+    overwrite: bool = False,
 ):
     """Predicts for every row of a file.
 
     Args:
       model: a model folder that fine-tuning wrote.
-      input_path, output_path: files, or "-".
+      input: what is asked, a file; - for standard input.
+      output: answers, a file; - for standard output.
       batch_size: rows of a batch; answers do not depend on it.
       progress: show a progress line on stderr.
-      format: of the input, one of FORMATS; "": what its beginning shows.
+      format: of the input; empty: what its beginning shows.
       task_options: {name: value}, how the file is read where not as in training.
-      overwrite: replace an earlier output.
+      overwrite: replace an earlier output of this project's.
 
     Returns: {"lines": rows, "empty", "truncated": texts longer than the model's window}.
     Raises:
       UserError: the model is not fine-tuned, a row has other fields than the task needs, or the
         output is there already.
     """
-    claim([model, input_path], outputs=[output_path], overwrite=overwrite)
+    claim([model, input], outputs=[output], overwrite=overwrite)
     predictor = Predictor(model, batch_size, task_options)
     if format in _OFFICIAL:
-        return _whole_file(model, predictor, input_path, output_path, task_options)
-    inputs = predictor.task.inputs(input_path, format)
-    if getattr(inputs.source, "found", ()) == ("paragraphs",) and _is_json(output_path):
-        return _whole_file(model, predictor, input_path, output_path, task_options)
+        return _whole_file(model, predictor, input, output, task_options)
+    inputs = predictor.task.inputs(input, format)
+    if getattr(inputs.source, "found", ()) == ("paragraphs",) and look.ending(output) == "json":
+        return _whole_file(model, predictor, input, output, task_options)
     counts = {"lines": 0, "empty": 0, "truncated": 0}
     first = list(itertools.islice(inputs.rows, _CHUNK))  # before anything is written
     rest = iter(lambda: list(itertools.islice(inputs.rows, _CHUNK)), [])
     with open_answers(
-        output_path, inputs.source, predictor.task.head, predictor.labels
+        output, inputs.source, predictor.task.head, predictor.labels
     ) as write, progress_bar(progress, unit=" rows") as bar:  # fmt: skip
         for chunk in itertools.chain([first], rest):
             rows, answers = _answers(predictor, chunk, counts)
@@ -86,15 +82,11 @@ def run(
 
 
 def main(_):
-    values = flags.FLAGS
-    commands.required("model", "input", "output")
-    read_task(values.model)
-    if values.input != "-" and not os.path.exists(values.input):
-        raise UserError(f"--input={values.input}: no such file")
-    counts = run(
-        values.model, values.input, values.output, values.batch_size, format=values.format,
-        task_options=task_options_from_flags(), overwrite=values.overwrite,
-    )  # fmt: skip
+    values = command_flags.values(run)
+    read_task(values["model"])
+    if values["input"] != "-" and not os.path.exists(values["input"]):
+        raise UserError(f"--input={values['input']}: no such file")
+    counts = run(**values, task_options=task_options_from_flags())
     commands.say(
         f"{counts['lines']} rows, {counts['empty']} empty, {counts['truncated']} longer than the "
         "model's window and cut"
@@ -127,19 +119,9 @@ def _whole_file(model, predictor, input_path, output_path, task_options):
     return {"lines": len(examples), "empty": 0, "truncated": truncated}
 
 
-def _is_json(path):
-    return look.ending(path) == "json"
-
-
 def _define_flags():
-    flags.DEFINE_string("model", None, "model folder that fine-tuning wrote")
-    flags.DEFINE_string("input", None, "what is asked, a file; - for standard input")
-    flags.DEFINE_string("output", None, "answers, a file; - for standard output")
-    flags.DEFINE_enum("format", "", ["", *FORMATS], "of the input; by default what it shows")
-    flags.DEFINE_integer("batch_size", 32, "rows of a batch", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "replace an earlier --output of this project's")
+    command_flags.define(run, ("task_options",), least={"batch_size": 1}, format=["", *FORMATS])
     define_task_options()
-    show_in_help("model", "input", "output", "format", "batch_size", "overwrite")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ Without archives it takes the variance from examples that results.json keeps. Wh
 folder of tables, it writes claims.md: their claims side by side.
 """
 
-from data_prep.jobs import storage
+from absl import flags
+
+from data_prep.jobs import command_flags, storage
 from experiments.tables import archives, judgement, origins, report
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
@@ -17,33 +19,31 @@ from official_bert.common.paths import local_path
 
 
 def main(_):
-    from absl import flags
-
-    commands.required("workdir")
     path = local_path(flags.FLAGS.workdir) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
         print(report.write_overview(path.parent))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
-    results, written = again(path.parent, flags.FLAGS.output, flags.FLAGS.strict)
+    results, written = again(**command_flags.values(again))
     print(report.text(results))  # which no other file has
     for name, file in written.items():
         print(f"{name}: {file}")
 
 
-def again(folder, output="", strict=False):
+def again(workdir: str, output: str = "", strict: bool = False):
     """Judges the results of a folder by today's analysis and writes their report.
 
     Args:
-      output: folder of the report; "": the same.
-      strict: an error where the runs are of different code, versions or machines.
+      workdir: folder of an ablation, with its results.json.
+      output: folder of the report; empty: the same.
+      strict: refuse runs of different code, versions or machines.
 
     Returns: (the results, what was written as `report.write` returns it)
     Raises:
       UserError: results or archives are damaged, a file is not this project's, or `strict`.
     """
-    path = local_path(folder) / "results.json"
+    path = local_path(workdir) / "results.json"
     results = storage.read_json(path, finite=False)
     if strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
@@ -52,15 +52,11 @@ def again(folder, output="", strict=False):
     judgement.judge_results(results, judgement.claims_of(results), runs)
     if not output:  # as it came with the repository
         manifests.adopt(path.parent, *report.FILES, path.name)
-    output = local_path(output or folder)
+    output = local_path(output or workdir)
     claim(files=report.files(output))
     return results, report.write(results, output)
 
 
 if __name__ == "__main__":
-    from absl import flags as _flags
-
-    _flags.DEFINE_string("workdir", None, "folder of an ablation, with its results.json")
-    _flags.DEFINE_string("output", "", "folder of the report; empty: the same")
-    _flags.DEFINE_bool("strict", False, "refuse runs of different code, versions or machines")
+    command_flags.define(again)
     commands.run(main)

@@ -18,19 +18,20 @@ _DEFINE = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFI
 _OF_CALLERS = ("inputs", "progress", "workers")  # which commands set otherwise
 
 
-def define(function, skip=(), least=None, **choices) -> None:
+def define(function, skip=(), least=None, unset=False, **choices) -> None:
     """Defines a flag for each parameter of a function, or field of a dataclass.
 
     Args:
       skip: parameters without a flag of their name.
       least: {parameter: its smallest number}.
+      unset: what is not given is None, whatever the parameter's default.
       **choices: the values of a parameter.
     """
     least, texts = least or {}, arguments(function.__doc__)
     for parameter in parameters(function, skip):
         name = parameter.name
         required = parameter.default is parameter.empty
-        default = None if required else parameter.default
+        default = None if required or unset else parameter.default
         if name in choices:
             flags.DEFINE_enum(name, default, choices[name], texts[name])
             continue
@@ -39,6 +40,8 @@ def define(function, skip=(), least=None, **choices) -> None:
         if name == "num_workers":  # a function that says nothing of it uses one
             bounds, default = {"lower_bound": default}, default and available_cores()
         define_one = _DEFINE.get(kinds[0], flags.DEFINE_string)
+        if typing.get_origin(parameter.annotation) is tuple:
+            define_one = flags.DEFINE_list
         define_one(name, default, texts[name], required=required, **bounds)
 
 

@@ -26,6 +26,8 @@ from data_prep.tasks import docstring_of, options_of
 from experiments.training.config_values import guess, override, unknown_field
 from official_bert.common.errors import UserError, meant
 
+flags.disclaim_key_flags()  # --help shows them as the command's own
+
 CONFIGS = pathlib.Path(__file__).parents[1] / "configs"
 # Configurations that share a file there: each is a function of its name.
 SHARED_FILES = dict.fromkeys(("table1", "table2", "table3", "table4"), "checkpoint_tables.py")
@@ -244,7 +246,6 @@ def define_flags(default=None, overwrite=True):
         "--config lists them.",
     )
     flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
-    names = ["config", "workdir"]
     if overwrite:
         flags.DEFINE_bool(
             "overwrite",
@@ -252,10 +253,8 @@ def define_flags(default=None, overwrite=True):
             "remove what an earlier run left in --workdir (model, "
             "checkpoints, predictions, results) and begin anew",
         )
-        names.append("overwrite")
     _define_all("config.", "replaces a field of the configuration")
     define_task_options()
-    show_in_help(*names)
     add_to_help(sys.argv[1:])
 
 
@@ -282,15 +281,6 @@ def _define_all(prefix, help):
 def _values(prefix):
     given = {name: flags.FLAGS[name].value for name in flags.FLAGS if name.startswith(prefix)}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def show_in_help(*names):
-    """Lists flags that were defined in another module in the command's own --help."""
-    main = sys.modules["__main__"]
-    for name in names:
-        flags.FLAGS.register_key_flag_for_module(
-            getattr(main, "__file__", None) and sys.argv[0] or "", flags.FLAGS[name]
-        )
 
 
 def config_from_flags(kind):

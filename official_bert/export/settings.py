@@ -49,10 +49,11 @@ class ServingSettings:
       null_score_diff_threshold: how much better than the best span the empty answer has to score.
       label_piece: of a tagger: which piece of a word says its label, "first" or "last".
       top_k: words offered for each [MASK].
-      beams, length_penalty: of a model that writes; 1 beam is the greedy text.
-      layers: of embeddings and features: a name of `LAYERS`.
+      beams: of a model that writes; 1 is the greedy text.
+      length_penalty: of such a model.
+      layers: of embeddings and features, such as concat_last_four: a name of `LAYERS`.
       pooling: of embeddings: "cls" or "mean" over all tokens.
-      normalize: embeddings have length 1.
+      normalize: scale embeddings to length 1.
       precision: "float32", "bfloat16" (SavedModels) or "int8" (ONNX and LiteRT).
     """
 
