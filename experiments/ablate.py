@@ -115,9 +115,13 @@ def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEA
     commands.say(
         f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
     )
-    plan = planning.plan(ablation)
+    known = {}
+
+    def look(column, config):
+        known[column.label] = baselines.before_the_run(column, config)
+
+    plan = planning.plan(ablation, look)
     grid = Grid(plan.cells, kept)
-    known = baselines.before_the_run(ablation, plan, commands.say)
     if share:
         estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
     else:

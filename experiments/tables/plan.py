@@ -12,6 +12,7 @@ vocabulary file that is given, leaves its cell out.
 import dataclasses
 import importlib.util
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from experiments.training import starts
 from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_values import changed
 from experiments.training.flops import pretrain_flops
-from experiments.training.inputs import checkpoint_digest, of_places, task_digest
+from experiments.training.inputs import checkpoint_digest, forget_examples, of_places, task_digest
 from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError
@@ -76,18 +77,25 @@ def files_read(plan) -> list[str]:
     return [file for path in dict.fromkeys(found) if path[:1] != "@" for file in members(path)]
 
 
-def plan(ablation: Ablation) -> Plan:
+def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> Plan:
     """The cells of an ablation.
+
+    Args:
+      look: called with each column whose data are there, and its FinetuneConfig, while they are
+        read (`inputs.read_task`).
 
     Raises:
       UserError: data that the ablation names is missing.
     """
-    return _Planner(ablation).plan()
+    try:
+        return _Planner(ablation, look).plan()
+    finally:
+        forget_examples()
 
 
 class _Planner:
-    def __init__(self, ablation):
-        self.ablation = ablation
+    def __init__(self, ablation, look):
+        self.ablation, self.look = ablation, look
         self.cells: dict[str, Cell] = {}
         self.pretrains: dict[tuple[str, int], str] = {}
         self.models: dict[tuple[str, int], str] = {}  # their folders, or checkpoints
@@ -263,6 +271,8 @@ class _Planner:
             digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
         else:
             digest, train, dev = task_digest(config)
+            if column.label not in self.data:
+                self.look(column, config)
         train = min(train, config.max_train_examples or train)
         dev = min(dev, config.max_dev_examples or dev)
         self.data[column.label] = train, dev

@@ -170,15 +170,32 @@ def examples_digest(*splits: list) -> str:
 
 def task_digest(config) -> tuple[str, int, int]:
     """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
-    options = json.dumps(config.task_options, sort_keys=True)
-    return _task_digest(config.task, config.data_dir, options)
+    return _task_digest(*_data_of(config))
+
+
+def read_task(config) -> tuple:
+    """(the task of a FinetuneConfig, its training examples, its dev examples); those of the last
+    one are kept until `forget_examples`."""
+    return _read(*_data_of(config))
+
+
+def _data_of(config):
+    return config.task, config.data_dir, json.dumps(config.task_options, sort_keys=True)
 
 
 @functools.cache
-def _task_digest(name: str, data_dir: str, options: str) -> tuple[str, int, int]:
-    task = get_task(name, data_dir, **json.loads(options))
-    train, dev = task.examples("train"), task.examples("dev")
+def _task_digest(*data: str) -> tuple[str, int, int]:
+    _, train, dev = _read(*data)
     return examples_digest(train, dev), len(train), len(dev)
+
+
+@functools.lru_cache(maxsize=1)
+def _read(name: str, data_dir: str, options: str):
+    task = get_task(name, data_dir, **json.loads(options))
+    return task, task.examples("train"), task.examples("dev")
+
+
+forget_examples = _read.cache_clear
 
 
 @functools.lru_cache(maxsize=10_000)
