@@ -27,7 +27,7 @@ def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
 
 
 def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
-    def read(_):
+    def read(*_):
         raise UserError(capsys.readouterr().err)  # what was said before the data are read
 
     ablation = load_config("table5:smoke")
