@@ -8,8 +8,6 @@ Without archives it takes the variance from examples that results.json keeps. Wh
 folder of tables, it writes claims.md: their claims side by side.
 """
 
-from absl import flags
-
 from data_prep.jobs import command_flags, storage
 from experiments.tables import archives, judgement, origins, report
 from official_bert.common import commands, manifests
@@ -19,13 +17,14 @@ from official_bert.common.paths import local_path
 
 
 def main(_):
-    path = local_path(flags.FLAGS.workdir) / "results.json"
+    asked = command_flags.values(again)
+    path = local_path(asked["workdir"]) / "results.json"
     if not path.exists() and any(path.parent.glob("*/*/results.json")):
         print(report.write_overview(path.parent))
         return
     if not path.exists():
         raise UserError(f"{path} is missing; experiments.ablate writes it")
-    results, written = again(**command_flags.values(again))
+    results, written = again(**asked)
     print(report.text(results))  # which no other file has
     for name, file in written.items():
         print(f"{name}: {file}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data_prep.jobs import command_flags
 from experiments import report as command
 from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
@@ -210,13 +211,8 @@ def test_losses_over_other_pieces_are_marked():
 def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     squad, tmp_path, monkeypatch, capsys
 ):
-    from absl import flags
-
-    class Values:
-        workdir, output = str(tmp_path), ""
-        strict = False
-
-    monkeypatch.setattr(flags, "FLAGS", Values)
+    asked = {"workdir": str(tmp_path), "output": "", "strict": False}
+    monkeypatch.setattr(command_flags, "values", lambda function: asked)
     with pytest.raises(UserError, match="results.json is missing"):
         command.main([])
     (tmp_path / "results.json").write_text("{")
@@ -231,12 +227,12 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     printed = capsys.readouterr().out
     assert "41.0 ± 1.4 (5)" in printed and score_tables.BASELINE_MARK + ":" in printed
     assert "Reproduced, 2 of 6 claims: " in printed and "The others: " in printed
-    Values.output = str(tmp_path / "again")
+    asked["output"] = str(tmp_path / "again")
     read = (tmp_path / "results.json").stat().st_mtime_ns
     command.main([])
     assert (tmp_path / "again" / "report.md").read_text() == first
     assert (tmp_path / "results.json").stat().st_mtime_ns == read
-    Values.strict = True  # its runs are of the time before they kept their code
+    asked["strict"] = True  # its runs are of the time before they kept their code
     with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
         command.main([])
 
