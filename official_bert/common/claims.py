@@ -1,6 +1,7 @@
 """The inputs and outputs of a command, named once before it works: what it reads stays unharmed."""
 
 import os
+import unicodedata
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +11,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import check_file, check_free
 from official_bert.common.locks import LOCK_FILE
 from official_bert.common.paths import OWN_STREAM, is_remote, real_path
+from official_bert.common.system import ignores_case
 
 
 def claim(
@@ -37,7 +39,8 @@ def claim(
 
     Raises:
       UserError: an output is an input, lies in one or around one, or would be one the next time;
-        or something stands there that this project did not write.
+        two outputs have one name to a disk that takes capital letters for small ones; or something
+        stands there that this project did not write.
     """
     outputs = list(filter(_counts, outputs))
     files, folders, work = (
@@ -53,6 +56,7 @@ def claim(
     for path in (*files, *folders, *work):
         if os.path.basename(os.path.normpath(path)) in (manifests.FILE, LOCK_FILE):
             raise UserError(f"{path} is a name of files that this project keeps; choose another")
+    _check_apart(path for path in (*files, *folders, *work) if not is_remote(path))
     for path in work:
         if not is_remote(path) and os.path.lexists(path) and not os.path.isdir(path):
             raise UserError(f"{path} is a file; give a folder")
@@ -74,6 +78,17 @@ def members(path: str | os.PathLike) -> list[str]:
     if is_remote(path) or not os.path.isdir(path):
         return [str(path)]
     return [entry.path for entry in os.scandir(path) if entry.is_file()]
+
+
+def _check_apart(paths: Iterable[str | os.PathLike]) -> None:
+    named: dict[str, Path] = {}
+    for path in map(real_path, paths):
+        other = named.setdefault(unicodedata.normalize("NFC", str(path)).casefold(), path)
+        if other != path and ignores_case(path.parent):
+            raise UserError(
+                f"the outputs {other} and {path} are one file on this disk, which does not tell "
+                "capital letters from small ones; choose other names"
+            )
 
 
 def _relation(source, output, is_file: bool) -> str:

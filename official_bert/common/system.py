@@ -9,6 +9,7 @@ import errno
 import fcntl
 import functools
 import os
+import tempfile
 from pathlib import Path
 
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -61,6 +62,17 @@ def is_at(handle: int, path: Path) -> bool:
     """Whether an open file is still the one of this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
+    except OSError:
+        return False
+
+
+def ignores_case(folder: Path) -> bool:
+    """Whether "A" and "a" are one name in a folder, or in what will hold it; a file there is made
+    to see it, and removed."""
+    there = next(each for each in (folder, *folder.parents) if each.is_dir())
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix="a") as file:
+            return os.path.exists(there / Path(file.name).name.swapcase())
     except OSError:
         return False
 

@@ -368,6 +368,25 @@ def test_outputs_stand_apart_from_inputs(tmp_path, monkeypatch, source, output, 
             claim(folders=[f"sub/{name}/"])
 
 
+def test_outputs_are_two_files_on_a_disk_that_ignores_case(tmp_path, monkeypatch):
+    pairs = [("A.txt", "a.txt"), ("deep/É", "deep/e\u0301"), ("deep/a", "Deep/A")]
+    for pair in pairs:  # two names here
+        claim(files=[tmp_path / name for name in pair], folders=[tmp_path / "model"])
+    assert listed(tmp_path) == []
+
+    def exists(path):  # on such a disk
+        folder, name = os.path.split(path)
+        found = os.listdir(folder) if os.path.isdir(folder) else []
+        return name.casefold() in map(str.casefold, found)
+
+    monkeypatch.setattr(os.path, "exists", exists)
+    for one, other in pairs:
+        with pytest.raises(UserError, match="are one file on this disk"):
+            claim(outputs=[tmp_path / one], folders=[tmp_path / other])
+    claim(files=[tmp_path / "A.txt", tmp_path / "b.txt"])
+    assert listed(tmp_path) == []
+
+
 def test_a_file_system_without_locks(tmp_path, monkeypatch, both_systems):
     """Writes go on there; what may be another process's is not cleaned up."""
 
