@@ -39,6 +39,17 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "BertConfig": "config",
     "named_config": "config",
+    "Model": "predict",
+    "load": "predict",
+    "save": "checkpoints.model_folder",
+    "UserError": "common.errors",
+    "BertTokenizer": "tokenization",
+    "BytePairTokenizer": "tokenization",
+    "SentencePieceTokenizer": "tokenization",
+    "WordEndTokenizer": "tokenization",
+}
+# What a `.keras` file may name.
+_OF_KERAS = {
     "BertEncoder": "encoder",
     "BertPretrainer": "pretraining",
     "BertClassifier": "heads",
@@ -50,16 +61,9 @@ _HOME_OF = {
     "BertLamb": "optimization",
     "SlantedTriangular": "optimization",
     "WarmupLinearDecay": "optimization",
-    "BertTokenizer": "tokenization",
-    "BytePairTokenizer": "tokenization",
-    "SentencePieceTokenizer": "tokenization",
-    "WordEndTokenizer": "tokenization",
-    "Model": "predict",
-    "load": "predict",
     "TokenizerLayer": "export.tokenizer_layer",
-    "save": "checkpoints.model_folder",
-    "UserError": "common.errors",
 }
+_HOME_OF |= _OF_KERAS
 
 __all__ = sorted(_HOME_OF)
 __version__ = "0.1.0"
@@ -107,21 +111,4 @@ registry.WRITERS.update(
     }
 )
 
-# What a `.keras` file may name.
-register_later(
-    [
-        "BertEncoder",
-        "BertPretrainer",
-        "BertClassifier",
-        "BertSpan",
-        "BertMultipleChoice",
-        "BertTagger",
-        "BertAdamW",
-        "BertLamb",
-        "SlantedTriangular",
-        "WarmupLinearDecay",
-        "LayerCombination",
-        "TokenizerLayer",
-    ],
-    _named,
-)
+register_later(_OF_KERAS, _named)

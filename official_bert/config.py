@@ -6,14 +6,13 @@ added, each with the original's value as default: `attention_direction`, `gelu_f
 """
 
 import dataclasses
-import json
 import math
 import os
 import re
 from typing import Any, ClassVar
 
-from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
+from official_bert.common.errors import UserError, check_choice
+from official_bert.common.files import write_json
 from official_bert.common.json_files import fields_of, read_json
 from official_bert.common.registry import CONFIGS
 
@@ -138,10 +137,10 @@ class BertConfig:
             )
         if self.norm_first and self.compared:
             raise UserError(f"BertConfig.norm_first is for Transformers, not for {self.compared}")
-        _check_choice("hidden_act", self.hidden_act, ACTIVATIONS)
-        _check_choice("attention_direction", self.attention_direction, self.directions)
-        _check_choice("gelu_form", self.gelu_form, GELU_FORMS)
-        _check_choice("pooler_activation", self.pooler_activation, POOLER_ACTIVATIONS)
+        check_choice("BertConfig.hidden_act", self.hidden_act, ACTIVATIONS)
+        check_choice("BertConfig.attention_direction", self.attention_direction, self.directions)
+        check_choice("BertConfig.gelu_form", self.gelu_form, GELU_FORMS)
+        check_choice("BertConfig.pooler_activation", self.pooler_activation, POOLER_ACTIVATIONS)
 
     def narrower(self, share: float) -> "BertConfig":
         """A model that is as deep, but `share` as wide, on embedding tables of the same width."""
@@ -244,9 +243,7 @@ class BertConfig:
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes a `bert_config.json` that `from_json_file` reads back equal."""
-        with atomic_write(path) as file:
-            json.dump(self.to_dict(), file, indent=2)
-            file.write("\n")
+        write_json(path, self.to_dict())
 
 
 # Well-Read Students (Turc et al., 2019): every L with every H, and A = H / 64.
@@ -351,8 +348,3 @@ def _check_type(field: dataclasses.Field, value: Any) -> None:
         raise UserError(f"BertConfig.{field.name} must be a finite number, not {value!r}")
     if isinstance(value, int) and abs(value) >= 1 << 31:
         raise UserError(f"BertConfig.{field.name} must be below 2**31")
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise UserError(f"BertConfig.{name} must be one of {', '.join(choices)}, not {value!r}")

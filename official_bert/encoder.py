@@ -9,7 +9,7 @@ from official_bert.backend import fit_arguments
 from official_bert.common import registry
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, parts_named
-from official_bert.layers import LayerNorm, Transformer, TransformerBlock, softmax
+from official_bert.layers import LayerNorm, Transformer, TransformerBlock, dense, softmax
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -62,14 +62,10 @@ class BertEncoder(keras.Model):
                 self.last_norm = LayerNorm(config, dtype=policy, name="last_norm")
             self.pooler = None
             if config.pooler_activation != "none":
-                self.pooler = keras.layers.Dense(
-                    config.hidden_size,
-                    activation=config.pooler_activation,
-                    kernel_initializer=initializer,
-                    dtype=policy,
-                    name="pooler",
+                width, act = config.hidden_size, {"activation": config.pooler_activation}
+                self.pooler = dense(
+                    width, width, initializer, policy, "pooler", keras.layers.Dense, **act
                 )
-                self.pooler.build((None, config.hidden_size))
         self.built = True
 
     def call(self, inputs, training=False, seed=None, return_attention=False):

@@ -7,7 +7,7 @@ learn.
 import keras
 from keras import ops
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 # Table 7's row -> which hidden states it reads (0 is the embedding output, -1 the last layer) and
 # how it joins them.
@@ -28,10 +28,7 @@ def select_layers(hidden_states, combination: str) -> list:
     Raises:
       UserError: the name is unknown, or the encoder has fewer layers than the row reads.
     """
-    if combination not in COMBINATIONS:
-        raise UserError(
-            f"no feature combination is named {combination!r}; there are {', '.join(COMBINATIONS)}"
-        )
+    check_choice("combination", combination, COMBINATIONS)
     layers, join = COMBINATIONS[combination]
     if combination.endswith("last_four") and len(hidden_states) < 5:
         raise UserError(

@@ -6,6 +6,8 @@ float32 under every dtype policy. `bilstm=True` adds the randomly initialised Bi
 last row between encoder and head.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -13,11 +15,19 @@ from official_bert import window_pooling
 from official_bert.backend.fit_arguments import check_classes
 from official_bert.bilstm import BiLSTM
 from official_bert.common import registry
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs, input_specs
-from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
-from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in, next_seed
+from official_bert.layers import dense
+from official_bert.losses import (
+    ModelWithLosses,
+    binary_cross_entropy,
+    correct,
+    cross_entropy,
+    row_weights,
+    weighted_sum,
+)
+from official_bert.randomness import HEAD_DROPOUT, dropout, fold_in
 
 
 def build_head(encoder: BertEncoder, head: dict, **options):
@@ -33,28 +43,28 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Raises:
       UserError: there is no such head.
     """
-    match head["head"]:
-        case "classification":
-            kept = ("problem", "windows", "concat_pooling")
-            options |= {name: head[name] for name in kept if name in head}
-            return BertClassifier(encoder, head["num_labels"], **options)
-        case "span":
-            return BertSpan(encoder, **options)
-        case "multiple_choice":
-            return BertMultipleChoice(encoder, **options)
-        case "tagging":
-            return BertTagger(encoder, head["num_labels"], **options)
-        case "text":
-            options.pop("bilstm", None)
-            written = ("decoder", "longest", "beams", "length_penalty")
-            options |= {name: head[name] for name in written if name in head}
-            return registry.WRITERS.load(head["decoder"])(encoder, **options)
-    raise UserError(f"no head is named {head['head']!r}")
+    kinds: dict[str, Any] = {
+        kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)
+    }
+    if head["head"] == "text":
+        options.pop("bilstm", None)
+        kinds["text"] = registry.WRITERS.load(head["decoder"])
+    if (kind := kinds.get(head["head"])) is None:
+        raise UserError(f"no head is named {head['head']!r}")
+    return kind(encoder, **{n: head[n] for n in kind.options if n in head}, **options)
 
 
-class _FineTuned(ModelWithLosses):
-    """An encoder, an optional BiLSTM, and one dense layer."""
+class FineTuned(ModelWithLosses):
+    """An encoder, an optional BiLSTM, and one dense layer.
 
+    Attributes:
+      kind: its name in `model.json`.
+      options: arguments that make it another one, beside encoder, bilstm and seed; attributes too.
+    """
+
+    kind = ""
+    options: tuple[str, ...] = ()
+    label_names: tuple[str, ...] = ("label_ids",)
     concat_pooling = False
 
     def __init__(self, encoder: BertEncoder, outputs: int, bilstm=False, seed=None, **kwargs):
@@ -71,15 +81,9 @@ class _FineTuned(ModelWithLosses):
             if self.concat_pooling:
                 block = encoder.kind.pooled_block(width, seed, dtype=policy, name="pooled_block")
                 width, self.pooled_block = (block.units if block else width), block
-            self.head = keras.layers.Dense(
-                outputs,
-                kernel_initializer=keras.initializers.TruncatedNormal(
-                    stddev=config.initializer_range, seed=seed
-                ),
-                dtype="float32",  # 384 start scores in bfloat16 would be 300 different ones
-                name="head",
-            )
-            self.head.build((None, width))
+            normal = keras.initializers.TruncatedNormal(stddev=config.initializer_range, seed=seed)
+            # 384 start scores in bfloat16 would be 300 different ones.
+            self.head = dense(width, outputs, normal, "float32", "head", keras.layers.Dense)
         self.built = True
 
     def input_specs(self):
@@ -89,13 +93,9 @@ class _FineTuned(ModelWithLosses):
     def _rank(self) -> int:
         return 2
 
-    def training_seed(self, seed):
-        """The seed of a training step; None draws the next one of the model's own generator."""
-        return next_seed(self.seed_generator) if seed is None else seed
-
     def call(self, batch, training=False, seed=None):
         """The encoder's inputs -> what `answer` gives."""
-        seed = self.training_seed(seed) if training else None
+        seed = self.step_seed(training, seed)
         rows = self.rows(batch)
         return self.answer(batch, rows, self.encoder(rows, training=training, seed=seed), seed)
 
@@ -136,22 +136,28 @@ class _FineTuned(ModelWithLosses):
         """How much each row counts, float32 [B]; in a tagger each token, [B, L]."""
         return row_weights(batch, batch[self.label_names[0]])
 
+    def loss_terms(self, batch, outputs):
+        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B], of a tagger [B, L] with
+        -1 for no label."""
+        losses = cross_entropy(outputs["logits"], ops.maximum(batch["label_ids"], 0))
+        return {"label_loss": weighted_sum(losses, self.label_weights(batch))}
+
+    def metric_terms(self, batch, outputs):
+        hits = correct(outputs["logits"], ops.maximum(batch["label_ids"], 0))
+        return {"accuracy": weighted_sum(hits, self.label_weights(batch))}
+
     def get_config(self):
         return {
             **super().get_config(),
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "bilstm": self.bilstm is not None,
             "seed": self.seed,
+            **{name: getattr(self, name) for name in self.options},
         }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class BertClassifier(_FineTuned):
+class BertClassifier(FineTuned):
     """Classification or regression of a sentence or a sentence pair (Figure 4 a, b).
 
     Args:
@@ -176,7 +182,8 @@ class BertClassifier(_FineTuned):
       ['accuracy', 'label_loss', 'loss']
     """
 
-    label_names = ("label_ids",)
+    kind = "classification"
+    options = ("num_labels", "problem", "windows", "concat_pooling")
 
     def __init__(
         self,
@@ -188,11 +195,9 @@ class BertClassifier(_FineTuned):
         concat_pooling=False,
         **kwargs,
     ):
-        if problem not in PROBLEMS:
-            raise UserError(f"problem must be one of {', '.join(PROBLEMS)}, not {problem!r}")
-        if windows and windows not in window_pooling.POOLINGS:
-            known = ", ".join(window_pooling.POOLINGS)
-            raise UserError(f"windows must be empty or one of {known}, not {windows!r}")
+        check_choice("problem", problem, PROBLEMS)
+        if windows:
+            check_choice("windows", windows, window_pooling.POOLINGS)
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
         self.concat_pooling = concat_pooling
@@ -239,8 +244,7 @@ class BertClassifier(_FineTuned):
         if self.problem == "single_label":
             losses = cross_entropy(logits, labels)
         elif self.problem == "multi_label":
-            labels = ops.cast(labels, "float32")
-            losses = ops.mean(ops.softplus(logits) - labels * logits, axis=-1)
+            losses = ops.mean(binary_cross_entropy(logits, labels), axis=-1)
         else:
             losses = ops.square(logits[:, 0] - ops.cast(labels, "float32"))
         return {"label_loss": weighted_sum(losses, row_weights(batch, labels))}
@@ -260,15 +264,12 @@ class BertClassifier(_FineTuned):
             hits = ops.mean(ops.cast(agree, "float32"), axis=-1)
         return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
 
-    def get_config(self):
-        names = ("num_labels", "problem", "windows", "concat_pooling")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
 
 @keras.saving.register_keras_serializable("official_bert")
-class BertSpan(_FineTuned):
+class BertSpan(FineTuned):
     """Start and end of the answer in a passage (section 4.2, Figure 4 c)."""
 
+    kind = "span"
     label_names = ("start_positions", "end_positions")
 
     def __init__(self, encoder, bilstm=False, **kwargs):
@@ -285,7 +286,7 @@ class BertSpan(_FineTuned):
 
         The loss is the mean of both, as in google-research/bert, so each is halved.
         """
-        weights = row_weights(batch, batch["start_positions"])
+        weights = self.label_weights(batch)
         return {
             f"{side}_loss": weighted_sum(
                 0.5 * cross_entropy(outputs[f"{side}_logits"], batch[f"{side}_positions"]), weights
@@ -294,7 +295,7 @@ class BertSpan(_FineTuned):
         }
 
     def metric_terms(self, batch, outputs):
-        weights = row_weights(batch, batch["start_positions"])
+        weights = self.label_weights(batch)
         return {
             f"{side}_accuracy": weighted_sum(
                 correct(outputs[f"{side}_logits"], batch[f"{side}_positions"]), weights
@@ -304,10 +305,10 @@ class BertSpan(_FineTuned):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class BertMultipleChoice(_FineTuned):
+class BertMultipleChoice(FineTuned):
     """One score for each of C continuations; a softmax over them chooses (section 4.4)."""
 
-    label_names = ("label_ids",)
+    kind = "multiple_choice"
 
     def __init__(self, encoder, bilstm=False, **kwargs):
         super().__init__(encoder, 1, bilstm, **{"name": "multiple_choice", **kwargs})
@@ -326,23 +327,12 @@ class BertMultipleChoice(_FineTuned):
         scores = self.head(self._dropped(self.vector(rows, encoded), seed))  # [B * C, 1]
         return {"logits": ops.reshape(scores, (-1, choices))}
 
-    def loss_terms(self, batch, outputs):
-        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B]."""
-        labels = batch["label_ids"]
-        losses = cross_entropy(outputs["logits"], labels)
-        return {"label_loss": weighted_sum(losses, row_weights(batch, labels))}
-
-    def metric_terms(self, batch, outputs):
-        labels = batch["label_ids"]
-        hits = correct(outputs["logits"], labels)
-        return {"accuracy": weighted_sum(hits, row_weights(batch, labels))}
-
 
 @keras.saving.register_keras_serializable("official_bert")
-class BertTagger(_FineTuned):
+class BertTagger(FineTuned):
     """A label for each token (section 5.3, Figure 4 d); no CRF."""
 
-    label_names = ("label_ids",)
+    kind, options = "tagging", ("num_labels",)
 
     def __init__(self, encoder, num_labels, bilstm=False, **kwargs):
         super().__init__(encoder, num_labels, bilstm, **{"name": "tagger", **kwargs})
@@ -353,22 +343,10 @@ class BertTagger(_FineTuned):
         """Encoder inputs, int32 [B, L] each -> {"logits": [B, L, num_labels]}."""
         return {"logits": self.head(self._dropped(self.sequence(rows, encoded), seed))}
 
-    def loss_terms(self, batch, outputs):
-        """{"label_loss": (sum, weight)}; labels are `label_ids` int32 [B, L], -1 for no label."""
-        losses = cross_entropy(outputs["logits"], ops.maximum(batch["label_ids"], 0))
-        return {"label_loss": weighted_sum(losses, self.label_weights(batch))}
-
-    def metric_terms(self, batch, outputs):
-        hits = correct(outputs["logits"], ops.maximum(batch["label_ids"], 0))
-        return {"accuracy": weighted_sum(hits, self.label_weights(batch))}
-
     def label_weights(self, batch):
         weights = row_weights(batch, batch["label_ids"])
         weights = weights if len(weights.shape) == 2 else weights[:, None]
         return ops.cast(batch["label_ids"] >= 0, "float32") * weights
-
-    def get_config(self):
-        return {**super().get_config(), "num_labels": self.num_labels}
 
     def check_labels(self, name, labels):
         if name == "label_ids":

@@ -56,7 +56,7 @@ class Embeddings(keras.layers.Layer):
                 self.norm = LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
             self.projection = None
             if config.embedding_size:
-                self.projection = _dense(
+                self.projection = dense(
                     width, config.hidden_size, initializer, self.dtype_policy, "projection"
                 )
         self.built = True
@@ -97,10 +97,10 @@ class SelfAttention(keras.layers.Layer):
         self.dropout_rate = config.attention_probs_dropout_prob
         width = config.hidden_size
         with keras.name_scope(self.name):
-            self.query = _dense(width, width, initializer, self.dtype_policy, "query")
-            self.key = _dense(width, width, initializer, self.dtype_policy, "key")
-            self.value = _dense(width, width, initializer, self.dtype_policy, "value")
-            self.output_dense = _dense(
+            self.query = dense(width, width, initializer, self.dtype_policy, "query")
+            self.key = dense(width, width, initializer, self.dtype_policy, "key")
+            self.value = dense(width, width, initializer, self.dtype_policy, "value")
+            self.output_dense = dense(
                 width, width, _last_of_sub_layer(config, initializer), self.dtype_policy, "output"
             )
         self.built = True
@@ -155,8 +155,8 @@ class TransformerBlock(keras.layers.Layer):
         with keras.name_scope(self.name):
             self.attention = SelfAttention(config, initializer, dtype=policy, name="attention")
             self.attention_norm = LayerNorm(config, dtype=policy, name="attention_norm")
-            self.intermediate = _dense(width, inner, initializer, policy, "intermediate")
-            self.output_dense = _dense(inner, width, last, policy, "output")
+            self.intermediate = dense(width, inner, initializer, policy, "intermediate")
+            self.output_dense = dense(inner, width, last, policy, "output")
             self.output_norm = LayerNorm(config, dtype=policy, name="output_norm")
         self.built = True
 
@@ -324,7 +324,8 @@ def activation(config: BertConfig):
     return functools.partial(ops.gelu, approximate=config.gelu_form == "tanh")
 
 
-def _dense(inputs, outputs, initializer, policy, name):
-    layer = Dense(outputs, kernel_initializer=initializer, dtype=policy, name=name)
+def dense(inputs, outputs, initializer, policy, name, kind=Dense, **options):
+    """A dense layer with its weights; `kind` is this project's class, or Keras'."""
+    layer = kind(outputs, kernel_initializer=initializer, dtype=policy, name=name, **options)
     layer.build((None, inputs))
     return layer

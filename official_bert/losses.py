@@ -11,6 +11,7 @@ from keras import ops
 
 from official_bert.backend import fit_arguments, replicas
 from official_bert.common.errors import UserError
+from official_bert.randomness import next_seed
 
 
 def cross_entropy(logits, labels):
@@ -27,6 +28,12 @@ def cross_entropy(logits, labels):
         return tensorflow_cross_entropy(logits, ops.cast(labels, "int32"))
     picked = ops.take_along_axis(logits, ops.cast(labels, "int32")[..., None], axis=-1)[..., 0]
     return ops.logsumexp(logits, axis=-1) - picked
+
+
+def binary_cross_entropy(logits, labels):
+    """The same of two classes, one with the logit 0: [...], 0 and 1 [...] -> float32 [...]."""
+    logits, labels = (ops.cast(x, "float32") for x in (logits, labels))
+    return ops.softplus(logits) - labels * logits
 
 
 def weighted_sum(values, weights):
@@ -97,6 +104,12 @@ class ModelWithLosses(keras.Model):
     def metric_terms(self, batch, outputs) -> dict:
         return {}
 
+    def step_seed(self, training, seed):
+        """The seed of a call, None outside training; of none the next of the model's own."""
+        if training and seed is None:
+            return next_seed(self.seed_generator)
+        return seed if training else None
+
     def check_labels(self, name, labels) -> None:
         """Raises UserError where the numpy array `labels` cannot be the batch's field `name`."""
 
@@ -151,6 +164,11 @@ class ModelWithLosses(keras.Model):
             batch["example_weights"] = sample_weight
         return batch
 
+    @classmethod
+    def from_config(cls, config):
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})
+
     def _mean(self, name) -> keras.metrics.Mean:
         # Keras wants metrics to exist before the step is traced; subclasses list them in the
         # constructor through `_declare_means`.
@@ -185,6 +203,9 @@ class WithOneMoreLoss(ModelWithLosses):
 
     def check_labels(self, name, labels):
         self.student.check_labels(name, labels)
+
+    def get_config(self):
+        raise UserError("a .keras file is of the model alone: save the attribute student")
 
     def _mean(self, name):
         return super()._mean(name) if name == self._more else self.student._mean(name)

@@ -112,6 +112,11 @@ class BertAdamW(keras.optimizers.Optimizer):
         is above the blocks alone, at last the embeddings too (ULMFiT); 0: all parts at once.
     """
 
+    _options = (
+        "beta_1", "beta_2", "epsilon", "clip_norm", "layer_decay", "bias_correction",
+        "unfreeze_every",
+    )  # fmt: skip
+
     def __init__(
         self,
         learning_rate=1e-4,
@@ -167,8 +172,6 @@ class BertAdamW(keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """Updates one variable in place with its (already clipped) gradient."""
         index = self._get_variable_index(variable)
-        m, v = self.first_moments[index], self.second_moments[index]
-        decay = self.decays[index]
         learning_rate = ops.cast(learning_rate, variable.dtype)
         if self.layer_decay != 1.0:
             learning_rate = learning_rate * self.rate_factors[index]
@@ -179,11 +182,11 @@ class BertAdamW(keras.optimizers.Optimizer):
             first, second = (1.0, 1.0) if not self.bias_correction else self._corrections(variable)
             adamw(
                 variable,
-                m,
-                v,
+                self.first_moments[index],
+                self.second_moments[index],
                 gradient,
                 learning_rate,
-                decay,
+                self.decays[index],
                 self.beta_1,
                 self.beta_2,
                 self.epsilon,
@@ -191,12 +194,19 @@ class BertAdamW(keras.optimizers.Optimizer):
                 second,
             )
             return
+        update = self._update(gradient, variable, self.bias_correction)
+        self.assign_sub(variable, learning_rate * update)
+
+    def _update(self, gradient, variable, corrected: bool):
+        """What goes off a variable, times the rate, by its moments, which take the gradient in."""
+        index = self._get_variable_index(variable)
+        m, v = self.first_moments[index], self.second_moments[index]
         gradient = ops.cast(gradient, variable.dtype)
         self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
         self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
-        first, second = (1.0, 1.0) if not self.bias_correction else self._corrections(variable)
-        update = (m / first) / (ops.sqrt(v / second) + self.epsilon) + decay * variable
-        self.assign_sub(variable, learning_rate * update)
+        first, second = self._corrections(variable) if corrected else (1.0, 1.0)
+        update = (m / first) / (ops.sqrt(v / second) + self.epsilon)
+        return update + self.decays[index] * variable
 
     def _thawed(self, x, variable):
         """A gradient or a rate of a variable; zero as long as the variable is frozen."""
@@ -239,17 +249,8 @@ class BertAdamW(keras.optimizers.Optimizer):
         config = super().get_config()
         # `clip_norm` stands for it; Keras would refuse the pair.
         del config["global_clipnorm"]
-        return {
-            **config,
-            "weight_decay": self.weight_decay_rate,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "clip_norm": self.clip_norm,
-            "layer_decay": self.layer_decay,
-            "bias_correction": self.bias_correction,
-            "unfreeze_every": self.unfreeze_every,
-        }
+        kept = {name: getattr(self, name) for name in self._options}
+        return {**config, "weight_decay": self.weight_decay_rate, **kept}
 
     def _slot(self, variable, name):
         return self.add_variable_from_reference(reference_variable=variable, name=name)
@@ -269,16 +270,10 @@ class BertLamb(BertAdamW):
     """
 
     def update_step(self, gradient, variable, learning_rate):
-        index = self._get_variable_index(variable)
-        m, v = self.first_moments[index], self.second_moments[index]
-        gradient = ops.cast(gradient, variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype) * self.rate_factors[index]
+        rate = ops.cast(learning_rate, variable.dtype)
+        rate = rate * self.rate_factors[self._get_variable_index(variable)]
         rate = self._thawed(rate, variable)
-        self.assign(m, self.beta_1 * m + (1 - self.beta_1) * gradient)
-        self.assign(v, self.beta_2 * v + (1 - self.beta_2) * ops.square(gradient))
-        first, second = self._corrections(variable)
-        update = (m / first) / (ops.sqrt(v / second) + self.epsilon)
-        update = update + self.decays[index] * variable
+        update = self._update(gradient, variable, corrected=True)
         if is_decayed(variable):
             norms = ops.norm(ops.ravel(variable)), ops.norm(ops.ravel(update))
             both = ops.logical_and(norms[0] > 0, norms[1] > 0)

@@ -136,8 +136,3 @@ class BertPretrainer(ModelWithLosses):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "objectives": [one.written() for one in self.objectives if not one.of_teacher],
         }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})

@@ -16,12 +16,8 @@ _BRINGS_ITS_OWN = (
 
 
 def check(model, x, y) -> None:
-    """Raises UserError where arrays or lists are no inputs and labels of the model.
-
-    Args:
-      model: a `ModelWithLosses`.
-      x, y: as for `fit`; datasets and generators pass unseen.
-    """
+    """Raises UserError where arrays or lists are no inputs and labels of a `ModelWithLosses`;
+    datasets and generators pass unseen."""
     check_inputs(x)
     if model.compiled:
         own = model.get_compile_config() or {}

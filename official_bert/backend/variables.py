@@ -1,4 +1,28 @@
-"""The variables of a model by their paths: names for files and for other models."""
+"""The variables of a model by their paths, and as arrays: for files and for other models."""
+
+import numpy as np
+
+
+def array(weights) -> np.ndarray:
+    """Weights as float32; what is an array stays as it is."""
+    from keras import ops
+
+    if isinstance(weights, np.ndarray):
+        return weights
+    return ops.convert_to_numpy(ops.cast(weights, "float32"))
+
+
+def query_key_value(attention) -> tuple[np.ndarray, np.ndarray]:
+    """One product for queries, keys and values: kernel [H, 3 H] and bias [3 H], in which the query
+    has the scores' factor."""
+    layers = [
+        (attention.query, attention.head_width**-0.5),
+        (attention.key, 1),
+        (attention.value, 1),
+    ]
+    kernels = [array(layer.kernel) * scale for layer, scale in layers]
+    biases = [array(layer.bias) * scale for layer, scale in layers]
+    return np.concatenate(kernels, axis=1), np.concatenate(biases)
 
 
 def named_variables(model) -> dict:

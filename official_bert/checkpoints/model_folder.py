@@ -8,7 +8,6 @@ folders, imports make them, exports read them; one written under one backend loa
 
 import contextlib
 import dataclasses
-import json
 import math
 import os
 import warnings
@@ -21,7 +20,7 @@ from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import clean
 from official_bert.config import DECODERS, PROBLEMS, BertConfig
@@ -79,13 +78,11 @@ def save(
     """Writes a model folder; it appears under its name only when it is complete.
 
     Args:
-      folder: where to.
       model: a `BertEncoder`, a `BertPretrainer` or a model of `official_bert.heads`. Of one that
         learns from a teacher the student is written, without objectives that need the teacher.
       tokenizer: the tokeniser of the model, or None to write no vocabulary.
       settings: further fields of `model.json`, such as labels, max_seq_length or task; what the
         model and the tokeniser know themselves (head, num_labels, do_lower_case, ...) is added.
-      overwrite: replace a folder that exists.
       half: round the weights to 16 bits, of which 11 are digits: half the size on the disk.
 
     Raises:
@@ -111,8 +108,7 @@ def save(
         if tokenizer is not None:
             tokenizer.write(temporary)
         description = integrity.with_checksums(temporary, MODEL_FILE, description)
-        text = json.dumps(description, indent=2, ensure_ascii=False)
-        write_text(temporary / MODEL_FILE, text + "\n")
+        write_json(temporary / MODEL_FILE, description)
 
 
 def size_of(model) -> int:
@@ -186,28 +182,23 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """
     path = embedded.find(folder) / MODEL_FILE
     settings = read_json(path, missing=f"is {folder} a model folder?{of_run(folder)}")
-    _check(path, settings, "head", settings.get("head") in HEADS, f"one of {', '.join(HEADS)}")
+    _check_choice(path, settings, "head", HEADS)
     if settings["head"] == "classification":
-        problem = settings.setdefault("problem", "single_label")
-        _check(path, settings, "problem", problem in PROBLEMS, f"one of {', '.join(PROBLEMS)}")
-        windows = settings.get("windows", "")
-        valid = windows in ("", *POOLINGS)
-        _check(path, settings, "windows", valid, f"one of {', '.join(POOLINGS)}")
+        settings.setdefault("problem", "single_label")
+        _check_choice(path, settings, "problem", PROBLEMS)
+        if settings.get("windows", "") != "":
+            _check_choice(path, settings, "windows", POOLINGS)
         if "concat_pooling" in settings:
             field(settings, "concat_pooling", bool, path)
     if settings["head"] in ("classification", "tagging"):
-        count = settings.get("num_labels")
-        valid = isinstance(count, int) and not isinstance(count, bool) and count > 0
-        _check(path, settings, "num_labels", valid, "a positive whole number")
+        count = _positive(path, settings, "num_labels")
         labels = settings.get("labels") and list_of(settings, "labels", (str, int), path)
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
     if settings["head"] == "text":
-        decoder = settings.get("decoder")
-        _check(path, settings, "decoder", decoder in DECODERS, f"one of {', '.join(DECODERS)}")
+        _check_choice(path, settings, "decoder", DECODERS)
         for name in ("longest", "beams"):
-            valid = field(settings, name, int, path) > 0
-            _check(path, settings, name, valid, "a positive whole number")
+            _positive(path, settings, name)
         field(settings, "length_penalty", (int, float), path)
     if settings["head"] == "pretraining":
         for written in list_of(settings, "objectives", (str, dict), path):
@@ -215,10 +206,9 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     for name, kind in (("embedding", dict), ("fine_tuning", dict), ("license", str)):
         if name in settings:
             field(settings, name, kind, path)
-    length, task = settings.get("max_seq_length"), settings.get("task")
-    if length is not None:
-        whole = isinstance(length, int) and not isinstance(length, bool) and length > 0
-        _check(path, settings, "max_seq_length", whole, "a positive whole number")
+    if settings.get("max_seq_length") is not None:
+        _positive(path, settings, "max_seq_length")
+    task = settings.get("task")
     if isinstance(task, dict):  # what fine-tuning writes
         kinds: tuple[tuple[str, type], ...] = (("name", str), ("options", dict))
         for name, of in kinds:
@@ -264,21 +254,10 @@ def describe(model) -> tuple[str, dict[str, Any]]:
         return "none", {}
     if isinstance(model, pretraining.BertPretrainer):
         return "pretraining", {"objectives": [one.written() for one in model.objectives]}
-    for name, kind in (
-        ("classification", heads.BertClassifier),
-        ("span", heads.BertSpan),
-        ("multiple_choice", heads.BertMultipleChoice),
-        ("tagging", heads.BertTagger),
-    ):
-        if isinstance(model, kind):
-            own = {"bilstm": model.bilstm is not None}
-            for field in ("num_labels", "problem"):
-                if hasattr(model, field):
-                    own[field] = getattr(model, field)
-            for field in ("windows", "concat_pooling"):
-                if getattr(model, field, None):
-                    own[field] = getattr(model, field)
-            return name, own
+    if isinstance(model, heads.FineTuned):
+        own = {name: getattr(model, name) for name in model.options}
+        said = {name: value for name, value in own.items() if value}
+        return model.kind, {"bilstm": model.bilstm is not None, **said}
     if isinstance(model, Seq2Seq):
         own = {name: getattr(model, name) for name in ("longest", "beams", "length_penalty")}
         return "text", {"decoder": model.form, **own}
@@ -318,9 +297,9 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     from official_bert.tokenization import KINDS, load_tokenizer
     from official_bert.tokenization.reference import Rules
 
-    lower, kind = settings.get("do_lower_case"), settings.get("tokenizer", _FIRST_KIND)
-    _check(folder / MODEL_FILE, settings, "tokenizer", kind in KINDS, f"one of {', '.join(KINDS)}")
-    path = folder / KINDS[kind].file_name
+    settings = {"tokenizer": _FIRST_KIND, **settings}
+    _check_choice(folder / MODEL_FILE, settings, "tokenizer", tuple(KINDS))
+    lower, path = settings.get("do_lower_case"), folder / KINDS[settings["tokenizer"]].file_name
     if lower is None and not path.exists():
         return None  # saved without a vocabulary
     if not path.is_file():
@@ -355,15 +334,27 @@ def _fill(model, shapes, read, path: Path) -> None:
     for name in [*variables, *shapes]:
         expected = tuple(variables[name].shape) if name in variables else None
         if shapes.get(name) != expected:
-            raise _does_not_fit(path, f"{name} is {shapes.get(name)}, expected {expected}")
+            raise UserError(
+                f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {name} is "
+                f"{shapes.get(name)}, expected {expected}"
+            )
     for name, variable in variables.items():
         array = read(name)
         integrity.check_type(array.dtype.name, name, path)
         variable.assign(array)
 
 
-def _does_not_fit(path: Path, reason) -> UserError:
-    return UserError(f"{path}: does not fit {CONFIG_FILE} and {MODEL_FILE} beside it: {reason}")
+def _check_choice(
+    path: Path, settings: dict[str, Any], name: str, choices: tuple[str, ...]
+) -> None:
+    _check(path, settings, name, settings.get(name) in choices, f"one of {', '.join(choices)}")
+
+
+def _positive(path: Path, settings: dict[str, Any], name: str) -> int:
+    value: Any = settings.get(name)
+    valid = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    _check(path, settings, name, valid, "a positive whole number")
+    return value
 
 
 def _check(path: Path, settings: dict[str, Any], name: str, valid: bool, expected: str) -> None:

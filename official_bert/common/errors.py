@@ -20,6 +20,13 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 
+def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> None:
+    """Raises UserError where a value is none of some; `source` starts the message."""
+    if value not in (known := list(choices)):
+        where = f"{source}: " if source else ""
+        raise UserError(f"{where}{name}={value!r}; it is one of {', '.join(known)}")
+
+
 @contextlib.contextmanager
 def os_errors(path: str | os.PathLike, done: str = "read", advice: str = "") -> Iterator[None]:
     """Around what is done to a file or folder.

@@ -10,6 +10,7 @@ Nothing else in this project replaces or removes a file; a test keeps it so.
 
 import contextlib
 import errno
+import json
 import os
 import secrets
 import shutil
@@ -17,7 +18,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from official_bert.common import manifests, system
 from official_bert.common.errors import UserError
@@ -71,6 +72,11 @@ def write_text(path: str | os.PathLike, text: str) -> None:
     """Writes a file of text as `atomic_write` does."""
     with atomic_write(path) as file:
         file.write(text)
+
+
+def write_json(path: str | os.PathLike, contents: Any, indent: int = 2) -> None:
+    """Writes a file of JSON as `atomic_write` does."""
+    write_text(path, json.dumps(contents, indent=indent, ensure_ascii=False) + "\n")
 
 
 def appending(path: str | os.PathLike, mode: str = "a") -> IO:

@@ -7,7 +7,7 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.compared.configs import AwdLstmConfig
-from official_bert.layers import Embeddings, LayerNorm, Transformer
+from official_bert.layers import Embeddings, LayerNorm, Transformer, dense
 from official_bert.randomness import dropout, fold_in, locked_dropout
 
 
@@ -41,14 +41,9 @@ class PooledBlock(keras.layers.Layer):
         self.dropout_rate, policy = config.hidden_dropout_prob, self.dtype_policy
         with keras.name_scope(self.name):
             self.norm = LayerNorm(config, width, dtype=policy, name="norm")
-            self.dense = keras.layers.Dense(
-                self.units,
-                activation="relu",
-                kernel_initializer=keras.initializers.HeNormal(seed),
-                dtype=policy,
-                name="dense",
-            )
-            self.dense.build((None, width))
+            kind = {"kind": keras.layers.Dense, "activation": "relu"}
+            initializer = keras.initializers.HeNormal(seed)
+            self.dense = dense(width, self.units, initializer, policy, "dense", **kind)
             self.last_norm = LayerNorm(config, self.units, dtype=policy, name="last_norm")
         self.built = True
 

@@ -9,7 +9,6 @@ Weights are those of allenai/bilm-tf: an options.json and an HDF5 file.
 """
 
 import functools
-import json
 
 import keras
 import numpy as np
@@ -17,7 +16,7 @@ from keras import ops
 
 from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.files import atomic_folder, write_json
 from official_bert.compared.elmo_config import (
     MAX_CHARACTERS,
     NUM_CHARACTERS,
@@ -193,7 +192,6 @@ def load_elmo(folder, words=None) -> ELMo:
     """The model of a folder with bilm-tf's `*options.json` and `*weights.hdf5`.
 
     Args:
-      folder: where they are.
       words: what the ids of `input_ids` are; None: it is given `character_ids`.
 
     Raises:
@@ -215,8 +213,7 @@ def save_elmo(folder, model: ELMo) -> None:
     import h5py
 
     with atomic_folder(folder, overwrite=True) as temporary:
-        options = json.dumps(model.config.to_options(), indent=2)
-        write_text(temporary / "options.json", options + "\n")
+        write_json(temporary / "options.json", model.config.to_options())
         with h5py.File(temporary / "weights.hdf5", "w") as file:
             for variable, name in _names(model):
                 array = ops.convert_to_numpy(variable)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, fields_of, list_of, read_json
 from official_bert.compared.configs import SHALLOW
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
@@ -123,9 +123,7 @@ class ElmoConfig:
         lstm, cnn = (field(options, name, dict, path) for name in ("lstm", "char_cnn"))
         filters = list_of(cnn, "filters", list, path)
         activation = field(cnn, "activation", str, path)
-        if activation not in _ACTIVATIONS:
-            known = " and ".join(_ACTIVATIONS)
-            raise UserError(f"{path}: activation {activation!r}; those read are {known}")
+        check_choice("activation", activation, _ACTIVATIONS, str(path))
         clips = {lstm.get("cell_clip"), lstm.get("proj_clip")}
         if len(clips) != 1 or not all(isinstance(clip, int | float) for clip in clips):
             raise UserError(f"{path}: cell_clip and proj_clip must be the same number")

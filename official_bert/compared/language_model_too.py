@@ -51,7 +51,7 @@ class LanguageModelToo(WithOneMoreLoss):
         if not training:
             return self.student(batch, training=False)
         student = self.student
-        seed, rows = student.training_seed(seed), student.rows(batch)
+        seed, rows = student.step_seed(True, seed), student.rows(batch)
         encoded = student.encoder(rows, training=True, seed=seed)
         outputs = student.answer(batch, rows, encoded, seed)
         table = student.encoder.embeddings.word_embeddings
@@ -72,8 +72,3 @@ class LanguageModelToo(WithOneMoreLoss):
             weights = weights if len(weights.shape) == 1 else ops.max(weights, axis=-1)
             terms["lm_loss"] = weighted_sum(losses, weights)
         return terms
-
-    def get_config(self):
-        raise UserError(
-            "a model is saved without its auxiliary objective: save its attribute student"
-        )

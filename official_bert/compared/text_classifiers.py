@@ -12,10 +12,11 @@ from keras import ops
 from official_bert.bilstm import BidirectionalLSTM
 from official_bert.features import LayerCombination
 from official_bert.heads import BertClassifier
-from official_bert.layers import softmax
+from official_bert.layers import dense, softmax
 from official_bert.losses import ModelWithLosses
-from official_bert.randomness import FEATURE_DROPOUT, HEAD_DROPOUT, dropout, fold_in, next_seed
+from official_bert.randomness import FEATURE_DROPOUT, HEAD_DROPOUT, dropout, fold_in
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
+from official_bert.window_pooling import pool
 
 _UNKNOWN = SPECIAL_TOKENS.index("[UNK]")
 
@@ -39,10 +40,14 @@ class TextClassifier(ModelWithLosses):
         self.num_labels, self.problem = head["num_labels"], head["problem"]
         self.pairs, self.dropout_rate = pairs, rate
         self.seed_generator = keras.random.SeedGenerator(seed)
+        glorot = keras.initializers.GlorotUniform
         with keras.name_scope(self.name):
-            self.hidden = _dense(classifier_width, 4 * width if pairs else width, "tanh", seed,
-                                 "hidden", self.dtype_policy)  # fmt: skip
-            self.head = _dense(self.num_labels, classifier_width, None, seed, "head", "float32")
+            self.hidden = dense(
+                4 * width if pairs else width, classifier_width, glorot(seed), self.dtype_policy,
+                "hidden", keras.layers.Dense, activation="tanh",
+            )  # fmt: skip
+            of_head = glorot(seed), "float32", "head", keras.layers.Dense
+            self.head = dense(classifier_width, self.num_labels, *of_head)
         self._declare_means("label_loss", *(["accuracy"] if self.problem != "regression" else []))
 
     def call(self, batch, training=False, seed=None):
@@ -52,7 +57,7 @@ class TextClassifier(ModelWithLosses):
           batch: input_ids (of a `WordTokenizer`), input_mask and segment_ids int32 [B, L], and
             "vectors" float [B, L, D].
         """
-        seed = (next_seed(self.seed_generator) if seed is None else seed) if training else None
+        seed = self.step_seed(training, seed)
         ids, real = ops.cast(batch["input_ids"], "int32"), batch["input_mask"] > 0
         is_word = ops.logical_or(ids >= len(SPECIAL_TOKENS), ids == _UNKNOWN)
         segments = range(2 if self.pairs else 1)
@@ -96,7 +101,7 @@ class CBOW(TextClassifier):
 
     def texts(self, words, masks, unknown, seed):
         known = [ops.logical_and(mask, ops.logical_not(unknown)) for mask in masks]
-        return [_mean(words, mask) for mask in known]
+        return [pool(words, mask, "mean") for mask in known]
 
 
 class BiLSTMAttention(TextClassifier):
@@ -155,21 +160,7 @@ class BiLSTMAttention(TextClassifier):
         return ops.matmul(softmax(scores), other)
 
 
-def _mean(words, mask):
-    weights = ops.cast(mask, words.dtype)[..., None]
-    return ops.sum(words * weights, axis=1) / ops.maximum(ops.sum(weights, axis=1), 1)
-
-
 def _maximum(words, mask):
     """[B, L, D] -> [B, D]; zeros for a text without words."""
-    found = ops.max(ops.where(mask[..., None], words, ops.cast(-1e4, words.dtype)), axis=1)
+    found = pool(words, mask, "max")
     return ops.where(ops.any(mask, axis=1)[:, None], found, ops.zeros_like(found))
-
-
-def _dense(units, inputs, activation, seed, name, dtype):
-    initializer = keras.initializers.GlorotUniform(seed)
-    layer = keras.layers.Dense(
-        units, activation=activation, kernel_initializer=initializer, dtype=dtype, name=name
-    )
-    layer.build((None, inputs))
-    return layer

@@ -4,19 +4,16 @@ import numpy as np
 from keras import ops
 
 from official_bert.compared.elmo_config import MAX_CHARACTERS, PADDING, character_ids
+from official_bert.tokenization.tokenizer import BertTokenizer
 
 _LETTERS = MAX_CHARACTERS - 2
 _BEGINS, _ENDS = character_ids(["a"])[0, [0, 2]].tolist()
 
 
 class WordsOfPieces:
-    """Joins the pieces of words.
+    """Joins the pieces of words."""
 
-    Args:
-      tokenizer: `BertTokenizer` of the pieces.
-    """
-
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: BertTokenizer):
         pieces = [piece.removeprefix("##") for piece in tokenizer.vocab]
         spelt = character_ids(pieces, tokenizer.special.cls, tokenizer.special.sep)[:, 1:-1]
         # Letters alone: zeros in the place of what ends a word, and behind it.

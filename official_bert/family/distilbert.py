@@ -51,10 +51,7 @@ class DistilBert(Member):
             "layer_norm_eps": 1e-12,
         },
         "DistilBertTokenizer",
-        fits=lambda c: (
-            not (c.type_vocab_size or c.embedding_size or c.num_hidden_groups)
-            and c.layer_norm_eps != 1e-5
-        ),
+        fits=lambda c: not c.type_vocab_size,
     )
 
     def read(self, fields):

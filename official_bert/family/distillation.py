@@ -11,7 +11,7 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.family import teacher_fit
-from official_bert.layers import Dense, gather_positions
+from official_bert.layers import dense, gather_positions
 from official_bert.losses import WithOneMoreLoss, row_weights, weighted_sum
 from official_bert.objectives.protocol import Loss, Objective
 
@@ -157,13 +157,8 @@ class TransformerLayers(_OfTeacher):
     def build(self, model, initializer):
         super().build(model, initializer)
         student, teacher = model.encoder.config, model.teacher.config
-        model.to_teacher = Dense(
-            teacher.hidden_size,
-            kernel_initializer=initializer,
-            dtype=model.dtype_policy,
-            name="to_teacher",
-        )
-        model.to_teacher.build((None, student.hidden_size))
+        widths = student.hidden_size, teacher.hidden_size
+        model.to_teacher = dense(*widths, initializer, model.dtype_policy, "to_teacher")
 
     def call(self, model, batch, encoded):
         """Distances summed over the layers, and which of them count.
@@ -257,11 +252,6 @@ class Distilled(WithOneMoreLoss):
             pairs = (ops.stack([x, ops.zeros_like(x)], axis=-1) for x in (own, theirs))
             return ops.mean(soft_target_losses(*pairs, self.temperature), axis=-1)
         return soft_target_losses(own, theirs, self.temperature)
-
-    def get_config(self):
-        raise UserError(
-            "a .keras file is of a model without its teacher: save the attribute student"
-        )
 
 
 def soft_target_losses(student, teacher, temperature: float):

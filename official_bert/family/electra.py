@@ -27,7 +27,7 @@ class Electra(Member):
         {**WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},
         TANH,
         "ElectraTokenizer",
-        fits=lambda c: bool(c.embedding_size) and not c.num_hidden_groups,
+        fits=lambda c: bool(c.embedding_size),
     )
 
     def read(self, fields):

@@ -37,6 +37,15 @@ class Kept:
         return self.keys, self.values
 
 
+def nothing_kept(encoder, rows, length: int) -> list:
+    """Keys and values of each layer before the first token: zeros, as `Kept` has them."""
+    config = encoder.config
+    heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
+    shapes = (rows, heads, width, length), (rows, heads, length, width)
+    layers = range(config.num_hidden_layers)
+    return [[ops.zeros(shape, encoder.compute_dtype) for shape in shapes] for _ in layers]
+
+
 class NextToken:
     """The step of a left-to-right encoder with a language-model head.
 
@@ -59,14 +68,8 @@ class NextToken:
         self.encoder, self.head, self.entries = encoder, head, entries
 
     def begin(self, rows: int, length: int) -> list:
-        """What is kept before the first token: zeros for each layer."""
-        config = self.encoder.config
-        heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
-        dtype = self.encoder.compute_dtype
-        shapes = (rows, heads, width, length), (rows, heads, length, width)
-        return [
-            [ops.zeros(shape, dtype) for shape in shapes] for _ in range(config.num_hidden_layers)
-        ]
+        """What is kept before the first token."""
+        return nothing_kept(self.encoder, rows, length)
 
     def __call__(self, tokens, place, state):
         """Reads the tokens that stand at a place of the rows.

@@ -12,9 +12,9 @@ import numpy as np
 from keras import ops
 
 from official_bert.config import BertConfig
-from official_bert.layers import LayerNorm, TransformerBlock, bias_of
-from official_bert.losses import ModelWithLosses, weighted_sum
-from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
+from official_bert.layers import LayerNorm, TransformerBlock, bias_of, dense
+from official_bert.losses import ModelWithLosses, binary_cross_entropy, weighted_sum
+from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in
 
 PAD, CLS, MASK = 0, 1, 2  # rows of the table; codes follow
 SPECIAL = 3
@@ -145,14 +145,8 @@ class _OfSets(ModelWithLosses):
         self._initializer = keras.initializers.RandomNormal(stddev=0.02, seed=seed)
 
     def _dense(self, inputs, units, name, activation=None):
-        layer = keras.layers.Dense(
-            units, activation=activation, kernel_initializer=self._initializer, name=name
-        )
-        layer.build((None, inputs))
-        return layer
-
-    def _step_seed(self, training, seed):
-        return (next_seed(self.seed_generator) if seed is None else seed) if training else None
+        kind = {"kind": keras.layers.Dense, "activation": activation}
+        return dense(inputs, units, self._initializer, self.dtype_policy, name, **kind)
 
 
 class VisitPretrainer(_OfSets):
@@ -182,7 +176,7 @@ class VisitPretrainer(_OfSets):
         return [f"{target}_of_{source}_loss" for source in self.sizes for target in self.sizes]
 
     def call(self, batch, training=False, seed=None):
-        seed, rows = self._step_seed(training, seed), self.encoder.table()
+        seed, rows = self.step_seed(training, seed), self.encoder.table()
         found = {}
         for number, source in enumerate(self.sizes):
             own = fold_in(seed, FEATURE_DROPOUT + number)
@@ -198,7 +192,8 @@ class VisitPretrainer(_OfSets):
         for source in self.sizes:
             for target in self.sizes:
                 name = f"{target}_of_{source}_loss"
-                losses = binary_loss(outputs[name], batch[f"{target}_labels"])
+                losses = binary_cross_entropy(outputs[name], batch[f"{target}_labels"])
+                losses = ops.mean(losses, axis=-1)
                 terms[name] = weighted_sum(losses, ops.ones_like(losses))
         return terms
 
@@ -222,17 +217,17 @@ class MedicationModel(_OfSets):
 
     def call(self, batch, training=False, seed=None):
         """{"logits": [B, T, size]}; the first visit's have nothing before them but zeros."""
-        seed, table = self._step_seed(training, seed), self.encoder.table()
+        seed, table = self.step_seed(training, seed), self.encoder.table()
         sets = (
             (batch["diagnoses"], self.of_diagnoses),
             (batch["medications"], self.of_medications),
         )
         vectors = []
-        for number, (ids, dense) in enumerate(sets):
+        for number, (ids, read) in enumerate(sets):
             rows, visits, length = ops.shape(ids)
             own = fold_in(seed, FEATURE_DROPOUT + number)
             x = self.encoder(ops.reshape(ids, (-1, length)), rows=table, seed=own)
-            vectors.append(ops.reshape(dense(x), (rows, visits, x.shape[-1])))
+            vectors.append(ops.reshape(read(x), (rows, visits, x.shape[-1])))
         # Of visits 0 to t - 1, so neither the answer nor anything behind it is read.
         before = [ops.cumsum(ops.pad(x[:, :-1], ((0, 0), (1, 0), (0, 0))), axis=1) for x in vectors]
         count = ops.cast(ops.maximum(ops.arange(vectors[0].shape[1]), 1), "float32")[:, None]
@@ -241,11 +236,5 @@ class MedicationModel(_OfSets):
         return {"logits": self.head(self.inner(x))}
 
     def loss_terms(self, batch, outputs):
-        losses = binary_loss(outputs["logits"], batch["labels"])
+        losses = ops.mean(binary_cross_entropy(outputs["logits"], batch["labels"]), axis=-1)
         return {"label_loss": weighted_sum(losses, batch["asked"])}
-
-
-def binary_loss(logits, labels):
-    """Means over the last axis of binary cross entropies: [..., N], 0 and 1 [..., N] -> [...]."""
-    logits, labels = (ops.cast(x, "float32") for x in (logits, labels))
-    return ops.mean(ops.softplus(logits) - labels * logits, axis=-1)

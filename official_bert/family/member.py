@@ -37,14 +37,15 @@ class Backbone:
       fields: name in `BertConfig` -> argument of the backbone.
       computes: what it computes and has no argument for: values of `BertConfig`.
       tokenizer: the class of its tokeniser.
-      fits: whether it computes an encoder of a shape, but for what `computes` says.
+      fits: whether it computes an encoder of a shape, but for what `computes` says, unless one
+        before it does (`members.backbone_of`).
     """
 
     name: str
     fields: Mapping[str, str]
     computes: Mapping[str, Any]
     tokenizer: str
-    fits: Callable[[BertConfig], bool]
+    fits: Callable[[BertConfig], bool] = lambda config: True
 
     def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
         """Fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
@@ -88,16 +89,7 @@ class Member:
     tokenizer = "word_piece"
     sign = r"bert\."
     anchor = "embeddings.word_embeddings.weight"
-    backbone: Backbone | None = Backbone(
-        "BertBackbone",
-        WITH_SEGMENTS,
-        TANH,
-        "BertTokenizer",
-        fits=lambda c: (
-            c.type_vocab_size > (1 if c.layer_norm_eps == 1e-5 else 0)
-            and not (c.embedding_size or c.num_hidden_groups)
-        ),
-    )
+    backbone: Backbone | None = Backbone("BertBackbone", WITH_SEGMENTS, TANH, "BertTokenizer")
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
         """What BERT's config.json would say.

@@ -31,7 +31,9 @@ def backbone_of(config: BertConfig) -> Backbone:
     Raises:
       UserError: there is none.
     """
-    (found,) = (backbone for backbone in BACKBONES.values() if backbone.fits(config))
+    order = ("Albert", "Electra", "Roberta", "DistilBert", "Bert")
+    backbones = (BACKBONES[f"{name}Backbone"] for name in order)
+    found = next(backbone for backbone in backbones if backbone.fits(config))
     needed = {
         "attention_direction": "bidirectional",
         "hidden_act": "gelu",

@@ -41,16 +41,20 @@ _BLOCK = {
 }
 _OWN = {part: name for name, parts in _BLOCK.items() for part in parts}
 _ACTIVATIONS = {"gelu": "gelu_new", "relu": "relu"}
-# Fields of config.json: theirs, those of BERT.
+# Fields of config.json: theirs, those of BERT; of two for one the last is read.
 _SIZES = {
     "n_embd": "hidden_size",
     "n_layer": "num_hidden_layers",
     "n_head": "num_attention_heads",
     "n_positions": "max_position_embeddings",
-    "resid_pdrop": "hidden_dropout_prob",
     "embd_pdrop": "hidden_dropout_prob",
+    "resid_pdrop": "hidden_dropout_prob",
     "attn_pdrop": "attention_probs_dropout_prob",
     "layer_norm_epsilon": "layer_norm_eps",
+}
+_DEFAULTS = {
+    **dict.fromkeys(("embd_pdrop", "resid_pdrop", "attn_pdrop"), 0.1),
+    "layer_norm_epsilon": 1e-5,
 }
 
 
@@ -67,21 +71,15 @@ class OpenAIGPT(Member):
     names = _NAMES  # of tensors outside the blocks
 
     def read(self, fields):
-        act = fields.get("afn", "gelu")
+        values, act = {**_DEFAULTS, **fields}, fields.get("afn", "gelu")
         if act not in _ACTIVATIONS:
             raise ValueError(f"afn {act!r}, only {', '.join(_ACTIVATIONS)} are read")
         return {
             **self.shape,
             "vocab_size": fields["vocab_size"] + self._added(fields),
-            "hidden_size": fields["n_embd"],
-            "num_hidden_layers": fields["n_layer"],
-            "num_attention_heads": fields["n_head"],
+            **{ours: values[theirs] for theirs, ours in _SIZES.items()},
             "intermediate_size": 4 * fields["n_embd"],
-            "max_position_embeddings": fields["n_positions"],
             "hidden_act": _ACTIVATIONS[act],
-            "hidden_dropout_prob": fields.get("resid_pdrop", 0.1),
-            "attention_probs_dropout_prob": fields.get("attn_pdrop", 0.1),
-            "layer_norm_eps": fields.get("layer_norm_epsilon", 1e-5),
             "is_decoder": True,
             "pad_token_id": -1,
         }

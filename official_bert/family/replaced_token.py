@@ -12,13 +12,19 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.layers import (
-    Dense,
     TransformerBlock,
     activation,
     attention_bias,
+    dense,
     gather_positions,
 )
-from official_bert.losses import correct, cross_entropy, weighted_sum
+from official_bert.losses import (
+    binary_cross_entropy,
+    correct,
+    cross_entropy,
+    row_weights,
+    weighted_sum,
+)
 from official_bert.objectives.masked_lm import MaskedLMHead, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
 from official_bert.randomness import GENERATOR, REPLACEMENTS, fold_in, make_seed, uniform
@@ -97,10 +103,8 @@ class ReplacedToken(Objective):
         }
 
     def loss_terms(self, batch, outputs):
-        # The cross entropy of two classes, one of which has the logit 0.
-        logits = outputs["replaced_token_logits"]
-        labels = ops.cast(outputs["replaced_token_labels"], "float32")
-        losses = ops.softplus(logits) - labels * logits
+        names = ("replaced_token_logits", "replaced_token_labels")
+        losses = binary_cross_entropy(*(outputs[name] for name in names))
         pieces = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
         return {
             "replaced_token_loss": weighted_sum(losses, self._weights(batch, outputs)),
@@ -118,9 +122,7 @@ class ReplacedToken(Objective):
 
     def _weights(self, batch, outputs):
         weights = outputs["replaced_token_weights"]
-        if "example_weights" in batch:
-            weights = weights * ops.cast(batch["example_weights"], "float32")[:, None]
-        return weights
+        return weights * row_weights(batch, weights)[:, None]
 
 
 class Generator(keras.layers.Layer):
@@ -131,10 +133,8 @@ class Generator(keras.layers.Layer):
         self.config = config
         policy = self.dtype_policy
         with keras.name_scope(self.name):
-            self.projection = Dense(
-                config.hidden_size, kernel_initializer=initializer, dtype=policy, name="projection"
-            )
-            self.projection.build((None, config.embedding_width))
+            widths = config.embedding_width, config.hidden_size
+            self.projection = dense(*widths, initializer, policy, "projection")
             self.blocks = [
                 TransformerBlock(config, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
@@ -160,12 +160,8 @@ class ReplacedTokenHead(keras.layers.Layer):
         self.activation = activation(config)
         width, policy = config.hidden_size, self.dtype_policy
         with keras.name_scope(self.name):
-            self.transform = Dense(
-                width, kernel_initializer=initializer, dtype=policy, name="transform"
-            )
-            self.transform.build((None, width))
-            self.score = Dense(1, kernel_initializer=initializer, dtype="float32", name="score")
-            self.score.build((None, width))
+            self.transform = dense(width, width, initializer, policy, "transform")
+            self.score = dense(width, 1, initializer, "float32", "score")
         self.built = True
 
     def call(self, x):

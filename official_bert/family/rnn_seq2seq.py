@@ -11,8 +11,9 @@ import functools
 import keras
 from keras import ops
 
+from official_bert import layers
 from official_bert.family.text_to_text import TextToText
-from official_bert.layers import Dense, bias_of, softmax
+from official_bert.layers import bias_of, softmax
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import DECODER, dropout, fold_in
 
@@ -68,9 +69,7 @@ class RNNSeq2Seq(TextToText):
 
         def dense(inputs, outputs, name):
             kernel = keras.initializers.GlorotUniform(seed=seed)
-            layer = Dense(outputs, kernel_initializer=kernel, dtype=policy, name=name)
-            layer.build((None, inputs))
-            return layer
+            return layers.dense(inputs, outputs, kernel, policy, name)
 
         with keras.name_scope(self.name):
             self.word_embeddings = table(self, config, None if seed is None else seed + 1)

@@ -31,11 +31,7 @@ class Roberta(Member):
             "pad_token_id": 1,
         },
         "RobertaTokenizer",
-        fits=lambda c: (
-            c.type_vocab_size < 2
-            and c.layer_norm_eps == 1e-5
-            and not (c.embedding_size or c.num_hidden_groups)
-        ),
+        fits=lambda c: c.type_vocab_size < 2 and c.layer_norm_eps == 1e-5,
     )
 
     def read(self, fields):

@@ -14,7 +14,7 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
-from official_bert.family.generation import Kept
+from official_bert.family.generation import Kept, nothing_kept
 from official_bert.family.text_to_text import TextToText
 from official_bert.layers import LayerNorm, SelfAttention, bias_of
 from official_bert.objectives.masked_lm import MaskedLMHead
@@ -22,11 +22,7 @@ from official_bert.randomness import DECODER, dropout, fold_in
 
 
 class CrossAttention(keras.layers.Layer):
-    """The attention of a decoder's layer to what was read, with dropout, residual, normalisation.
-
-    Args:
-      config, initializer: of the decoder.
-    """
+    """A decoder's attention to what was read, with dropout, residual and normalisation."""
 
     def __init__(self, config, initializer, **kwargs):
         super().__init__(**kwargs)
@@ -136,13 +132,7 @@ class Seq2Seq(TextToText):
         return self._written(memory, ids, places, places <= places[:, None], seed)
 
     def begin(self, memory, rows, longest):
-        config = self.decoder.config
-        heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
-        shapes = (rows, heads, width, longest), (rows, heads, longest, width)
-        return [
-            [ops.zeros(shape, self.compute_dtype) for shape in shapes]
-            for _ in range(config.num_hidden_layers)
-        ]
+        return nothing_kept(self.decoder, rows, longest)
 
     def step(self, memory, tokens, place, state):
         kept = [Kept(*pair, place) for pair in state]

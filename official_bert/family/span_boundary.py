@@ -10,14 +10,13 @@ import dataclasses
 import keras
 from keras import ops
 
-from official_bert.layers import Dense, LayerNorm, activation, gather_positions
-from official_bert.losses import correct, cross_entropy, weighted_sum
+from official_bert.layers import LayerNorm, activation, dense, gather_positions
 from official_bert.objectives.masked_lm import MaskedLMHead
-from official_bert.objectives.protocol import Loss, Objective
+from official_bert.objectives.protocol import Choice, Loss
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanBoundary(Objective):
+class SpanBoundary(Choice):
     """Predicts `masked_lm_ids` from the boundaries of their spans; stands beside "masked_lm".
 
     Attributes:
@@ -54,13 +53,9 @@ class SpanBoundary(Objective):
         logits = model.span_boundary(left, right, positions - first, table)
         return {"span_boundary_logits": logits}
 
-    def loss_terms(self, batch, outputs):
-        losses = cross_entropy(outputs["span_boundary_logits"], batch["masked_lm_ids"])
-        return {"span_boundary_loss": weighted_sum(losses, batch["masked_lm_weights"])}
-
-    def metric_terms(self, batch, outputs):
-        hits = correct(outputs["span_boundary_logits"], batch["masked_lm_ids"])
-        return {"span_boundary_accuracy": weighted_sum(hits, batch["masked_lm_weights"])}
+    def compared(self, batch, outputs):
+        logits = outputs["span_boundary_logits"]
+        return logits, batch["masked_lm_ids"], batch["masked_lm_weights"]
 
 
 def span_ends(positions):
@@ -89,8 +84,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         self.activation, self.most = activation(config), most
         width, policy = config.hidden_size, self.dtype_policy
         with keras.name_scope(self.name):
-            self.dense = Dense(width, kernel_initializer=initializer, dtype=policy, name="dense")
-            self.dense.build((None, 2 * width + position_size))
+            self.dense = dense(2 * width + position_size, width, initializer, policy, "dense")
             self.norm = LayerNorm(config, dtype=policy, name="norm")
             # The second layer and the scores are those of the masked-LM head.
             self.scores = MaskedLMHead(config, initializer, dtype=policy, name="scores")

@@ -10,7 +10,6 @@ from official_bert.common.errors import UserError
 from official_bert.encoder import complete_inputs, input_specs
 from official_bert.family.beam_search import search
 from official_bert.losses import ModelWithLosses, correct, cross_entropy, row_weights, weighted_sum
-from official_bert.randomness import next_seed
 
 
 class TextToText(ModelWithLosses):
@@ -26,6 +25,7 @@ class TextToText(ModelWithLosses):
     """
 
     label_names = ("label_ids",)
+    options = ("decoder", "longest", "beams", "length_penalty")  # as `heads.FineTuned` has them
 
     def __init__(
         self, encoder, longest=64, beams=1, length_penalty=1.0, seed=None, dtype=None, **kwargs
@@ -67,9 +67,7 @@ class TextToText(ModelWithLosses):
           from the end on.
         """
         batch = complete_inputs(batch, self.encoder.config)
-        if training and seed is None:
-            seed = next_seed(self.seed_generator)
-        seed = seed if training else None
+        seed = self.step_seed(training, seed)
         memory = self.read(batch, seed)
         if "label_ids" in batch:
             return {"logits": self.scores(memory, _ids(batch)[:, :-1], seed)}
@@ -114,11 +112,6 @@ class TextToText(ModelWithLosses):
             "encoder": encoder,
             **{name: getattr(self, name) for name in names},
         }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})
 
 
 def _ids(batch):

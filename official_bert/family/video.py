@@ -14,14 +14,13 @@ from official_bert.backend.variables import named_variables
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder
 from official_bert.layers import Embeddings, Transformer
-from official_bert.losses import correct, cross_entropy, weighted_sum
-from official_bert.objectives.protocol import Loss, Objective
+from official_bert.objectives.protocol import Choice, Loss
 from official_bert.objectives.sentence_pair import add_head
 from official_bert.pretraining import BertPretrainer
 
 
 @dataclasses.dataclass(frozen=True)
-class Alignment(Objective):
+class Alignment(Choice):
     """Predicts from the last state of [CLS] whether a row's clips are those of its text (1)."""
 
     name = "alignment"
@@ -36,13 +35,9 @@ class Alignment(Objective):
         """{"alignment_logits": float32 [B, 2]}."""
         return {"alignment_logits": model.alignment(encoded["sequence_output"][:, 0])}
 
-    def loss_terms(self, batch, outputs):
-        losses = cross_entropy(outputs["alignment_logits"], batch["alignment_labels"][:, 0])
-        return {"alignment_loss": weighted_sum(losses, batch["alignment_weights"][:, 0])}
-
-    def metric_terms(self, batch, outputs):
-        hits = correct(outputs["alignment_logits"], batch["alignment_labels"][:, 0])
-        return {"alignment_accuracy": weighted_sum(hits, batch["alignment_weights"][:, 0])}
+    def compared(self, batch, outputs):
+        labels, weights = (batch[f"alignment_{name}"][:, 0] for name in ("labels", "weights"))
+        return outputs["alignment_logits"], labels, weights
 
 
 class _Embeddings(Embeddings):

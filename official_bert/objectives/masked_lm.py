@@ -6,14 +6,13 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.layers import Dense, LayerNorm, activation, gather_positions
-from official_bert.losses import correct, cross_entropy, weighted_sum
-from official_bert.objectives.protocol import Loss, Objective
+from official_bert.layers import LayerNorm, activation, dense, gather_positions
+from official_bert.objectives.protocol import Choice, Loss
 from official_bert.objectives.sentence_pair import add_head
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskedLM(Objective):
+class MaskedLM(Choice):
     """Predicts `masked_lm_ids` at `masked_lm_positions`.
 
     Attributes:
@@ -69,13 +68,8 @@ class MaskedLM(Objective):
         """Logits [B, P, V] of vectors [B, P, H]."""
         return model.masked_lm(vectors, model.encoder.embeddings.word_embeddings)
 
-    def loss_terms(self, batch, outputs):
-        losses = cross_entropy(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
-        return {"masked_lm_loss": weighted_sum(losses, outputs["masked_lm_weights"])}
-
-    def metric_terms(self, batch, outputs):
-        hits = correct(outputs["masked_lm_logits"], outputs["masked_lm_ids"])
-        return {"masked_lm_accuracy": weighted_sum(hits, outputs["masked_lm_weights"])}
+    def compared(self, batch, outputs):
+        return tuple(outputs[f"masked_lm_{name}"] for name in ("logits", "ids", "weights"))
 
     def cloze(self, batch):
         """How the model is asked for the pieces at `masked_lm_positions`.
@@ -100,16 +94,9 @@ class MaskedLMHead(keras.layers.Layer):
             return
         self.activation = activation(config)
         with keras.name_scope(self.name):
-            self.transform = Dense(
-                config.embedding_width,
-                kernel_initializer=initializer,
-                dtype=self.dtype_policy,
-                name="transform",
-            )
-            self.transform.build((None, None, config.hidden_size))
-            self.norm = LayerNorm(
-                config, config.embedding_width, dtype=self.dtype_policy, name="norm"
-            )
+            width, policy = config.embedding_width, self.dtype_policy
+            self.transform = dense(config.hidden_size, width, initializer, policy, "transform")
+            self.norm = LayerNorm(config, width, dtype=policy, name="norm")
         self.bias = self.add_weight(
             name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
         )

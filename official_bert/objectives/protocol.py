@@ -1,10 +1,11 @@
-"""The protocol of every objective: `Objective`."""
+"""The protocol of every objective: `Objective`, and `Choice` among classes."""
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from official_bert.common.errors import UserError
+from official_bert.losses import correct, cross_entropy, weighted_sum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,3 +94,19 @@ class Objective:
             if getattr(self, field.name) != field.default
         }
         return {"name": self.name, **options} if options else self.name
+
+
+class Choice(Objective):
+    """An objective that chooses among classes: a cross entropy, and how often it is right."""
+
+    def compared(self, batch, outputs) -> tuple:
+        """(logits [..., N], labels int32 [...], weights float32 [...])"""
+        raise NotImplementedError
+
+    def loss_terms(self, batch, outputs):
+        logits, labels, weights = self.compared(batch, outputs)
+        return dict.fromkeys(self.losses, weighted_sum(cross_entropy(logits, labels), weights))
+
+    def metric_terms(self, batch, outputs):
+        logits, labels, weights = self.compared(batch, outputs)
+        return dict.fromkeys(self.metrics, weighted_sum(correct(logits, labels), weights))

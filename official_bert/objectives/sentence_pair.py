@@ -6,13 +6,14 @@ import dataclasses
 import keras
 from keras import ops
 
-from official_bert.losses import correct, cross_entropy, row_weights, weighted_sum
-from official_bert.objectives.protocol import Loss, Objective
+from official_bert.layers import dense
+from official_bert.losses import row_weights
+from official_bert.objectives.protocol import Choice, Loss
 from official_bert.randomness import SWAPPED_SEGMENTS, fold_in, uniform
 
 
 @dataclasses.dataclass(frozen=True)
-class NextSentence(Objective):
+class NextSentence(Choice):
     """Predicts from the pooled output whether segment B is random (1) or follows A (0)."""
 
     name = "next_sentence"
@@ -29,19 +30,13 @@ class NextSentence(Objective):
         """{"next_sentence_logits": float32 [B, 2]}."""
         return {"next_sentence_logits": model.next_sentence(encoded["pooled_output"])}
 
-    def loss_terms(self, batch, outputs):
+    def compared(self, batch, outputs):
         labels = batch["next_sentence_labels"][:, 0]
-        losses = cross_entropy(outputs["next_sentence_logits"], labels)
-        return {"next_sentence_loss": weighted_sum(losses, row_weights(batch, labels))}
-
-    def metric_terms(self, batch, outputs):
-        labels = batch["next_sentence_labels"][:, 0]
-        hits = correct(outputs["next_sentence_logits"], labels)
-        return {"next_sentence_accuracy": weighted_sum(hits, row_weights(batch, labels))}
+        return outputs["next_sentence_logits"], labels, row_weights(batch, labels)
 
 
 @dataclasses.dataclass(frozen=True)
-class SentenceOrder(Objective):
+class SentenceOrder(Choice):
     """Predicts from the pooled output whether the segments were swapped (1) or not (0).
 
     Half of the rows are swapped, drawn anew in every step (in evaluation: every other row), so that
@@ -90,17 +85,10 @@ class SentenceOrder(Objective):
         logits = model.sentence_order(encoded["pooled_output"])
         return {"sentence_order_logits": logits, **{name: batch[name] for name in names}}
 
-    def loss_terms(self, batch, outputs):
-        losses = cross_entropy(outputs["sentence_order_logits"], outputs["sentence_order_labels"])
-        return {"sentence_order_loss": weighted_sum(losses, self._weights(batch, outputs))}
-
-    def metric_terms(self, batch, outputs):
-        hits = correct(outputs["sentence_order_logits"], outputs["sentence_order_labels"])
-        return {"sentence_order_accuracy": weighted_sum(hits, self._weights(batch, outputs))}
-
-    def _weights(self, batch, outputs):
+    def compared(self, batch, outputs):
         weights = outputs["sentence_order_weights"]
-        return weights * row_weights(batch, weights)
+        weights = weights * row_weights(batch, weights)
+        return outputs["sentence_order_logits"], outputs["sentence_order_labels"], weights
 
 
 def swap_segments(batch, swapped):
@@ -138,6 +126,5 @@ def add_head(model, initializer, name="next_sentence") -> None:
     """Gives a `BertPretrainer` the layer `name`, H to 2, unless it has it."""
     if hasattr(model, name):
         return
-    head = keras.layers.Dense(2, kernel_initializer=initializer, dtype="float32", name=name)
-    head.build((None, model.encoder.config.hidden_size))
-    setattr(model, name, head)
+    width = model.encoder.config.hidden_size
+    setattr(model, name, dense(width, 2, initializer, "float32", name, keras.layers.Dense))

@@ -35,7 +35,7 @@ def test_windows_are_read_one_by_one(config, inputs):
     np.testing.assert_allclose(found, expected @ kernel + bias, atol=1e-5)
     with pytest.raises(UserError, match=r"it reads \[texts, windows, tokens\]"):
         model(inputs)
-    with pytest.raises(UserError, match="windows must be empty or one of mean, max, first_last"):
+    with pytest.raises(UserError, match="windows=.sum.; it is one of mean, max, first_last"):
         BertClassifier(encoder, 3, windows="sum")
 
 
