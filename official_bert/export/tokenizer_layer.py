@@ -6,9 +6,13 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.export import packing
 from official_bert.tokenization import KINDS, Tokenizer, load_tokenizer
+from official_bert.tokenization.in_graph import InGraphTokenizer
+from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs, InGraphWordEnds
+from official_bert.tokenization.in_graph_foreign import InGraphWordPieces
+from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
 from official_bert.tokenization.sequences import TRUNCATIONS
 
 
@@ -47,8 +51,7 @@ class TokenizerLayer(keras.layers.Layer):
     ):
         rules = kwargs.pop("rules", {})
         super().__init__(**kwargs)
-        if truncation not in TRUNCATIONS:
-            raise UserError(f"truncation={truncation!r}; it is one of {', '.join(TRUNCATIONS)}")
+        check_choice("truncation", truncation, TRUNCATIONS)
         if max_length < 8:
             raise UserError(f"max_length={max_length} leaves no room for text; use at least 8")
         self.max_length, self.truncation, self._rules = max_length, truncation, rules
@@ -114,48 +117,34 @@ class TokenizerLayer(keras.layers.Layer):
 
 
 def in_graph_tokenizer(tokenizer):
-    """The same tokeniser as TensorFlow operations."""
+    """The same tokeniser as TensorFlow operations.
+
+    Raises:
+      UserError: TensorFlow cannot compute it.
+    """
     # Half of an export's time goes into it: exports of the same vocabulary share it.
     key = tokenizer.digest()
     if key not in _made:
+        kind = tokenizer.kind
+        if kind == "tokenizer_json":
+            kind = tokenizer.contents["model"].get("type")
+        if kind not in _IN_GRAPH:
+            raise UserError(
+                f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token "
+                "ids instead (experiments.export --format=onnx)"
+            )
         _made.clear()
-        _made[key] = _in_graph(tokenizer)
+        _made[key] = _IN_GRAPH[kind](tokenizer)
     return _made[key]
 
 
-def _in_graph(tokenizer):
-    match tokenizer.kind:
-        case "byte_pair":
-            from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
-
-            return InGraphBytePairs(tokenizer)
-        case "sentence_piece":
-            from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
-
-            return InGraphSentencePiece(tokenizer)
-        case "word_end_byte_pair":
-            from official_bert.tokenization.in_graph_byte_pair import InGraphWordEnds
-
-            return InGraphWordEnds(tokenizer)
-        case "tokenizer_json":
-            return _in_graph_foreign(tokenizer)
-        case _:
-            from official_bert.tokenization.in_graph import InGraphTokenizer
-
-            return InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
-
-
-def _in_graph_foreign(tokenizer):
-    from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs
-    from official_bert.tokenization.in_graph_foreign import InGraphWordPieces
-
-    kind = tokenizer.contents["model"].get("type")
-    if kind not in ("WordPiece", "BPE"):
-        raise UserError(
-            f"a TensorFlow graph cannot compute this tokeniser's model, {kind}; export token ids "
-            "instead (experiments.export --format=onnx)"
-        )
-    return InGraphWordPieces(tokenizer) if kind == "WordPiece" else InGraphBytePairs(tokenizer)
-
-
+_IN_GRAPH = {
+    "word_piece": InGraphTokenizer,
+    "byte_pair": InGraphBytePairs,
+    "sentence_piece": InGraphSentencePiece,
+    "word_end_byte_pair": InGraphWordEnds,
+    # Models of others' tokenizer.json.
+    "WordPiece": InGraphWordPieces,
+    "BPE": InGraphBytePairs,
+}
 _made: dict = {}  # the last one, by its digest

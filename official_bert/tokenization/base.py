@@ -148,11 +148,9 @@ class Tokenizer:
         Raises:
           UserError: as for a call, but texts too long are cut.
         """
-        texts, pairs = _text_list(texts, "texts"), pairs and _text_list(pairs, "pairs")
+        texts, pairs = text_list(texts, "texts"), pairs and text_list(pairs, "pairs")
         if pairs is not None and len(pairs) != len(texts):
             raise UserError(f"{len(texts)} texts, but {len(pairs)} pairs; give each text its own")
-        if not texts:
-            raise UserError("texts is empty; give one text or more")
         ids, offsets = self.encode_batch([*texts, *(pairs or ())])
         pieces = [part.tolist() for part in np.split(ids, offsets[1:-1])]
         seconds = pieces[len(texts) :] or [None] * len(texts)
@@ -199,6 +197,11 @@ class Tokenizer:
         """
         raise NotImplementedError
 
+    def _placed(self, pieces) -> tuple[list[int], list[tuple[int, int]]]:
+        """The same of `offsets.Placed` pieces."""
+        ids = [self._id_of[piece.text] for piece in pieces]
+        return ids, [(piece.start, piece.end) for piece in pieces]
+
     def encode_batch(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The ids of many texts, faster than one by one.
 
@@ -243,13 +246,23 @@ class Tokenizer:
         raise NotImplementedError
 
 
-def _text_list(texts, name: str) -> list[str]:
+def text_list(texts, name: str) -> list[str]:
+    """Texts as a list; one is a list of one.
+
+    Raises:
+      UserError: there is none, or something else among them.
+    """
     if type(texts).__module__.startswith("tensorflow"):
         raise UserError(
             f"{name} is a tensor of TensorFlow; in a graph (dataset.map) "
             "official_bert.TokenizerLayer(tokenizer, max_length=128) does the same"
         )
-    texts = [texts] if isinstance(texts, str) else list(texts)
+    try:
+        texts = [texts] if isinstance(texts, str) else list(texts)
+    except TypeError:
+        raise UserError(f"{str(texts)[:50]!r} is no text and no list of texts") from None
+    if not texts:
+        raise UserError(f"{name} is empty; give one text or more")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             hint = "; pairs go into the second argument" if isinstance(text, list | tuple) else ""

@@ -25,7 +25,7 @@ def read(path: Path) -> tuple[list[str], list[tuple[str, str]], bool | None]:
     Raises:
       UserError: a file is missing or damaged, or the tokeniser is of another kind.
     """
-    contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+    contents = _contents(path)
     if "model" in contents:
         return parts_of(contents, path)
     return *_of_two_files(contents, path), None
@@ -37,7 +37,7 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     Raises:
       UserError: a file is missing or damaged, or the tokeniser is of another kind.
     """
-    contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+    contents = _contents(path)
     if "model" not in contents:
         return _of_two_files(contents, path)
     if not _has_word_ends(contents):
@@ -45,7 +45,7 @@ def read_word_ends(path: Path) -> tuple[list[str], list[tuple[str, str]]]:
     for name, usual in UNCASED_WORDS.items():
         if contents.get(name) != usual:
             raise UserError(f"{path}: {name} {shorten(contents.get(name))} is not GPT's, {usual}")
-    return pieces_of(with_added_tokens(contents, path), f"{path}: vocab"), _merges(contents, path)
+    return _pieces(contents, path), _merges(contents, path)
 
 
 def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str, str]], bool]:
@@ -56,14 +56,14 @@ def parts_of(contents: dict[str, Any], where) -> tuple[list[str], list[tuple[str
     """
     if reason := _why_not_roberta(contents, where):
         raise UserError(f"{where}: {reason}")
-    pieces = pieces_of(with_added_tokens(contents, where), f"{where}: vocab")
+    pieces = _pieces(contents, where)
     add_prefix_space = contents["pre_tokenizer"].get("add_prefix_space") is True
     return pieces, _merges(contents, where), add_prefix_space
 
 
 def kind_of(path: Path) -> str:
     """The name in `KINDS` of the tokeniser in a `tokenizer.json` or a `vocab.json`."""
-    contents = read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
+    contents = _contents(path)
     if _has_word_ends(contents):
         return "word_end_byte_pair"
     is_foreign = "model" in contents and _why_not_roberta(contents, path)
@@ -104,19 +104,15 @@ def pieces_of(id_of: dict[str, Any], where: str) -> list[str]:
     return sorted(id_of, key=id_of.__getitem__)
 
 
-def with_added_tokens(contents: dict[str, Any], path: Path) -> dict[str, int]:
-    """{piece: id} of the model and of the added tokens of a `tokenizer.json`.
+def _contents(path: Path) -> dict[str, Any]:
+    return read_json(path, missing="a byte-pair vocabulary is a tokenizer.json or a vocab.json")
 
-    Raises:
-      UserError: a field is missing or wrong.
-    """
-    model = field(contents, "model", dict, path)
-    id_of = dict(field(model, "vocab", dict, f"{path}: model"))
-    added = list_of(contents, "added_tokens", dict, path) if contents.get("added_tokens") else []
-    for index, token in enumerate(added):
-        where = f"{path}: added_tokens[{index}]"
-        id_of[field(token, "content", str, where)] = field(token, "id", int, where)
-    return id_of
+
+def _pieces(contents: dict[str, Any], where) -> list[str]:
+    """The pieces of the model and of the added tokens of a `tokenizer.json`."""
+    tokenizer_json.check(contents, where)
+    added = {token["content"]: token["id"] for token in contents.get("added_tokens") or ()}
+    return pieces_of({**contents["model"]["vocab"], **added}, f"{where}: vocab")
 
 
 def merges_of(contents: dict[str, Any]) -> tuple[list[tuple[str, str]], bool]:

@@ -17,7 +17,7 @@ from official_bert.tokenization import reference
 CODE_POINTS = 0x110000
 
 # Kinds of characters.
-LETTER, BLANK, ALONE, REMOVED = range(4)
+BLANK, LETTER, ALONE, REMOVED = range(4)
 # What a character is to the rule for word-final sigma.
 UNCASED, CASED, CASE_IGNORABLE = range(3)
 
@@ -56,7 +56,7 @@ class CodePointTables(NamedTuple):
     """One value for each code point, uint8 [0x110000], and the replacements.
 
     Attributes:
-      kind: LETTER, BLANK, ALONE (punctuation and ideographs) or REMOVED.
+      kind: BLANK, LETTER, ALONE (punctuation and ideographs) or REMOVED.
       case: UNCASED, CASED or CASE_IGNORABLE.
       order: the canonical combining class of characters that keep it after accents are stripped.
       is_ideograph: 1 for ideographs that are words of their own.
@@ -73,7 +73,7 @@ class CodePointTables(NamedTuple):
 @functools.lru_cache(maxsize=2)
 def code_point_tables(rules: reference.Rules) -> CodePointTables:
     """The tables of some rules; nothing is replaced where case and accents stay."""
-    kind, order, is_ideograph = (np.zeros(CODE_POINTS, np.uint8) for _ in range(3))
+    kind, order, is_ideograph = (np.full(CODE_POINTS, n, np.uint8) for n in (LETTER, 0, 0))
     for char in defined():
         kind[ord(char)] = _kind(char)
         if rules.accents_go and unicodedata.category(char) != "Mn":

@@ -49,10 +49,6 @@ class FastEncoder:
     """Encodes lists of texts, remembering the words it met. Safe to share between threads."""
 
     def __init__(self, id_of: dict[str, int], rules: reference.Rules):
-        """Args:
-        id_of: the vocabulary, from pieces to ids.
-        rules: of the basic tokeniser.
-        """
         self._id_of = id_of
         self._rules = rules
         self._replacements = _Replacements(rules)

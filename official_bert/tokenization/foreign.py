@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_write
+from official_bert.common.files import write_json
 from official_bert.tokenization import decoding, sequences, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 
@@ -82,9 +82,7 @@ class LibraryTokenizer(Tokenizer):
 
     def write(self, folder: str | os.PathLike) -> None:
         """Writes the `tokenizer.json`, the special tokens in its template and its padding."""
-        path = Path(folder, self.file_name)
-        with atomic_write(path) as file:
-            json.dump(self.written(), file, ensure_ascii=False, indent=1)
+        write_json(Path(folder, self.file_name), self.written(), indent=1)
 
     def written(self) -> dict[str, Any]:
         """What stands in the `tokenizer.json` that `write` writes."""

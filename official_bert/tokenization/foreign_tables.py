@@ -17,11 +17,17 @@ import numpy as np
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import tokenizer_json
-from official_bert.tokenization.code_points import CODE_POINTS, Replacements, replacements
+from official_bert.tokenization.code_points import (
+    ALONE,
+    BLANK,
+    CODE_POINTS,
+    LETTER,
+    Replacements,
+    replacements,
+)
 
 ADDED = CODE_POINTS  # added token i is the character ADDED + i
 SIZE = CODE_POINTS + 0x10000
-BLANK, LETTER, ALONE = 0, 1, 2  # 3 and more: kinds of which only neighbours of one kind join
 _FORMS = ("NFD", "NFKD", "NFC", "NFKC")
 _BEHAVIOURS = {"removed": BLANK, "isolated": ALONE, "contiguous": 3}
 
@@ -68,7 +74,8 @@ def normalizer_steps(contents: dict[str, Any]) -> list[Step]:
 
 
 def word_kinds(contents: dict[str, Any]) -> np.ndarray:
-    """uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character.
+    """uint8 [SIZE]: BLANK, LETTER, ALONE or a further kind of each character, of which only
+    neighbours of one kind join.
 
     Raises:
       UserError: a graph cannot compute a step of the pre-tokenizer; the message names it.

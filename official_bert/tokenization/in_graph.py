@@ -16,11 +16,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from official_bert.tokenization import code_points, reference, vocabulary
-from official_bert.tokenization.code_points import BLANK, LETTER, REMOVED
+from official_bert.tokenization import code_points, reference
+from official_bert.tokenization.code_points import ALONE, BLANK, REMOVED
+from official_bert.tokenization.tokenizer import BertTokenizer
 
 _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")
-_MAX_WORD_BYTES = 4 * reference.MAX_WORD_CHARACTERS  # UTF-8 takes up to 4 bytes a character
 
 
 class Pieces(NamedTuple):
@@ -82,61 +82,76 @@ class TextsToPieces(tf.Module):
 class InGraphTokenizer(TextsToPieces):
     """Texts to WordPiece ids, equal to those of `BertTokenizer`.
 
-        tokenizer = InGraphTokenizer(vocab, do_lower_case=True)
+        tokenizer = InGraphTokenizer(BertTokenizer(vocab))
         tokenizer(tf.constant(["Unaffable!"]))  # <tf.RaggedTensor [[14477, 20961, 3468, 999]]>
 
     Bytes that are not UTF-8 are ignored, as the original ignores them.
     """
 
-    def __init__(
-        self,
-        vocab: list[str],
-        do_lower_case: bool = True,
-        strip_accents: bool | None = None,
-        tokenize_chinese_chars: bool = True,
-    ):
-        """Builds the tables (about a second).
-
-        Args:
-          vocab: the pieces in the order of their ids.
-          do_lower_case, strip_accents, tokenize_chinese_chars: see `reference.Rules`.
-
-        Raises:
-          UserError: the vocabulary lacks special tokens.
-        """
+    def __init__(self, tokenizer: BertTokenizer):
         super().__init__(name="in_graph_tokenizer")
-        vocab = vocabulary.check_vocab(list(vocab))
-        rules = reference.Rules(do_lower_case, strip_accents, tokenize_chinese_chars)
-        self._wordpiece = tf_text.FastWordpieceTokenizer(
-            every_row({piece: index for index, piece in enumerate(vocab)}, len(vocab)),
-            token_out_type=tf.int32,
-            max_bytes_per_word=_MAX_WORD_BYTES,
-            no_pretokenization=True,
-        )
-        self._unk_id = len(vocab) - 1 - vocab[::-1].index(vocabulary.UNK)
-        self._piece_length = tf.constant([len(piece.removeprefix("##")) for piece in vocab])
-        self._basic = BasicWords(rules)
+        self._cut = WordPieces(tokenizer.vocab, tokenizer.unk_id)
+        self._basic = BasicWords(tokenizer.rules)
 
     def _pieces(self, texts):
         characters, word_of_character, word_rows = self._basic.split(texts)
         words = tf.RaggedTensor.from_value_rowids(
             characters.points, word_of_character, nrows=tf.size(word_rows), validate=False
         )  # [W, (characters)]
-        pieces = self._wordpiece.tokenize(_encode_words(words))  # [W, (pieces)]
-        ids = pieces.flat_values  # [P]
-        word_of_piece = pieces.value_rowids()
-        # The pieces of a word spell it and an [UNK] stands for the whole word: either way the
-        # pieces take all the characters, in turn.
-        lengths = tf.where(
-            ids == self._unk_id,
-            tf.gather(tf.cast(words.row_lengths(), tf.int32), word_of_piece),
-            tf.gather(self._piece_length, ids),
-        )
+        ids, word_of_piece, lengths = self._cut(words)
         piece_of_character = tf.repeat(tf.range(tf.size(ids)), lengths)  # [C]
         starts = tf.math.segment_min(characters.starts, piece_of_character)
         ends = tf.math.segment_max(characters.ends, piece_of_character)
         rows = tf.gather(word_rows, word_of_piece)
         return pieces_of(tf.size(texts), rows, ids, starts, ends)
+
+
+class WordPieces(tf.Module):
+    """The pieces of words.
+
+    Args:
+      vocab: the pieces in the order of their ids.
+      unk_id: of what a word becomes that cannot be spelt.
+      prefix: begins what continues a word.
+      most: characters of a word; a longer one is unknown.
+    """
+
+    def __init__(self, vocab, unk_id: int, prefix="##", most=reference.MAX_WORD_CHARACTERS):
+        super().__init__(name="word_pieces")
+        self._unk_id, self._most = unk_id, most
+        self._most_bytes = 4 * max(most, 1)  # UTF-8 takes up to 4 bytes a character
+        self._tokenizer = tf_text.FastWordpieceTokenizer(
+            every_row({piece: index for index, piece in enumerate(vocab)}, len(vocab)),
+            suffix_indicator=prefix,
+            max_bytes_per_word=self._most_bytes,
+            token_out_type=tf.int32,
+            unknown_token=vocab[unk_id],
+            no_pretokenization=True,
+        )
+        self._lengths = tf.constant([len(piece.removeprefix(prefix)) for piece in vocab])
+        self._whole_lengths = tf.constant([len(piece) for piece in vocab])
+
+    def __call__(self, words, unknown=False):
+        """Code points [W, (characters)], and which words are no text -> ids, the word, and the
+        number of characters of each piece, int32 [P]."""
+        noise = "x" * (self._most_bytes + 1)  # what FastWordpieceTokenizer takes for too long
+        unknown |= words.row_lengths() > self._most
+        spelt = tf.where(unknown, noise, tf.strings.unicode_encode(words, "UTF-8"))
+        pieces = self._tokenizer.tokenize(spelt)  # [W, (pieces)]
+        ids, word = pieces.flat_values, tf.cast(pieces.value_rowids(), tf.int32)
+        # The pieces of a word spell it and an unknown one stands for the whole word: either way
+        # the pieces take all the characters, in turn.
+        lengths = tf.where(
+            ids == self._unk_id,
+            tf.gather(tf.cast(words.row_lengths(), tf.int32), word),
+            # A word may begin with what looks like the prefix.
+            tf.where(
+                changes(word, filling=-1),
+                tf.gather(self._whole_lengths, ids),
+                tf.gather(self._lengths, ids),
+            ),
+        )
+        return ids, word, lengths
 
 
 def every_row(id_of: dict[str, int], size: int) -> list[str]:
@@ -168,7 +183,8 @@ class BasicWords(tf.Module):
           word_of_character: int32 [C].
           word_rows: the text of each word, int32 [W].
         """
-        return self._split(self._normalize(texts))
+        characters = self._normalize(texts)
+        return split_words(characters, self._kind(characters.points))
 
     def words(self, texts) -> Pieces:
         """The words in place of pieces; the id of a word is the code point that it is, or that of
@@ -204,7 +220,7 @@ class BasicWords(tf.Module):
         order = self._order(characters.points)
         return tf.cond(
             tf.reduce_any(order > 0),
-            lambda: characters.take(_canonical_order(order)),
+            lambda: characters.take(canonical_order(order, characters.rows)),
             lambda: characters,
         )
 
@@ -219,18 +235,20 @@ class BasicWords(tf.Module):
         ends = tf.where(self._is_ideograph(stay.points) == 1, stay.ends, extended)
         return tf.tensor_scatter_nd_update(characters.ends, stays[:, tf.newaxis], ends)
 
-    def _split(self, characters):
-        kind = self._kind(characters.points)
-        letter = kind == LETTER
-        filled = kind != BLANK
-        letter_before = tf.concat([[False], letter[:-1]], 0)
-        begins = filled & ~(letter & letter_before)
-        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-        return (
-            characters.take(tf.where(filled)[:, 0]),
-            tf.boolean_mask(word, filled),
-            tf.boolean_mask(characters.rows, begins),
-        )
+
+def split_words(characters: Characters, kind):
+    """The characters of words, the word of each, and the text of each word; neighbours of a kind
+    of `code_points` make a word, each ALONE one by itself, BLANK none."""
+    filled = kind != BLANK
+    begins = filled & (
+        (kind == ALONE) | changes(kind, filling=BLANK) | changes(characters.rows, filling=-1)
+    )
+    word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+    return (
+        characters.take(tf.where(filled)[:, 0]),
+        tf.boolean_mask(word, filled),
+        tf.boolean_mask(characters.rows, begins),
+    )
 
 
 def decode(texts, errors: str = "ignore") -> Characters:
@@ -248,17 +266,10 @@ def changes(values, filling: int):
     return values != before
 
 
-def _canonical_order(order):
+def canonical_order(order, rows):
     """The permutation that sorts each run of marks (order > 0) by order, leaving the rest."""
-    run = tf.cumsum(tf.cast(order == 0, tf.int64))
+    run = tf.cumsum(tf.cast((order == 0) | changes(rows, filling=-1), tf.int64))
     return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)
-
-
-def _encode_words(words):
-    """UTF-8 strings [W] of words, code points [W, (characters)]."""
-    too_long = words.row_lengths() > reference.MAX_WORD_CHARACTERS
-    noise = "x" * (_MAX_WORD_BYTES + 1)  # what FastWordpieceTokenizer takes for too long
-    return tf.where(too_long, noise, tf.strings.unicode_encode(words, "UTF-8"))
 
 
 def final_sigma(points, case, rows):

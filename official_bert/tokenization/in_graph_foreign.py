@@ -10,22 +10,24 @@ B texts, C characters, W words, P pieces, M added tokens found.
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import foreign_tables, tokenizer_json
 from official_bert.tokenization.foreign import ForeignTokenizer
-from official_bert.tokenization.foreign_tables import ADDED, ALONE, BLANK
+from official_bert.tokenization.foreign_tables import ADDED
 from official_bert.tokenization.in_graph import (
     Characters,
     PagedTable,
     Replace,
     TextsToPieces,
+    WordPieces,
+    canonical_order,
     changes,
     decode,
     every_row,
     pieces_of,
+    split_words,
 )
 
 # Private characters for the controls below U+0020, and one more that no piece has.
@@ -55,49 +57,24 @@ class InGraphWordPieces(TextsToPieces):
         self._kind = PagedTable(foreign_tables.word_kinds(contents))
         self._added = AddedTokens(tokenizer, normalized=False)
         self._added_later = AddedTokens(tokenizer, normalized=True)
-        self._most = model["max_input_chars_per_word"]
-        self._most_bytes = 4 * max(self._most, 1)
         id_of = model["vocab"]
         vocab = every_row(id_of, max(id_of.values()) + 1)
         if any(_STAND_INS[0] <= char <= _STAND_INS[-1] for piece in vocab for char in piece):
             raise UserError("a TensorFlow graph cannot compute pieces with U+10FF00 to U+10FF20")
         # FastWordpieceTokenizer crashes on some control characters (U+0000, U+0011).
         vocab = [piece.translate(dict(enumerate(_STAND_INS[:-1]))) for piece in vocab]
-        self._word_piece = tf_text.FastWordpieceTokenizer(
-            vocab,
-            suffix_indicator=prefix,
-            max_bytes_per_word=self._most_bytes,
-            token_out_type=tf.int32,
-            unknown_token=unk,
-            no_pretokenization=True,
-        )
-        self._unk_id = id_of[unk]
-        self._lengths = tf.constant([len(piece.removeprefix(prefix)) for piece in vocab])
-        self._whole_lengths = tf.constant([len(piece) for piece in vocab])
+        self._cut = WordPieces(vocab, id_of[unk], prefix, model["max_input_chars_per_word"])
 
     def _pieces(self, texts):
         characters = self._added(decode(texts))
         for step in self._steps:
             characters = step(characters)
         characters = self._added_later(characters)
-        characters, word, rows = self._words(characters)
+        characters, word, rows = split_words(characters, self._kind(characters.points))
         points = tf.RaggedTensor.from_value_rowids(
             characters.points, word, nrows=tf.size(rows), validate=False
         )  # [W, (characters)]
-        pieces = self._word_piece.tokenize(self._spelt(points))  # [W, (pieces)]
-        ids, word_of_piece = pieces.flat_values, tf.cast(pieces.value_rowids(), tf.int32)
-        # The pieces of a word spell it and an unknown one stands for the whole word: either way
-        # the pieces take all the characters, in turn.
-        lengths = tf.where(
-            ids == self._unk_id,
-            tf.gather(tf.cast(points.row_lengths(), tf.int32), word_of_piece),
-            # A word may begin with what looks like the prefix.
-            tf.where(
-                changes(word_of_piece, filling=-1),
-                tf.gather(self._whole_lengths, ids),
-                tf.gather(self._lengths, ids),
-            ),
-        )
+        ids, word_of_piece, lengths = self._cut(*self._spelt(points))
         first = tf.gather(characters.points, tf.cumsum(lengths, exclusive=True))
         ids = self._added.ids_or(ids, first)
         ends = tf.cumsum(lengths) - 1
@@ -105,32 +82,15 @@ class InGraphWordPieces(TextsToPieces):
         ends = tf.gather(characters.ends, ends)
         return pieces_of(tf.size(texts), tf.gather(rows, word_of_piece), ids, starts, ends)
 
-    def _words(self, characters):
-        """The characters of words, the word of each, and the text of each word."""
-        kind = self._kind(characters.points)
-        begins = (kind != BLANK) & (
-            (kind == ALONE) | changes(kind, filling=BLANK) | changes(characters.rows, filling=-1)
-        )
-        filled = kind != BLANK
-        word = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-        return (
-            characters.take(tf.where(filled)[:, 0]),
-            tf.boolean_mask(word, filled),
-            tf.boolean_mask(characters.rows, begins),
-        )
-
     def _spelt(self, points):
-        """UTF-8 strings [W]; added tokens and words too long are what is never a piece."""
+        """The words as they are looked for, and which of them are added tokens."""
         values = points.values
         is_added = values >= ADDED
         unseen, is_control = ord(_STAND_INS[-1]), values < len(_STAND_INS) - 1
         is_stand_in = (values >= ord(_STAND_INS[0])) & (values <= unseen)
         values = tf.where(is_added | is_stand_in, unseen, values)
         safe = points.with_values(tf.where(is_control, values + ord(_STAND_INS[0]), values))
-        noise = "x" * (self._most_bytes + 1)
-        noisy = tf.reduce_any(points.with_values(is_added), axis=1)
-        noisy |= points.row_lengths() > self._most
-        return tf.where(noisy, noise, tf.strings.unicode_encode(safe, "UTF-8"))
+        return safe, tf.reduce_any(points.with_values(is_added), axis=1)
 
 
 class _Normalizer(tf.Module):
@@ -161,7 +121,7 @@ class _Normalizer(tf.Module):
         order = self._order(points)
         moved = tf.cond(
             tf.reduce_any(order > 0),
-            lambda: _canonical_order(order, characters.rows),
+            lambda: canonical_order(order, characters.rows),
             lambda: tf.range(tf.size(order)),
         )
         points, rows, counted = (tf.gather(x, moved) for x in (points, characters.rows, counted))
@@ -220,12 +180,6 @@ class _Normalizer(tf.Module):
             shape_invariants=(any_size,) * 3 + (tf.TensorShape([]),),
         )
         return columns
-
-
-def _canonical_order(order, rows):
-    """The permutation that sorts each run of marks by class, leaving the rest."""
-    run = tf.cumsum(tf.cast((order == 0) | changes(rows, filling=-1), tf.int64))
-    return tf.argsort(run * 256 + tf.cast(order, tf.int64), stable=True)
 
 
 class AddedTokens(tf.Module):

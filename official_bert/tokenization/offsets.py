@@ -6,7 +6,7 @@ that remember their place.
 """
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from official_bert.tokenization import reference
@@ -29,17 +29,25 @@ def tokenize_with_offsets(
     Where one character of the text became several pieces (a hangul syllable in its jamo), these
     have the same span. An unknown word is one piece over the whole word.
     """
+
+    def cut(letters):
+        for number, piece in enumerate(reference.wordpiece_tokenize(letters, vocab, unk)):
+            spelt = len(piece) - 2 if number else len(piece)
+            # An unknown word does not spell the letters it covers.
+            yield piece, len(letters) if piece == unk else spelt
+
+    return pieces_of_words(text, rules, cut)
+
+
+def pieces_of_words(text: str, rules: reference.Rules, cut: Callable) -> list[Placed]:
+    """The pieces of a text; `cut` gives those of a word, each with the characters that it takes."""
     pieces = []
     for word in words_with_offsets(text, rules):
-        letters = "".join(char.text for char in word)
         at = 0
-        for piece in reference.wordpiece_tokenize(letters, vocab, unk):
-            length = len(piece) - 2 if at > 0 else len(piece)
-            whole = piece == unk  # an unknown word does not spell the letters it covers
-            covered = word[at:] if whole else word[at : at + length]
+        for piece, length in cut("".join(char.text for char in word)):
+            covered, at = word[at : at + length], at + length
             start, end = min(c.start for c in covered), max(c.end for c in covered)
             pieces.append(Placed(piece, start, end))
-            at += length
     return pieces
 
 
@@ -48,7 +56,7 @@ def words_with_offsets(text: str, rules: reference.Rules) -> list[list[Placed]]:
     words = []
     for word in _split_at_blanks(text, rules):
         if rules.do_lower_case:
-            word = _lower(word)
+            word = lower(word)
         if rules.accents_go:
             word = _without_accents(word)
         words.extend(_split_on_punctuation(word))
@@ -74,9 +82,10 @@ def _split_at_blanks(text, rules):
     return [*words, word] if word else words
 
 
-def _lower(word):
-    # The whole word at once, since the lower case of a sigma depends on its neighbours; a letter
-    # alone shows only how many letters its lower case has (two for U+0130).
+def lower(word: list[Placed]) -> list[Placed]:
+    """A word or a text in lower case."""
+    # All at once, since the lower case of a sigma depends on its neighbours; a letter alone shows
+    # only how many letters its lower case has (two for U+0130).
     lowered = iter("".join(char.text for char in word).lower())
     return [Placed(next(lowered), c.start, c.end) for c in word for _ in c.text.lower()]
 

@@ -12,7 +12,7 @@ import os
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from official_bert.common import guarded
 from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write, scratch
+from official_bert.tokenization import offsets
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
+from official_bert.tokenization.offsets import Placed
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="[CLS]", sep="[SEP]", mask="[MASK]")
 BLANK = "▁"  # how a piece writes the blank that begins it
@@ -158,32 +160,22 @@ def without_accents(char: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-class _Placed(NamedTuple):
-    text: str
-    start: int
-    end: int
-
-
-def _normalized_with_places(text: str, lower: bool) -> list[_Placed]:
+def _normalized_with_places(text: str, lower: bool) -> list[Placed]:
     """The characters of `normalized`, and where each stands in `text`."""
     placed = []
     for place, char in enumerate(text):
         if char.isspace():
             if placed and placed[-1].text != " ":
-                placed.append(_Placed(" ", place, place + 1))
+                placed.append(Placed(" ", place, place + 1))
             continue
         char = "?" if "\ud800" <= char <= "\udfff" else char
-        placed += [_Placed(part, place, place + 1) for part in without_accents(char)]
+        placed += [Placed(part, place, place + 1) for part in without_accents(char)]
     if placed and placed[-1].text == " ":
         placed.pop()
-    if not lower:
-        return placed
-    # The whole text at once, since the lower case of a sigma depends on its neighbours.
-    lowered = iter("".join(char.text for char in placed).lower())
-    return [_Placed(next(lowered), c.start, c.end) for c in placed for _ in c.text.lower()]
+    return offsets.lower(placed) if lower else placed
 
 
-def _span(placed: list[_Placed], start: int, end: int, length: int) -> tuple[int, int]:
+def _span(placed: list[Placed], start: int, end: int, length: int) -> tuple[int, int]:
     if start < end:
         return placed[start].start, placed[end - 1].end
     place = placed[start].start if start < len(placed) else length

@@ -3,7 +3,7 @@
 RoBERTa has two separators between A and B, OpenAI GPT one of its own; they are counted to A.
 """
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 TRUNCATIONS = ("head", "tail", "head+tail")
 
@@ -58,8 +58,7 @@ def cut(ids: list[int], length: int, truncation: str) -> list[int]:
     A quarter and three quarters is close to the 128 + 382 of 510 that Sun et al. (2019, "How to
     fine-tune BERT for text classification?") found best on long reviews.
     """
-    if truncation not in TRUNCATIONS:
-        raise UserError(f"truncation={truncation!r}; it is one of {', '.join(TRUNCATIONS)}")
+    check_choice("truncation", truncation, TRUNCATIONS)
     if len(ids) <= length:
         return list(ids)
     if length == 0:

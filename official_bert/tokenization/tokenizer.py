@@ -32,10 +32,7 @@ class BertTokenizer(Tokenizer):
              [2, 8, 3, 0, 0, 0]], dtype=int32)
 
     Attributes:
-      vocab: list[str], the pieces in the order of their ids.
-      do_lower_case: whether text is lower-cased first.
       rules: `reference.Rules`: do_lower_case, strip_accents, tokenize_chinese_chars.
-      pad_id, unk_id, cls_id, sep_id, mask_id: the ids of the special tokens.
     """
 
     kind = "word_piece"
@@ -86,9 +83,7 @@ class BertTokenizer(Tokenizer):
         return reference.tokenize(text, self._id_of, *self.rules)
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        placed = offsets.tokenize_with_offsets(text, self._id_of, self.rules)
-        ids = [self._id_of[piece.text] for piece in placed]
-        return ids, [(piece.start, piece.end) for piece in placed]
+        return self._placed(offsets.tokenize_with_offsets(text, self._id_of, self.rules))
 
     def decode(self, ids: Iterable[int]) -> str:
         return decoding.pieces_to_text(self.vocab[index] for index in ids)

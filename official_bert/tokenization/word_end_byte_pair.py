@@ -108,17 +108,12 @@ class WordEndTokenizer(LibraryTokenizer):
         return [piece.id for word in words for piece in self._pieces(word)]
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        for word in offsets.words_with_offsets(text, _RULES):
-            at = 0
-            for piece in self._pieces("".join(char.text for char in word)):
-                length = 1 if piece.id == self.unk_id else len(piece.value.removesuffix(END))
-                covered = word[at : at + length]
-                at += length
-                ids.append(piece.id)
-                spans.append((min(c.start for c in covered), max(c.end for c in covered)))
-        return ids, spans
+        def cut(word):
+            for piece in self._pieces(word):
+                unknown = piece.id == self.unk_id
+                yield piece.value, 1 if unknown else len(piece.value.removesuffix(END))
+
+        return self._placed(offsets.pieces_of_words(text, _RULES, cut))
 
     def decode(self, ids: Iterable[int]) -> str:
         pieces = (self.vocab[index] for index in ids)

@@ -72,7 +72,7 @@ def test_offsets_belong_to_the_references_pieces(tokenizer):
 
 @pytest.mark.parametrize("tokenizer", RULES[2:], indirect=True, ids=str)  # tables take seconds
 def test_the_graph_equals_the_reference(tokenizer):
-    in_graph = InGraphTokenizer(tokenizer.vocab, *tokenizer.rules)
+    in_graph = InGraphTokenizer(tokenizer)
     found = [text for text in HARD if not any(0xD800 <= ord(c) < 0xE000 for c in text)]
     pieces = in_graph.tokenize_with_offsets(tf.constant(found, tf.string))
     columns = (values.to_list() for values in pieces)

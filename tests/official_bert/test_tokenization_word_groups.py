@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_prep.tasks import get_task
+from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.word_groups import word_spans
 
 _MARKS = string.punctuation + "“”’…—«»¿،。"
@@ -47,7 +48,7 @@ def served():
 
     letters = string.ascii_letters + string.digits + "Éé的大使"
     vocab = list(dict.fromkeys([*_PIECES, *letters, *(f"##{char}" for char in letters)]))
-    tokenizers = [InGraphTokenizer(vocab, do_lower_case=lower) for lower in (False, True)]
+    tokenizers = [InGraphTokenizer(BertTokenizer(vocab, lower)) for lower in (False, True)]
     finder = WordFinder(vocab)
 
     def spans(text, do_lower_case):
