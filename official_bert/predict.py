@@ -21,7 +21,7 @@ import numpy as np
 from official_bert import objectives
 from official_bert.checkpoints import resolve
 from official_bert.checkpoints.model_folder import LoadedModel
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.export import text_answers
 from official_bert.export.settings import ServingSettings
 from official_bert.export.text_answers import as_texts
@@ -156,8 +156,8 @@ class Model(LoadedModel):
             makes vectors as is not done here.
         """
         texts, one = as_texts(texts)
-        if pooling not in (None, *_POOLINGS):
-            raise UserError(f"pooling={pooling!r}; it is one of {', '.join(_POOLINGS)}")
+        if pooling is not None:
+            check_choice("pooling", pooling, _POOLINGS)
         states = self.config.num_hidden_layers + 1
         if not -states <= layer < states:
             raise UserError(f"layer={layer}; the encoder has hidden states 0 to {states - 1}")

@@ -82,9 +82,7 @@ def answer(
     if not spans:
         # Like the original, never an empty list: a span that stands for "nothing found".
         entries.insert(0, Span(0.0, 0.0, NOTHING, -1, -1))
-    totals = np.array([span.start_logit + span.end_logit for span in entries], np.float64)
-    probabilities = np.exp(totals - totals.max())
-    probabilities /= probabilities.sum()
+    probabilities = shares([span.start_logit + span.end_logit for span in entries])
     prediction = {
         "id": id,
         "nbest": [
@@ -139,6 +137,12 @@ def decide(prediction: dict, threshold: float) -> dict:
     begin, stop = (-1, -1) if is_null else prediction["best_place"]
     probability = next((e["probability"] for e in prediction["nbest"] if e["text"] == text), 0.0)
     return prediction | {"text": text, "start": begin, "end": stop, "probability": probability}
+
+
+def shares(scores) -> np.ndarray:
+    """The softmax of some numbers, float64."""
+    raised = np.exp(np.asarray(scores, np.float64) - np.max(scores))
+    return raised / raised.sum()
 
 
 def _null_odds(null: Span, best: Span | None) -> float:

@@ -9,7 +9,7 @@ import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import integrity, model_folder, transfer
+from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.tensor_bundle import TensorBundle
 from official_bert.common.errors import UserError
@@ -68,27 +68,20 @@ def import_google(
     config, notes = read_config(config_path(prefix.parent), gelu_form)
     bundle = TensorBundle(prefix)
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
-    if tokenizer is not None:
-        model_folder.check_vocabulary(config, len(tokenizer.vocab), str(prefix.parent))
-        config = config.padded_by(tokenizer)
     own = transfer.rooted(sorted(bundle.shapes), _TABLE, "bert/", prefix)
     shapes = {name: bundle.shapes[there] for name, there in own.items()}
     stored = {name: name for name in own}
     settings = _settings(shapes, stored, head, config)
     numbers = sum(map(math.prod, bundle.shapes.values()))
-    integrity.check_size(config, settings, numbers, prefix)
-    encoder, model = model_folder.build(config, settings, **encoder_options)
 
     def read(name):
         array = bundle.read(own[name])
         return array.T if name == _KERAS_KERNEL else array
 
     source = transfer.TensorSource(str(prefix), "google", stored, read)
-    report = transfer.fill(model, settings["head"], source, _LEFT_OUT)
-    report.notes += notes
-    settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
-    head = settings["head"]
-    return LoadedModel(config, encoder, model, head, tokenizer, settings, report)
+    return transfer.assembled(
+        config, settings, source, tokenizer, notes, _LEFT_OUT, numbers, **encoder_options
+    )
 
 
 def peek(path: Path):

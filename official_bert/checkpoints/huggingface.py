@@ -6,7 +6,6 @@ a pickle, which PyTorch reads.
 
 import contextlib
 import functools
-import json
 import math
 import os
 from pathlib import Path
@@ -15,7 +14,6 @@ from official_bert.checkpoints import (
     huggingface_config,
     huggingface_heads,
     huggingface_tokenizer,
-    integrity,
     model_card,
     model_folder,
     safetensors_files,
@@ -25,7 +23,7 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.files import atomic_folder, write_json, write_text
 from official_bert.common.json_files import is_json_object
 from official_bert.config import BertConfig
 from official_bert.family.members import MEMBERS, member_of
@@ -77,18 +75,13 @@ def import_huggingface(
         settings, notes = huggingface_heads.settings_of(
             fields, path, config, shapes, source, head, difference
         )
-        integrity.check_size(config, settings, sum(map(math.prod, shapes.values())), folder)
-        if tokenizer is not None:
-            model_folder.check_vocabulary(config, len(tokenizer.vocab), str(folder))
-            config = config.padded_by(tokenizer)
-        encoder, model = model_folder.build(config, settings, **encoder_options)
         untied = [(r"^cls\.predictions\.", "not tied as ours are")] if difference else []
-        report = transfer.fill(model, settings["head"], source, [*untied, *_LEFT_OUT])
-    report.notes += notes
-    settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
-    vectors = _vectors(whole, folder, config, settings, report)
-    head = settings["head"]
-    return LoadedModel(config, encoder, model, head, tokenizer, settings, report, vectors)
+        reasons, numbers = [*untied, *_LEFT_OUT], sum(map(math.prod, shapes.values()))
+        loaded = transfer.assembled(
+            config, settings, source, tokenizer, notes, reasons, numbers, **encoder_options
+        )
+    loaded.vectors = _vectors(whole, folder, loaded)
+    return loaded
 
 
 def peek(folder: Path):
@@ -110,12 +103,10 @@ def export_huggingface(
     is.
 
     Args:
-      folder: where to.
       model: an encoder, a pre-trainer or a model of `official_bert.heads`.
       tokenizer: its tokeniser; None, or one that such a model has not, to write no tokenizer files.
       settings: fields of `model.json` that the format has a place for: labels, max_seq_length, and
         what `model_card` tells.
-      overwrite: replace a folder that exists.
 
     Returns:
       remarks on what the format cannot hold.
@@ -156,7 +147,7 @@ def export_huggingface(
             "beside the model"
         )
     with atomic_folder(folder, overwrite, model_folder.size_of(model)) as temporary:
-        write_text(temporary / "config.json", json.dumps(fields, indent=2) + "\n")
+        write_json(temporary / "config.json", fields)
         card = model_card.text(config, member.name, architecture, settings, notes)
         write_text(temporary / model_card.FILE, card)
         # transformers refuses files that do not say which framework wrote them.
@@ -178,8 +169,9 @@ def is_huggingface_folder(folder: str | os.PathLike) -> bool:
     return is_json_object(path, "model_type") or (has_tensors(folder) and path.is_file())
 
 
-def _vectors(whole: Path, folder: Path, config: BertConfig, settings: dict, report):
-    """How `embed` makes vectors, in `settings` and the report as well."""
+def _vectors(whole: Path, folder: Path, loaded: LoadedModel):
+    """How `embed` makes vectors, in the model's settings and report as well."""
+    config, settings, report = loaded.config, loaded.settings, loaded.report
     longest = huggingface_tokenizer.longest(folder) or config.max_position_embeddings
     vectors, length = sentence_transformers.read(whole, config, longest)
     if vectors is None:

@@ -82,10 +82,6 @@ def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[
     """The fields with a "model_type" that is one of `MEMBERS`: by the tensors, where the file names
     none, or one of somebody's own.
 
-    Args:
-      fields: of `read`.
-      names: of the tensors.
-
     Raises:
       UserError: the model is none that is read, or may be one of two.
     """

@@ -39,11 +39,7 @@ PROBLEMS = {
 
 def untied(source: transfer.TensorSource) -> str:
     """How the masked-LM head differs from the embeddings that BERT ties it to; "" where it does
-    not. A tensor that only the copy's name has is found under the original's from here on.
-
-    Args:
-      source: the tensors.
-    """
+    not. A tensor that only the copy's name has is found under the original's from here on."""
     for copy, original in (
         ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
         ("cls.predictions.decoder.bias", "cls.predictions.bias"),

@@ -33,7 +33,6 @@ def open_tensors(
     """({name: shape}, function that reads a name), from whichever weights file is there.
 
     Args:
-      folder: the folder.
       stack: closes the files that are read later.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Any
 
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.common.errors import UserError
-from official_bert.common.files import write_text
+from official_bert.common.files import write_json
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
@@ -236,16 +236,16 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
     inputs = {} if has_segments else {"model_input_names": ["input_ids", "attention_mask"]}
     if isinstance(tokenizer, BertTokenizer):
         write_vocab(folder / "vocab.txt", tokenizer.vocab)
-        _write_json(folder / _MAP, special)
-        _write_json(folder / _FILE, fast_tokenizer(tokenizer))
+        write_json(folder / _MAP, special)
+        write_json(folder / _FILE, fast_tokenizer(tokenizer))
     elif tokenizer.special.cls == tokenizer.special.sep:  # GPT-2's adds no tokens to a text
-        _write_json(folder / _FILE, tokenizer.contents)
+        write_json(folder / _FILE, tokenizer.contents)
     else:
         tokenizer.write(folder)
     if tokenizer.kind == "word_end_byte_pair":
         write_parts(folder, tokenizer.vocab, tokenizer.merges)
         del special["mask_token"]  # GPT has none
-    _write_json(
+    write_json(
         folder / _CONFIG,
         {
             "tokenizer_class": classes[tokenizer.kind],
@@ -259,8 +259,3 @@ def write(folder: Path, tokenizer: Tokenizer, max_length: int, has_segments: boo
 
 def _json(path: Path) -> dict:
     return read_json(path) if path.is_file() else {}
-
-
-def _write_json(path: Path, contents) -> None:
-    text = json.dumps(contents, indent=2, ensure_ascii=False)
-    write_text(path, text + "\n")

@@ -83,8 +83,7 @@ def check_size(
 
     Args:
       config, settings: as in `model_folder.build`.
-      numbers: how many numbers the weights have.
-      source: the weights, for the message.
+      numbers: how many the weights have.
 
     Raises:
       UserError: the model would be several times as large.

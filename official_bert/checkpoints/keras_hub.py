@@ -105,11 +105,6 @@ def from_backbone(
     config = BertConfig(**fields, **rates)
     if getattr(backbone, "num_inner_repetitions", 1) != 1:
         raise UserError(f"{where}: num_inner_repetitions {backbone.num_inner_repetitions}, not 1")
-    if tokenizer is not None:
-        model_folder.check_vocabulary(config, len(tokenizer.vocab), where)
-        config = config.padded_by(tokenizer)
-    settings = {"head": head or "none"}
-    encoder, model = model_folder.build(config, settings, **encoder_options)
     variables = _backbone_variables(backbone)
     source = transfer.TensorSource(
         where,
@@ -117,11 +112,9 @@ def from_backbone(
         {name: name for name in variables},
         lambda name: keras.ops.convert_to_numpy(variables[name]),
     )
-    report = transfer.fill(model, settings["head"], source)
-    computed = kind.computes["gelu_form"]
-    report.notes.append(f"GELU in the {config.gelu_form} form (KerasHub computes {computed})")
-    settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
-    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
+    computed, settings = kind.computes["gelu_form"], {"head": head or "none"}
+    notes = [f"GELU in the {config.gelu_form} form (KerasHub computes {computed})"]
+    return transfer.assembled(config, settings, source, tokenizer, notes, **encoder_options)
 
 
 def to_backbone(model):

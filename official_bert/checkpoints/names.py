@@ -17,8 +17,6 @@ import numpy as np
 
 from official_bert.backend.variables import named_variables
 
-FORMATS = ("google", "huggingface", "keras_hub")
-
 
 @dataclasses.dataclass(frozen=True)
 class Names:
@@ -166,26 +164,19 @@ def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndar
     Raises:
       ValueError: its shape cannot be that variable's.
     """
-    expected = shape_in(format_name, names, shape)
-    if format_name == "keras_hub":  # its split by heads is not known here, the size must do
-        if array.size != np.prod(shape):
-            raise ValueError(f"has shape {list(array.shape)}, expected {list(shape)}")
-        array = array.reshape(shape)
-    elif list(array.shape) != expected:
-        raise ValueError(f"has shape {list(array.shape)}, expected {expected}")
-    elif _is_transposed(format_name, names):
-        array = array.T
+    turned = _is_transposed(format_name, names)
+    expected = tuple(shape)[::-1] if turned else tuple(shape)
+    # How KerasHub splits by heads is not known here, the size must do.
+    fits = array.size == np.prod(shape) if format_name == "keras_hub" else array.shape == expected
+    if not fits:
+        raise ValueError(f"has shape {list(array.shape)}, expected {list(expected)}")
+    array = array.T if turned else array.reshape(shape)
     return np.ascontiguousarray(array.astype(np.float32))
 
 
 def from_ours(format_name: str, names: Names, array: np.ndarray) -> np.ndarray:
     """Lays our variable out as the other format has it (KerasHub: before the split by heads)."""
     return np.ascontiguousarray(array.T if _is_transposed(format_name, names) else array)
-
-
-def shape_in(format_name: str, names: Names, shape) -> list[int]:
-    """The shape that our variable of `shape` has in the other format."""
-    return list(reversed(shape)) if _is_transposed(format_name, names) else list(shape)
 
 
 def _is_transposed(format_name: str, names: Names) -> bool:

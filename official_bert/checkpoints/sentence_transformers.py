@@ -58,8 +58,6 @@ def read(folder: Path, config: BertConfig, longest: int) -> tuple[SentenceVector
     folder of sentence-transformers. What is not computed here is told in `refused`.
 
     Args:
-      folder: the folder with `modules.json`.
-      config: of the encoder.
       longest: most tokens of a text by the tokeniser's files.
     """
     if not (folder / FILE).is_file():

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints.integrity import check_finite, check_type
-from official_bert.checkpoints.names import (
-    from_ours,
-    rows_of,
-    to_ours,
-)
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.integrity import check_finite, check_size, check_type
+from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.checkpoints.names import from_ours, rows_of, to_ours
 from official_bert.common.errors import UserError
+from official_bert.config import BertConfig
 
 # Begins the names of the encoder's tensors.
 _OF_ENCODER = {
@@ -84,9 +83,7 @@ def fill(
     whole and then keeps its initial values; present in part is an error.
 
     Args:
-      model: the model to fill.
-      head: its head, as in `model_folder.HEADS`.
-      source: the tensors.
+      head: the model's, as in `model_folder.HEADS`.
       reasons: (regular expression of table names, why such tensors are left out) pairs.
 
     Raises:
@@ -124,6 +121,41 @@ def fill(
         if stored not in used:
             report.left_out.append((stored, _reason(name, source, reasons)))
     return report
+
+
+def assembled(
+    config: BertConfig,
+    settings: dict,
+    source: TensorSource,
+    tokenizer,
+    notes: list[str],
+    reasons: Iterable[tuple[str, str]] = (),
+    numbers: int | None = None,
+    **encoder_options,
+) -> LoadedModel:
+    """The model of a foreign checkpoint.
+
+    Args:
+      config, settings: as in `model_folder.build`.
+      source, reasons: as for `fill`.
+      tokenizer: or None.
+      notes: for the report.
+      numbers: how many the weights have; None: that was looked at.
+
+    Raises:
+      UserError: as `fill`; the model would be larger than its weights, or smaller than the
+        vocabulary.
+    """
+    if tokenizer is not None:
+        model_folder.check_vocabulary(config, len(tokenizer.vocab), source.where)
+        config = config.padded_by(tokenizer)
+    if numbers is not None:
+        check_size(config, settings, numbers, source.where)
+    encoder, model = model_folder.build(config, settings, **encoder_options)
+    report = fill(model, settings["head"], source, reasons)
+    report.notes += notes
+    settings["do_lower_case"] = None if tokenizer is None else tokenizer.do_lower_case
+    return LoadedModel(config, encoder, model, settings["head"], tokenizer, settings, report)
 
 
 def rooted(

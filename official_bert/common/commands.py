@@ -108,21 +108,26 @@ def ended_in_order() -> Iterator[None]:
 def import_tensorflow() -> None:
     """Imports TensorFlow without the notes that its start prints; commands call it first.
 
-    They are written by C++ code before any setting can silence it, so standard error is turned
-    aside for the moment of the import; if the import fails, what it said is shown. Where
-    TensorFlow is not installed this does nothing: whoever needs it will say so. Nor does it where
-    KERAS_BACKEND names another one.
+    They are written before any setting can silence them. Where TensorFlow is not installed this
+    does nothing: whoever needs it will say so. Nor does it where KERAS_BACKEND names another one.
     """
     if os.environ.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
         return
     if importlib.util.find_spec("tensorflow") is None:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    with quiet():
+        importlib.import_module("tensorflow")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Turns standard error aside, that of C++ code too; what was said is shown after a failure."""
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)
         try:
-            importlib.import_module("tensorflow")
+            yield
         except BaseException:
             notes.seek(0)
             os.write(stderr, notes.read())

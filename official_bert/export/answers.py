@@ -18,6 +18,7 @@ from keras import ops
 
 from official_bert.export.settings import LAYERS
 from official_bert.layers import gather_positions
+from official_bert.window_pooling import pool
 
 IDS = ("input_ids", "input_mask", "segment_ids")
 
@@ -135,8 +136,7 @@ class Answers:
         if self.settings.pooling == "cls":
             vectors = self.loaded.encoder.summary_token(vectors, mask)
         else:
-            count = ops.sum(ops.cast(mask, vectors.dtype), axis=1, keepdims=True)
-            vectors = ops.sum(_of_tokens(vectors, mask), axis=1) / count
+            vectors = pool(vectors, mask > 0, "mean")
         if self.settings.normalize:
             squares = ops.sum(vectors * vectors, axis=1, keepdims=True)
             vectors = vectors * ops.rsqrt(ops.maximum(squares, 1e-12))

@@ -1,13 +1,12 @@
 """Common parts of exports of every format. Needs neither Keras nor TensorFlow."""
 
 import dataclasses
-import json
 import os
 from pathlib import Path
 
 from official_bert.checkpoints import integrity
 from official_bert.common.errors import UserError
-from official_bert.common.files import write_text
+from official_bert.common.files import write_json, write_text
 from official_bert.export.settings import ServingSettings
 from official_bert.objectives import fills_masks
 
@@ -62,16 +61,22 @@ def check_precision(format: str, precision: str) -> None:
         raise UserError(f"precision {precision!r}: {format} has {known}")
 
 
-def choose_head(loaded, head: str | None, source: str) -> str:
-    """What to export of a model: `head`, or else the first of `HEADS`.
-
-    Args:
-      loaded: `LoadedModel`; its weights are not looked at.
-      source: its name in messages.
+def plan(loaded, source: str, format: str, head: str | None = None, **settings):
+    """(head, `ServingSettings`) of an export; no weights are looked at.
 
     Raises:
-      UserError: the model has not that head.
+      UserError: the model cannot be exported so.
     """
+    head = choose_head(loaded, head, source)
+    settings = ServingSettings.from_loaded(loaded, **settings)
+    check_precision(format, settings.precision)
+    settings.check_for(head, loaded)
+    return head, settings
+
+
+def choose_head(loaded, head: str | None, source: str) -> str:
+    """What to export of a model: `head`, or else the first of `HEADS`; raises UserError where the
+    model, `source` in messages, has not that head."""
     possible = HEADS[loaded.head]
     if loaded.head == "pretraining" and not fills_masks(loaded.settings):
         possible = tuple(name for name in possible if name != "masked_words")
@@ -112,7 +117,7 @@ def write_description(folder: Path, name: str, *described, **more) -> None:
     """Writes `serving.json` under `name`, with checksums of what is in the folder by now; the other
     arguments are those of `description`."""
     fields = integrity.with_checksums(folder, name, description(*described, **more))
-    write_text(folder / name, json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / name, fields)
 
 
 def _with_vocabulary(loaded, folder):

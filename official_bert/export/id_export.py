@@ -17,17 +17,15 @@ The folder that `export_ids` writes:
 
 import dataclasses
 import importlib.util
-import json
 import os
 from pathlib import Path
 
 import numpy as np
 
 from official_bert.checkpoints.model_folder import size_of
-from official_bert.common.errors import UserError
-from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.errors import UserError, check_choice
+from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
-from official_bert.export.settings import ServingSettings
 from official_bert.tokenization.own_json import fast_tokenizer
 from official_bert.tokenization.tokenizer_json import padding
 
@@ -102,8 +100,7 @@ def export_ids(
 
 def check_packages(format: str) -> None:
     """Raises UserError where a format is unknown or needs what is not installed."""
-    if format not in NEEDS:
-        raise UserError(f"format must be one of {', '.join(NEEDS)}, not {format!r}")
+    check_choice("format", format, NEEDS)
     packages = NEEDS[format].items()
     missing = [name for module, name in packages if importlib.util.find_spec(module) is None]
     if missing:
@@ -113,15 +110,8 @@ def check_packages(format: str) -> None:
 
 
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):
-    """(head, `ServingSettings`) of an export; no weights are looked at.
-
-    Raises:
-      UserError: the model cannot be exported so.
-    """
-    head = exports.choose_head(loaded, head, source)
-    settings = ServingSettings.from_loaded(loaded, **settings)
-    exports.check_precision(format, settings.precision)
-    settings.check_for(head, loaded)
+    """As `exports.plan`, for files of token ids."""
+    head, settings = exports.plan(loaded, source, format, head, **settings)
     if head == "text":
         raise UserError(
             f"{source} writes texts, which files of token ids do not; a SavedModel does"
@@ -187,17 +177,8 @@ def _compare(answers, file, path: Path) -> dict[str, tuple[float, float]]:
 
 
 def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[str]:
-    """Writes the file where the library has such a tokeniser.
-
-    Args:
-      folder: where to.
-      tokenizer: the model's.
-      head: of `exports.HEADS`.
-      settings: `ServingSettings`: lengths and truncation.
-
-    Returns:
-      What the file does not say, a sentence each.
-    """
+    """Writes the file where the library has such a tokeniser; returns what the file does not say, a
+    sentence each. Of `ServingSettings` lengths and truncation count."""
     path = folder / _TOKENIZER
     if tokenizer.kind == "word_piece":
         contents = fast_tokenizer(tokenizer)
@@ -211,7 +192,7 @@ def write_tokenizer_json(folder: Path, tokenizer, head: str, settings) -> list[s
     truncation, notes = _truncation(tokenizer, head, settings)
     contents["truncation"] = truncation
     contents["padding"] = padding(tokenizer)
-    write_text(path, json.dumps(contents, indent=1, ensure_ascii=False) + "\n")
+    write_json(path, contents, indent=1)
     return notes
 
 

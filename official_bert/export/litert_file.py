@@ -5,14 +5,13 @@ here: a phone reads one text at a time. Batch size and length are free; the inte
 memory anew when they change. int8 is the converter's dynamic quantisation, with a scale a column.
 """
 
-import os
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import keras
 import tensorflow as tf
 
+from official_bert.common.commands import quiet
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export.answers import Answers
@@ -38,7 +37,7 @@ def write(path: Path, answers: Answers) -> None:
     holder = tf.Module()
     holder.parts = model.parts
     function = tf.function(lambda **batch: model(batch), autograph=False)
-    with tf.device("CPU"), tempfile.TemporaryDirectory() as folder, _quiet():
+    with tf.device("CPU"), tempfile.TemporaryDirectory() as folder, quiet():
         tf.saved_model.save(holder, folder, signatures=function.get_concrete_function(**specs))
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         if answers.settings.precision == "int8":
@@ -52,7 +51,7 @@ def run(path: Path, batch: dict) -> dict:
     """LiteRT's answer to a batch: {output: array}."""
     from ai_edge_litert.interpreter import Interpreter
 
-    with _quiet():
+    with quiet():
         return Interpreter(str(path)).get_signature_runner()(**batch)
 
 
@@ -85,16 +84,3 @@ class _PaddedRows:
 
     def collect(self, x):
         return x
-
-
-@contextmanager
-def _quiet():
-    """The converter and the interpreter write notes past every setting: to nowhere."""
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(nowhere)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from onnx import TensorProto
 
+from official_bert.backend.variables import array
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export.onnx_graph import (
@@ -12,7 +13,6 @@ from official_bert.export.onnx_graph import (
     Graph,
     Rows,
     activation,
-    array,
     hidden_states,
     norm,
 )

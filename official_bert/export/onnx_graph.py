@@ -15,6 +15,8 @@ import hashlib
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from official_bert.backend.variables import array, query_key_value
+
 OPSET, IR_VERSION = 20, 9
 _MASKED_SCORE = -10000.0  # as in official_bert.layers
 
@@ -160,11 +162,7 @@ class _Block:
         self.graph, self.config = graph, config
         attention, heads = block.attention, config.num_attention_heads
         self.heads, self.width = heads, config.hidden_size // heads
-        # One product for queries, keys and values; the scores' factor goes into the query weights.
-        scaled = [(attention.query, self.width**-0.5), (attention.key, 1), (attention.value, 1)]
-        kernel = np.concatenate([array(part.kernel) * scale for part, scale in scaled], axis=1)
-        bias = np.concatenate([array(part.bias) * scale for part, scale in scaled])
-        self.qkv = DenseNodes(graph, kernel, bias)
+        self.qkv = DenseNodes(graph, *query_key_value(attention))
         self.attention_output = DenseNodes.from_layer(graph, attention.output_dense)
         self.intermediate = DenseNodes.from_layer(graph, block.intermediate)
         self.output = DenseNodes.from_layer(graph, block.output_dense)
@@ -257,12 +255,3 @@ def to_int8(values: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
 
 # Seven of the eight bits: older processors add two products in 16 bits, where eight would overflow.
 LARGEST = 63
-
-
-def array(weights) -> np.ndarray:
-    """float32."""
-    from keras import ops
-
-    if isinstance(weights, np.ndarray):
-        return weights
-    return ops.convert_to_numpy(ops.cast(weights, "float32"))

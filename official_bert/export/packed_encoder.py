@@ -9,9 +9,9 @@ one text it costs nothing. Variables are plain `tf.Variable`s, so that a SavedMo
 of Keras.
 """
 
-import numpy as np
 import tensorflow as tf
 
+from official_bert.backend.variables import array, query_key_value
 from official_bert.export.answers import Answers
 from official_bert.export.packing import Packed, Rows, longest, positions_in_rows
 
@@ -186,16 +186,9 @@ class _Block(tf.Module):
         self.heads = config.num_attention_heads
         self.head_width = config.hidden_size // config.num_attention_heads
         self.dtype = dtype
-        # One product for queries, keys and values. The scores' factor goes into the query weights.
-        parts = [(attention.query, self.head_width**-0.5), (attention.key, 1), (attention.value, 1)]
-        self.qkv_kernel = variable(
-            np.concatenate([_array(part.kernel) * scale for part, scale in parts], axis=1),
-            dtype,
-            "qkv_kernel",
-        )
-        self.qkv_bias = variable(
-            np.concatenate([_array(part.bias) * scale for part, scale in parts]), dtype, "qkv_bias"
-        )
+        kernel, bias = query_key_value(attention)
+        self.qkv_kernel = variable(kernel, dtype, "qkv_kernel")
+        self.qkv_bias = variable(bias, dtype, "qkv_bias")
         self.attention_output = PackedDense(attention.output_dense, dtype, "attention_output")
         self.attention_norm = Norm(block.attention_norm)
         self.intermediate = PackedDense(block.intermediate, dtype, "intermediate")
@@ -240,15 +233,7 @@ def activation(config):
 
 
 def variable(weights, dtype, name) -> tf.Variable:
-    return tf.Variable(tf.cast(_array(weights), dtype), trainable=False, name=name)
-
-
-def _array(weights) -> np.ndarray:
-    if isinstance(weights, np.ndarray):
-        return weights
-    from keras import ops
-
-    return ops.convert_to_numpy(ops.cast(weights, "float32"))
+    return tf.Variable(tf.cast(array(weights), dtype), trainable=False, name=name)
 
 
 class PackedAnswers(Answers):

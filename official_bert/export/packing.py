@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from official_bert.common.errors import check_choice
 from official_bert.tokenization.sequences import TRUNCATIONS
 
 _LENGTH_MULTIPLE = 8  # of rows; the vector width of float32 on current processors
@@ -69,39 +70,22 @@ class Rows:
 
 
 def of_texts(texts: list, tokenizer, max_seq_length: int, truncation="head") -> Packed:
-    """`single` or `pair`, ragged ids [B, (tokens)] of one or of two texts, as `tokenizer` does."""
-    ends = tokenizer.cls_id, tokenizer.sep_id, max_seq_length, truncation
-    return single(*texts, *ends) if len(texts) == 1 else pair(*texts, *ends, tokenizer.between)
+    """One text, or a pair, cut to fit and joined as `sequences.pack` does it.
 
-
-def single(text, cls_id: int, sep_id: int, max_seq_length: int, truncation="head") -> Packed:
-    """[CLS] text [SEP], the text cut to fit. `text` is a ragged int32 tensor [B, (tokens)]."""
-    room = max_seq_length - 2
-    return assemble([cut(text, tf.minimum(token_counts(text), room), truncation)], cls_id, sep_id)
-
-
-def pair(
-    first,
-    second,
-    cls_id: int,
-    sep_id: int,
-    max_seq_length: int,
-    truncation="head",
-    between: Sequence[int] = (),
-) -> Packed:
-    """[CLS] first [SEP] second [SEP], or with the ids `between` the texts.
-
-    A pair too long is shortened at the longer text, one token at a time (at a tie, the second), as
-    in the original code. Here all at once: the first may keep the larger half of the room, or
-    whatever the second leaves.
+    Args:
+      texts: one or two ragged int32 tensors [B, (tokens)].
+      tokenizer: whose `cls_id`, `sep_id` and `between` are taken.
     """
-    between = between or [sep_id]
+    between = tokenizer.between if len(texts) == 2 else []
     room = max_seq_length - 2 - len(between)
-    a, b = token_counts(first), token_counts(second)
-    a = tf.minimum(a, tf.maximum(room - room // 2, room - b))
-    b = tf.minimum(b, room - a)
-    texts = [cut(first, a, truncation), cut(second, b, truncation)]
-    return assemble(texts, cls_id, sep_id, between)
+    *others, last = map(token_counts, texts)
+    if others:
+        # At once: the first may keep the larger half of the room, or whatever the second leaves.
+        others = [tf.minimum(others[0], tf.maximum(room - room // 2, room - last))]
+        room -= others[0]
+    counts = [*others, tf.minimum(last, room)]
+    texts = [cut(text, count, truncation) for text, count in zip(texts, counts, strict=True)]
+    return assemble(texts, tokenizer.cls_id, tokenizer.sep_id, between)
 
 
 def was_cut(packed: Packed, texts: list, between: Sequence[int]):
@@ -119,8 +103,7 @@ def cut(text, kept, truncation: str = "head"):
       truncation: which stay: the first ("head"), the last ("tail"), or the first quarter and the
         last three quarters ("head+tail").
     """
-    if truncation not in TRUNCATIONS:
-        raise ValueError(f"truncation={truncation!r}; it is one of {', '.join(TRUNCATIONS)}")
+    check_choice("truncation", truncation, TRUNCATIONS)
     head = {"head": kept, "tail": tf.zeros_like(kept), "head+tail": kept // 4}[truncation]
     lengths = token_counts(text)
     position = positions_in_rows(lengths)

@@ -111,10 +111,7 @@ def plan(loaded, source, output, head=None, version=1, **settings):
     Raises:
       UserError: as for `export`.
     """
-    head = exports.choose_head(loaded, head, source)
-    settings = ServingSettings.from_loaded(loaded, **settings)
-    exports.check_precision("saved_model", settings.precision)
-    settings.check_for(head, loaded)
+    head, settings = exports.plan(loaded, source, "saved_model", head, **settings)
     if version < 1:
         raise UserError(f"version must be a positive number, not {version}")
     return head, settings, Path(output) / str(version)

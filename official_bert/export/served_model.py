@@ -15,8 +15,8 @@ def valid_utf8(texts):
 class ServedModel(tf.Module):
     """A model that answers texts and token ids. A head is a subclass with
 
-    `text_inputs`, {input name: shape} of string tensors, and `_answer_texts(**texts)`, which gives
-    a dictionary of dense tensors; `answer_ids(packed)` gives it for tokens. Where a text can be too
+    `text_inputs`, {input name: shape} of string tensors, and `answer_ids(packed)`, which gives a
+    dictionary of dense tensors for tokens, or `_answer_texts(**texts)`. Where a text can be too
     long, the answer to texts has `truncated` bool [B]: a part of the row's text was not read.
 
     Args:
@@ -52,7 +52,8 @@ class ServedModel(tf.Module):
         return self._answer_texts(**{name: valid_utf8(text) for name, text in named.items()})
 
     def _answer_texts(self, **texts) -> dict[str, tf.Tensor]:
-        raise NotImplementedError
+        packed, cut = self.pack_texts([self.tokenize(texts[name]) for name in self.text_inputs])
+        return {**self.answer_ids(packed), "truncated": cut}
 
     def answer_ids(self, packed: packing.Packed) -> dict[str, tf.Tensor]:
         return self.answers.answer_packed(packed)[0]
@@ -115,10 +116,9 @@ class ServedClassifier(ServedModel):
             self.labels = tf.constant(settings.labels, tf.string)
 
     def _answer_texts(self, **texts):
-        ids = [self.tokenize(texts[name]) for name in self.text_inputs]
         if not self.pooling:
-            packed, cut = self.pack_texts(ids)
-            return {**self.answer_ids(packed), "truncated": cut}
+            return super()._answer_texts(**texts)
+        ids = [self.tokenize(texts[name]) for name in self.text_inputs]
         settings, between = self.settings, self.between if len(ids) == 2 else ()
         rows, text, cut = packing.in_windows(
             ids,
@@ -200,10 +200,6 @@ class ServedEmbedding(ServedModel):
 
     kind = "embedding"
 
-    def _answer_texts(self, text):
-        packed, cut = self.pack_texts([self.tokenize(text)])
-        return {**self.answer_ids(packed), "truncated": cut}
-
 
 class ServedFeatures(ServedModel):
     """A vector for each token, padded to the longest row L (section 5.3):
@@ -221,9 +217,9 @@ class ServedFeatures(ServedModel):
         answer = {**self.answer_ids(packed), "truncated": cut}
         rows = packing.Rows(packed)
         for name, values in (("start", starts), ("end", ends)):
-            offsets = packing.single(
-                values, -1, -1, self.settings.max_seq_length, self.settings.truncation
-            )
+            kept = tf.minimum(packing.token_counts(values), self.settings.max_seq_length - 2)
+            values = packing.cut(values, kept, self.settings.truncation)
+            offsets = packing.assemble([values], -1, -1)
             answer[name] = tf.where(rows.mask, rows.spread(offsets.ids), -1)
         return answer
 

@@ -6,7 +6,7 @@ Needs neither Keras nor TensorFlow, so that what cannot be exported is an error 
 import dataclasses
 from typing import Any
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import fields_of
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
@@ -80,26 +80,13 @@ class ServingSettings:
     precision: str = "float32"
 
     def __post_init__(self):
-        choices_of = {
-            "precision": PRECISIONS,
-            "pooling": POOLINGS,
-            "label_piece": LABEL_PIECES,
-            "truncation": TRUNCATIONS,
-            "layers": tuple(LAYERS),
-        }
-        for name, choices in choices_of.items():
-            if getattr(self, name) not in choices:
-                raise UserError(
-                    f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}"
-                )
-        for name in (
-            "max_seq_length",
-            "doc_stride",
-            "max_answer_length",
-            "n_best_size",
-            "top_k",
-            "beams",
-        ):
+        check_choice("precision", self.precision, PRECISIONS)
+        check_choice("pooling", self.pooling, POOLINGS)
+        check_choice("label_piece", self.label_piece, LABEL_PIECES)
+        check_choice("truncation", self.truncation, TRUNCATIONS)
+        check_choice("layers", self.layers, LAYERS)
+        lengths = ("max_seq_length", "doc_stride", "max_answer_length")
+        for name in (*lengths, "n_best_size", "top_k", "beams"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be positive, not {getattr(self, name)}")
         if len(self.input_fields) > 2 or len(set(self.input_fields)) != len(self.input_fields):

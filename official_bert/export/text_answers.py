@@ -11,21 +11,14 @@ import numpy as np
 from official_bert import span_answers, window_pooling
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences, word_groups
+from official_bert.tokenization.base import text_list
 from official_bert.tokenization.windows import max_context_window, pack_windows, window_starts
 
 
 def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
     """The texts as a list, and whether it was one text alone."""
     one = isinstance(texts, str)
-    try:
-        texts = [texts] if one else list(texts)
-    except TypeError:
-        raise UserError(f"{str(texts)[:50]!r} is no text and no list of texts") from None
-    if not texts:
-        raise UserError("no texts; give one or more")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise UserError(f"text {index} is {str(text)[:50]!r}, expected a text")
+    for index, text in enumerate(texts := text_list(texts, "texts")):
         if not may_be_empty and not text.strip():
             raise UserError(f"text {index} is empty; there is nothing to answer")
     return texts, one
@@ -144,9 +137,8 @@ def choices(tokenizer, ask, contexts: list[str], endings: list[list[str]], setti
     scores = np.array([row["score"] for row in ask(rows)], np.float64)
     found = []
     for of_one in np.split(scores, np.cumsum([len(of_one) for of_one in endings])[:-1]):
-        shares = np.exp(of_one - of_one.max())
-        shares /= shares.sum()
-        found.append({"choice": int(of_one.argmax()), "probabilities": shares.tolist()})
+        shares = span_answers.shares(of_one).tolist()
+        found.append({"choice": int(of_one.argmax()), "probabilities": shares})
     return found
 
 
@@ -214,13 +206,9 @@ def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
                 word |= {"label": "", "probability": 0.0}
                 continue
             window = owner[piece]
-            scores = logits[first + window][1 + piece - starts[window]].astype(np.float64)
-            shares = np.exp(scores - scores.max())
-            best = int(scores.argmax())
-            word |= {
-                "label": settings.labels[best],
-                "probability": float(shares[best] / shares.sum()),
-            }
+            shares = span_answers.shares(logits[first + window][1 + piece - starts[window]])
+            best = int(shares.argmax())
+            word |= {"label": settings.labels[best], "probability": float(shares[best])}
         names = ("word", "label", "start", "end", "probability")
         found.append({"words": [{name: word[name] for name in names} for word in words]})
     return found

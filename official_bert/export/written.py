@@ -43,10 +43,6 @@ class ServedWriter(ServedModel):
     def computed(self, loaded):
         return _Weights(loaded, self.settings)
 
-    def _answer_texts(self, text):
-        packed, cut = self.pack_texts([self.tokenize(text)])
-        return {**self.answer_ids(packed), "truncated": cut}
-
     def answer_ids(self, packed):
         rows = packing.Rows(packed)
         ids = tf.where(rows.mask, rows.spread(packed.ids), 0)

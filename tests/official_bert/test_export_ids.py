@@ -253,7 +253,7 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
     ("options", "message"),
     [
         ({"precision": "bfloat16"}, "precision 'bfloat16': onnx has float32, int8"),
-        ({"format": "tflite"}, "one of onnx, litert, not 'tflite'"),
+        ({"format": "tflite"}, "format='tflite'; it is one of onnx, litert"),
         ({"head": "span"}, "classification, embedding, features"),
         ({"labels": ["x"]}, "1 labels for a model of 3"),
         ({"format": "litert"}, "BiLSTM, which LiteRT does not run"),

@@ -8,6 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from official_bert.common.errors import UserError
 from official_bert.export import packing
 from official_bert.export.packing import in_windows, windows
 from official_bert.tokenization import sequences
@@ -32,39 +33,27 @@ def rows_of(packed):
     )
 
 
-texts = st.lists(st.integers(1, 30).map(lambda n: list(range(n))) | st.just([]), min_size=1)
-
-
-@settings(max_examples=40, deadline=None)
-@given(texts, st.integers(5, 24), st.sampled_from(sequences.TRUNCATIONS))
-def test_single_equals_training(rows, max_seq_length, truncation):
-    packed = packing.single(ragged(rows), CLS, SEP, max_seq_length, truncation)
-    ids, segments, positions = rows_of(packed)
-    for i, row in enumerate(rows):
-        expected = sequences.pack(SPECIALS, row, None, max_seq_length, truncation)
-        assert ids[i] == expected["input_ids"]
-        assert segments[i] == expected["segment_ids"]
-        assert positions[i] == list(range(len(ids[i])))
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1),
+    st.booleans(),
     st.integers(5, 24),
     st.sampled_from(sequences.TRUNCATIONS),
     st.sampled_from([[SEP], [SEP, SEP], [103]]),
 )
-def test_pair_equals_training(sizes, max_seq_length, truncation, between):
+def test_texts_are_packed_as_in_training(sizes, pairs, max_seq_length, truncation, between):
     first = [list(range(a)) for a, _ in sizes]
     second = [list(range(50, 50 + b)) for _, b in sizes]
-    texts = ragged(first), ragged(second)
-    packed = packing.pair(*texts, CLS, SEP, max_seq_length, truncation, between)
-    ids, segments, _ = rows_of(packed)
+    texts = [ragged(first), ragged(second)][: 1 + pairs]
     specials = SimpleNamespace(cls_id=CLS, sep_id=SEP, between=between)
-    for i in range(len(sizes)):
-        expected = sequences.pack(specials, first[i], second[i], max_seq_length, truncation)
+    packed = packing.of_texts(texts, specials, max_seq_length, truncation)
+    ids, segments, positions = rows_of(packed)
+    for i, row in enumerate(first):
+        other = second[i] if pairs else None
+        expected = sequences.pack(specials, row, other, max_seq_length, truncation)
         assert ids[i] == expected["input_ids"]
         assert segments[i] == expected["segment_ids"]
+        assert positions[i] == list(range(len(ids[i])))
 
 
 @settings(max_examples=60, deadline=None)
@@ -132,7 +121,7 @@ def test_texts_in_windows_equal_training(sizes, pairs, length, most, overlap, tr
 
 
 def test_spread_and_collect_are_inverse():
-    packed = packing.single(ragged([[1, 2, 3], [], [4] * 9]), CLS, SEP, 32)
+    packed = packing.of_texts([ragged([[1, 2, 3], [], [4] * 9])], SPECIALS, 32)
     rows = packing.Rows(packed)
     spread = rows.spread(packed.ids)
     assert spread.shape == (3, 16)  # 11 tokens, rounded up to a multiple of eight
@@ -152,5 +141,5 @@ def test_padded_ids_with_gaps_in_the_mask_come_back_in_place():
 
 
 def test_unknown_truncation_is_refused():
-    with pytest.raises(ValueError, match="head, tail"):
-        packing.single(ragged([[1]]), CLS, SEP, 8, "middle")
+    with pytest.raises(UserError, match="head, tail"):
+        packing.of_texts([ragged([[1]])], SPECIALS, 8, "middle")
