@@ -28,9 +28,6 @@ class Names:
     huggingface: str | None
     keras_hub: str | None
 
-    def in_format(self, name: str) -> str | None:
-        return getattr(self, name)
-
 
 def _rows(part: str, *rows: tuple[str | None, ...]) -> list[Names]:
     return [Names(part, *row) for row in rows]

@@ -97,7 +97,7 @@ def fill(
         stored = _stored(source, row)
         if stored is None:
             if row.part == "encoder" or row.part in present_parts:
-                name = row.in_format(source.format_name)
+                name = getattr(row, source.format_name)
                 raise UserError(
                     f"{source.where}: tensor {name} is missing (for {row.ours}); the checkpoint "
                     f"has {len(source.stored_names)} tensors; does the configuration beside it "
@@ -133,18 +133,11 @@ def assembled(
     numbers: int | None = None,
     **encoder_options,
 ) -> LoadedModel:
-    """The model of a foreign checkpoint.
-
-    Args:
-      config, settings: as in `model_folder.build`.
-      source, reasons: as for `fill`.
-      tokenizer: or None.
-      notes: for the report.
-      numbers: how many the weights have; None: that was looked at.
+    """The model of a foreign checkpoint; `numbers` says how many its weights have, None that this
+    was looked at. The other arguments are those of `model_folder.build` and `fill`.
 
     Raises:
-      UserError: as `fill`; the model would be larger than its weights, or smaller than the
-        vocabulary.
+      UserError: as `fill`; the model is larger than its weights, or smaller than its vocabulary.
     """
     if tokenizer is not None:
         model_folder.check_vocabulary(config, len(tokenizer.vocab), source.where)
@@ -211,7 +204,7 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     variables = named_variables(model)
     tensors = {}
     for row in rows_of(model, head):
-        name = row.in_format(format_name)
+        name = getattr(row, format_name)
         if name is not None:
             array = keras.ops.convert_to_numpy(variables[row.ours])
             tensors[name] = from_ours(format_name, row, array)
@@ -219,7 +212,7 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
 
 
 def _stored(source: TensorSource, row) -> str | None:
-    return source.stored_names.get(row.in_format(source.format_name))
+    return source.stored_names.get(getattr(row, source.format_name))
 
 
 def _reason(name: str, source: TensorSource, reasons) -> str:
@@ -238,6 +231,6 @@ def _reason(name: str, source: TensorSource, reasons) -> str:
     return "no part of this model"
 
 
-def _list(names: list[str], most: int = 6) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more

@@ -32,18 +32,12 @@ _KINDS = {
 
 
 def read_json(
-    path: str | os.PathLike,
-    kind: type | None = dict,
-    most_bytes: int = MOST_BYTES,
-    finite: bool = True,
-    missing: str = "",
+    path: str | os.PathLike, kind: type | None = dict, finite: bool = True, missing: str = ""
 ) -> Any:
-    """The contents of a JSON file; halves of surrogate pairs become U+FFFD.
+    """The contents of a JSON file of `MOST_BYTES` at most; halves of surrogate pairs become U+FFFD.
 
     Args:
-      path: the file.
       kind: dict or list, what the file must hold; None for any value.
-      most_bytes: larger files are refused before they are read.
       finite: whether NaN and infinite numbers are refused.
       missing: what to add to the message where the file cannot be read.
 
@@ -51,7 +45,7 @@ def read_json(
       UserError: the file cannot be read, is too large, is no JSON, is nested too deeply, or holds
         something else. The message starts with the path.
     """
-    content = read_bytes(path, most_bytes, missing)
+    content = read_bytes(path, MOST_BYTES, missing)
     value = parse_json(content, str(path), kind, finite)
     return whole_characters(value, content.decode("utf-8-sig"))
 

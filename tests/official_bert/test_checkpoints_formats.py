@@ -49,7 +49,7 @@ def test_the_table_names_every_variable_once(pretrainer):
     assert [row.ours for row in rows] == list(dict.fromkeys(row.ours for row in rows))
     assert {row.ours for row in rows} == set(named_variables(pretrainer))
     for name in ("google", "huggingface"):
-        assert len({row.in_format(name) for row in rows}) == len(rows)
+        assert len({getattr(row, name) for row in rows}) == len(rows)
 
 
 def test_reads_the_trained_bert_tiny(data_dir):
