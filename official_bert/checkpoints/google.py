@@ -41,28 +41,14 @@ _KERAS_KERNEL = "dense/kernel"
 
 
 def import_google(
-    path: str | os.PathLike,
-    head: str | None = None,
-    gelu_form: str | None = None,
-    vocab: str | os.PathLike | None = None,
-    do_lower_case: bool | None = None,
-    **encoder_options,
+    path, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Reads a TensorFlow 1 checkpoint, without TensorFlow.
+    """A `resolve.Importer` of TensorFlow 1 checkpoints, without TensorFlow.
 
-    Args:
-      path: the folder, or the checkpoint's prefix (`.../bert_model.ckpt`).
-      head: "none" to take the encoder alone, "pretraining" for both pre-training heads even where
-        the checkpoint lacks them; None for the head that the checkpoint has.
-      gelu_form: "erf" or "tanh"; None for what the configuration says, else "erf", the form that
-        the 2018 models were trained with.
-      vocab: the vocabulary file; by default `vocab.txt` beside the checkpoint, if there is one.
-      do_lower_case: by default true unless many WordPieces have capital letters; a warning says
-        which it is.
-      **encoder_options: passed to `BertEncoder`.
-
-    Raises:
-      UserError: there is no readable checkpoint, or a tensor is missing or mis-shaped.
+    The path is the folder, or the checkpoint's prefix (`.../bert_model.ckpt`). GELU is what the
+    configuration says, else "erf", which the 2018 models were trained with. The vocabulary is
+    `vocab.txt` beside it, if there is one, and lower-cased unless many pieces have capital letters;
+    a warning says which it is.
     """
     prefix = find_prefix(path)
     config, notes = read_config(config_path(prefix.parent), gelu_form)

@@ -36,26 +36,13 @@ _LEFT_OUT = (
 
 
 def import_huggingface(
-    folder: str | os.PathLike,
-    head: str | None = None,
-    gelu_form: str | None = None,
-    vocab: str | os.PathLike | None = None,
-    do_lower_case: bool | None = None,
-    **encoder_options,
+    folder, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Reads the folder of a model of `transformers`: those of `family.members`.
+    """A `resolve.Importer` of folders of `transformers`: the models of `family.members`.
 
-    Args:
-      folder: with `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
-      head: "none" to take the encoder alone, "pretraining" for both pre-training heads; None for
-        the head of the class that `config.json` names.
-      gelu_form: None for what `hidden_act` says: "gelu" is erf, "gelu_new" tanh.
-      vocab, do_lower_case: by default as the tokenizer files say.
-      **encoder_options: passed to `BertEncoder`.
-
-    Raises:
-      UserError: a file is missing or damaged, the model is no BERT, or a tensor is missing or
-        mis-shaped.
+    In the folder are `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
+    The head is that of the class that `config.json` names; GELU is what `hidden_act` says, "gelu"
+    being erf and "gelu_new" tanh; texts are cut as the tokenizer files say.
     """
     whole = Path(folder)
     folder = sentence_transformers.encoder_folder(whole)

@@ -47,26 +47,13 @@ _KINDS = {"RobertaTokenizer": "byte_pair", "AlbertTokenizer": "sentence_piece"}
 
 
 def import_keras_hub(
-    preset: str | os.PathLike,
-    head: str | None = None,
-    gelu_form: str | None = None,
-    vocab: str | os.PathLike | None = None,
-    do_lower_case: bool | None = None,
-    **encoder_options,
+    preset, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """Reads a KerasHub preset.
+    """A `resolve.Importer` of KerasHub's presets.
 
-    Args:
-      preset: a folder that `save_to_preset` wrote, or a preset's name, such as
-        "bert_tiny_en_uncased", which KerasHub downloads.
-      head: None or "none"; or "pretraining" for new pre-training heads.
-      gelu_form: None for what KerasHub computes; "erf" for a BERT that came from Google's 2018
-        checkpoints, which were trained so.
-      vocab, do_lower_case: by default as the preset's tokenizer has them.
-      **encoder_options: passed to `BertEncoder`.
-
-    Raises:
-      UserError: there is no such preset, it is none of these models, or it cannot be read.
+    A preset is a folder that `save_to_preset` wrote, or a name such as "bert_tiny_en_uncased",
+    which KerasHub downloads. It has no head. GELU is what KerasHub computes; "erf" is for a BERT
+    that came from Google's 2018 checkpoints. Texts are cut as the preset's tokenizer does.
     """
     import keras_hub
 

@@ -4,6 +4,7 @@ model by its name."""
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol
 
 from official_bert.checkpoints import embedded, google, hub, huggingface, keras_hub, model_folder
 from official_bert.checkpoints.model_folder import LoadedModel
@@ -96,7 +97,35 @@ def kind_of(model: str | os.PathLike) -> str:
     )
 
 
-IMPORTERS: dict[str, Callable[..., LoadedModel]] = {
+class Importer(Protocol):
+    """Reads a foreign checkpoint."""
+
+    def __call__(
+        self,
+        path: str | os.PathLike,
+        /,
+        head: str | None = None,
+        gelu_form: str | None = None,
+        vocab: str | os.PathLike | None = None,
+        do_lower_case: bool | None = None,
+        **encoder_options: Any,
+    ) -> LoadedModel:
+        """
+        Args:
+          path: a folder, a prefix or a name, as the format has it.
+          head: "none" to take the encoder alone, "pretraining" for both pre-training heads even
+            where the checkpoint lacks them; None for the head that it has.
+          gelu_form: "erf" or "tanh"; None as the checkpoint says or its format implies.
+          vocab, do_lower_case: another vocabulary file, and whether its texts are lower-cased.
+          **encoder_options: passed to `BertEncoder`.
+
+        Raises:
+          UserError: there is no such checkpoint, it is damaged or none of these models, or a tensor
+            is missing or mis-shaped.
+        """
+
+
+IMPORTERS: dict[str, Importer] = {
     "google": google.import_google,
     "huggingface": huggingface.import_huggingface,
     "keras_hub": keras_hub.import_keras_hub,
