@@ -78,17 +78,9 @@ def peek(path: Path):
     return config.padded_by(tokenizer), tokenizer
 
 
-def export_google(
-    folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
-) -> list[str]:
-    """Writes `bert_model.ckpt`, `bert_config.json` and `vocab.txt` for the original's scripts.
-
-    Returns:
-      remarks on what the format cannot hold.
-
-    Raises:
-      UserError: the format has no place for this head, or the folder exists.
-    """
+def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
+    """A `resolve.Exporter` to `bert_model.ckpt`, `bert_config.json` and `vocab.txt`, for the
+    original's scripts."""
     import tensorflow as tf
 
     from official_bert.tokenization.own_json import as_own

@@ -81,25 +81,12 @@ def peek(folder: Path):
     return huggingface_config.our_config(fields, path, None).padded_by(tokenizer), tokenizer
 
 
-def export_huggingface(
-    folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
-) -> list[str]:
-    """Writes a folder that `transformers` loads with no missing and no unexpected tensor.
+def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
+    """A `resolve.Exporter` to a folder that `transformers` loads with no missing and no unexpected
+    tensor.
 
     Successors go out as RoBERTa, ALBERT, DistilBERT, ELECTRA or OpenAI GPT, whichever the encoder
-    is.
-
-    Args:
-      model: an encoder, a pre-trainer or a model of `official_bert.heads`.
-      tokenizer: its tokeniser; None, or one that such a model has not, to write no tokenizer files.
-      settings: fields of `model.json` that the format has a place for: labels, max_seq_length, and
-        what `model_card` tells.
-
-    Returns:
-      remarks on what the format cannot hold.
-
-    Raises:
-      UserError: `transformers` has no class that would compute the same; the folder exists.
+    is. Of the settings labels and max_seq_length are kept, and what `model_card` tells.
     """
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)

@@ -42,7 +42,7 @@ from official_bert.tokenization.own_json import as_own
 from official_bert.tokenization.vocabulary import lower_case_of
 
 _TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary.spm")
-# KerasHub's classes whose pieces are no WordPieces.
+# KerasHub's classes whose pieces are no WordPieces, and what we call their kinds.
 _KINDS = {"RobertaTokenizer": "byte_pair", "AlbertTokenizer": "sentence_piece"}
 
 
@@ -127,24 +127,16 @@ def to_backbone(model):
     return backbone
 
 
-def export_keras_hub(
-    folder: str | os.PathLike, model, tokenizer, settings=None, overwrite: bool = False
-) -> list[str]:
-    """Writes a preset: `Backbone.from_preset(folder)` and `Tokenizer.from_preset(folder)`.
-
-    Returns:
-      remarks on what the preset cannot hold.
-
-    Raises:
-      UserError: KerasHub cannot compute what this encoder computes; the folder exists.
-    """
+def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -> list[str]:
+    """A `resolve.Exporter` to a preset, for `Backbone.from_preset(folder)` and
+    `Tokenizer.from_preset(folder)`."""
     model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
     tokenizer_class = BACKBONES[name].tokenizer
     notes = members.remarks(BACKBONES[name], getattr(model, "encoder", model).config)
     try:
-        kind = _kind_of(tokenizer_class)
+        kind = _KINDS.get(tokenizer_class, "word_piece")
         tokenizer = as_own(tokenizer, kind, f"KerasHub's {name}")
     except UserError as error:
         notes.append(f"no tokeniser was written: {error}")
@@ -238,11 +230,6 @@ def _backbone_variables(backbone) -> dict:
     return named
 
 
-def _kind_of(class_name: str) -> str:
-    """What we call the kind of one of KerasHub's tokenisers."""
-    return _KINDS.get(class_name, "word_piece")
-
-
 def _their_tokenizer(
     tokenizer: BertTokenizer | BytePairTokenizer | SentencePieceTokenizer, class_name: str
 ):
@@ -285,7 +272,7 @@ def _our_tokenizer(
     """
     import keras_hub
 
-    kind = _kind_of(class_name)
+    kind = _KINDS.get(class_name, "word_piece")
     if vocab and (do_lower_case is not None or kind != "word_piece"):
         found = load_tokenizer(vocab, do_lower_case is not False)
         if found.kind != kind:

@@ -135,7 +135,29 @@ PEEKS: dict[str, Callable[..., tuple]] = {
     "google": google.peek,
     "huggingface": huggingface.peek,
 }
-EXPORTERS = {
+
+
+class Exporter(Protocol):
+    """Writes a folder in another library's format."""
+
+    def __call__(
+        self, folder: str | os.PathLike, /, model, tokenizer, settings=None, overwrite: bool = False
+    ) -> list[str]:
+        """
+        Args:
+          model: an encoder, a pre-trainer or a model of `official_bert.heads`.
+          tokenizer: its tokeniser; None, or one that such a model has not, to write no vocabulary.
+          settings: fields of `model.json`, as far as the format has a place for them.
+          overwrite: replace a folder that exists.
+
+        Returns: remarks on what the format cannot hold.
+
+        Raises:
+          UserError: the format has no place for this head or encoder, or the folder exists.
+        """
+
+
+EXPORTERS: dict[str, Exporter] = {
     "google": google.export_google,
     "huggingface": huggingface.export_huggingface,
     "keras_hub": keras_hub.export_keras_hub,

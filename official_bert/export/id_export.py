@@ -66,12 +66,9 @@ def export_ids(
     """Writes `output`, and compares what its runtime answers with what the model folder does.
 
     Args:
-      model_folder: a model folder, or a loaded model (`official_bert.load`).
+      model_folder, head, settings: as for `saved_model.export`.
       output: the folder to write.
       format: "onnx" or "litert".
-      head: what to serve, of `exports.HEADS`; None is the head the model has.
-      overwrite: replace the folder if it exists.
-      **settings: fields of `ServingSettings`; `precision` is "float32" or "int8".
 
     Raises:
       UserError: the model cannot be exported so, a package is missing, the folder exists, or the
