@@ -438,21 +438,6 @@ def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
     assert 0 == work[0] < work[1] < work[2], "the mean costs nothing, ELMo most"
 
 
-def test_the_family_shares_table_5s_pre_trainings(data_dir, monkeypatch, tmp_path):
-    monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
-    grids = [
-        Grid(plan.plan(load_config(name, {"data_dir": str(data_dir)})).cells, tmp_path)
-        for name in ("table5:cpu", "family:night")
-    ]
-    names = {"BERT": "BERT", "No NSP": "No NSP", "LTR & No NSP": "left-to-right"}
-    for here, there in names.items():
-        for seed in (1, 2, 3):
-            keys = [
-                g.key(f"pretrain/{n}/{seed}") for g, n in zip(grids, (here, there), strict=True)
-            ]
-            assert keys[0] == keys[1]
-
-
 def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
     squad, control = load_config("table5:squad"), load_config("squad_control")
     assert [r.label for r in control.rows if r not in squad.rows] == ["No NSP + BiLSTM"]
