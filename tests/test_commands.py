@@ -101,6 +101,8 @@ def test_one_name_for_all_commands(tmp_path):
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not ours')")
     ended = official_bert("finetune", "--config=text_classification", folder=tmp_path)
     assert ended.returncode == 2 and "error: --workdir is missing" in ended.stderr
+    ended = official_bert("predict", "--output=x", folder=tmp_path)
+    assert ended.returncode == 2 and "error: --model is missing: a model folder" in ended.stderr
     ended = official_bert("show-records", "nothing", folder=tmp_path)
     assert ended.returncode == 2 and "nothing" in ended.stderr and "Traceback" not in ended.stderr
     ended = official_bert("--help", folder=tmp_path)

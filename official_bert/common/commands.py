@@ -61,7 +61,8 @@ def required(*names: str) -> None:
     """Raises UserError where a flag of this command has no value."""
     for name in names:
         if not flags.FLAGS[name].value:
-            raise UserError(f"--{name} is missing: {flags.FLAGS[name].help}; see --help")
+            what = flags.FLAGS[name].help.rstrip(".")
+            raise UserError(f"--{name} is missing: {what}; see --help")
 
 
 def say(text: object) -> None:
@@ -194,6 +195,8 @@ def _parse_flags(argv):
     except SystemExit:  # of --help, which absl ends as a failure
         sys.exit(0)
     except flags.Error as error:
+        if missing := re.search(r"Flag --(\w+) must have a value other than None", str(error)):
+            required(missing[1])
         raise UserError(f"{error}\nSee --help for the options.") from error
 
 
