@@ -3,10 +3,7 @@
 from benchmarks.gpu.results import read
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-
-_STEPS = """
-| | rows | step, ms | tokens/s | share of the peak | first step, s |
-|---|---|---|---|---|---|"""
+from official_bert.common.markdown import markdown_table
 
 
 def write(folder):
@@ -28,45 +25,38 @@ def write(folder):
 
 
 def _steps(runs):
-    return "## Steps\n" + _STEPS + "".join(f"\n{_step(part, run)}" for part, run in runs.items())
-
-
-def _step(part, run):
-    if reason := run.get("failed") or run.get("skipped"):
-        return f"| {part} | did not run: {reason} | | | | |"
-    return (
-        f"| {part} | {run['rows']} | {run['step_ms']:.2f} | {run['tokens_per_s']:,.0f} | "
-        f"{run['share']:.1%} | {run['first_step_s']:.0f} |"
-    )
+    rows = [["", "rows", "step, ms", "tokens/s", "share of the peak", "first step, s"]]
+    for part, run in runs.items():
+        if reason := run.get("failed") or run.get("skipped"):
+            rows.append([part, f"did not run: {reason}", *[""] * 4])
+            continue
+        rates = f"{run['tokens_per_s']:,.0f}", f"{run['share']:.1%}", f"{run['first_step_s']:.0f}"
+        rows.append([part, str(run["rows"]), f"{run['step_ms']:.2f}", *rates])
+    return "\n".join(["## Steps", "", *markdown_table(rows)])
 
 
 def _equality(runs):
-    lines = [
-        "## 50 steps on the GPU and on the CPU", "",
-        "| | loss apart at the first step | at most | norm of the gradient, at most | weights |",
-        "|---|---|---|---|---|",
-    ]  # fmt: skip
+    rows = [["", "loss apart at the first step", "at most", "norm of the gradient, at most",
+             "weights"]]  # fmt: skip
     for precision, run in runs.items():
         if "loss_apart_at_most" in run:
             values = ("loss_apart_at_first", "loss_apart_at_most", "gradient_norm_apart_at_most",
                       "weights_apart")  # fmt: skip
-            lines.append(f"| {precision} | " + " | ".join(f"{run[v]:.1e}" for v in values) + " |")
+            rows.append([precision, *(f"{run[v]:.1e}" for v in values)])
     same = runs.get("deterministic", {}).get("same_bits")
-    return "\n".join([*lines, "", f"Twice with deterministic operations: same bits: {same}."])
+    note = f"Twice with deterministic operations: same bits: {same}."
+    title = "## 50 steps on the GPU and on the CPU"
+    return "\n".join([title, "", *markdown_table(rows), "", note])
 
 
 def _attention(runs):
-    lines = [
-        "## Attention by itself", "",
-        "| | | forward and backward, ms | forward, ms | distance |",
-        "|---|---|---|---|---|",
-    ]  # fmt: skip
+    rows = [["", "", "forward and backward, ms", "forward, ms", "distance"]]
     for case, ways in runs.items():
         for way, found in ways.items():
             if isinstance(found, str):
-                lines.append(f"| {case} | {way} | did not run: {found} | | |")
+                rows.append([case, way, f"did not run: {found}", "", ""])
             else:
                 both, forward, distance = found
-                lines.append(f"| {case} | {way} | {both:.3f} | {forward:.3f} | {distance:.1e} |")
+                rows.append([case, way, f"{both:.3f}", f"{forward:.3f}", f"{distance:.1e}"])
     note = "Distance: of the output from that of plain products in float32, relative."
-    return "\n".join([*lines, "", note])
+    return "\n".join(["## Attention by itself", "", *markdown_table(rows), "", note])
