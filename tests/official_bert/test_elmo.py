@@ -125,7 +125,7 @@ def test_files_that_do_not_fit(data_dir, tmp_path):
         (("lstm", "dim"), 32, "Cell0/LSTMCell/W_0 has shape"),
         (("lstm", "n_layers"), 3, "Cell2/LSTMCell/W_0 is missing"),
         (("lstm", "proj_clip"), 5, "must be the same number"),
-        (("char_cnn", "activation"), "gelu", "activation 'gelu'"),
+        (("char_cnn", "activation"), "gelu", "activation='gelu'; it is one of relu, tanh"),
     ):
         changed = json.loads(json.dumps(options))
         changed[path[0]][path[1]] = value
