@@ -61,10 +61,10 @@ def create(
       output: folder to make; local, or remote when workers can reach it.
       num_workers: processes; 0 for one a core, fewer for small inputs. Records do not depend on it.
       overwrite: replaces records (or a token store) that were made with other options.
-      token_store: where the tokenised corpus is kept for other options and lengths; "" keeps it
-        in `output` while the run lasts.
+      token_store: folder that keeps the tokenised corpus for other options and lengths; by default
+        it is beside the records while the run lasts.
       keep_work: leaves the intermediate files in `output`/work.
-      accept_input: goes on where the input looks like no corpus (`corpus.input_look`).
+      accept_input: goes on where the input looks like no corpus.
       accept_loss: goes on where more than 5% of the tokens are [UNK].
       progress: bars on stderr.
       workers: what runs the tasks in place of local processes (see data_prep.jobs.beam).

@@ -44,10 +44,10 @@ def learn(
 
     Args:
       inputs: files or globs, plain or packed, a sentence a line.
-      kind: what is predicted from what, of `KINDS`.
+      kind: what is predicted from what.
       seed: of the first vectors and of what is drawn.
       do_lower_case: whether words are in lower case.
-      invalid_utf8: what to do with bytes that are not UTF-8, of `INVALID_UTF8`.
+      invalid_utf8: what to do with bytes that are not UTF-8.
       **changes: of gensim's Word2Vec, in place of what stands here.
 
     Returns: (list of words, float32 [words, LEARNT_WIDTH]).

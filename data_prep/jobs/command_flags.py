@@ -30,10 +30,11 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
     least, texts = least or {}, arguments(function.__doc__)
     for parameter in parameters(function, skip):
         name = parameter.name
+        about = texts.get(name, "")  # python -OO leaves no docstrings
         required = parameter.default is parameter.empty
         default = None if required or unset else parameter.default
         if name in choices:
-            flags.DEFINE_enum(name, default, choices[name], texts[name])
+            flags.DEFINE_enum(name, default, choices[name], about)
             continue
         kinds = typing.get_args(parameter.annotation) or (parameter.annotation,)
         bounds = {"lower_bound": least[name]} if name in least else {}
@@ -42,7 +43,7 @@ def define(function, skip=(), least=None, unset=False, **choices) -> None:
         define_one = _DEFINE.get(kinds[0], flags.DEFINE_string)
         if typing.get_origin(parameter.annotation) is tuple:
             define_one = flags.DEFINE_list
-        define_one(name, default, texts[name], required=required, **bounds)
+        define_one(name, default, about, required=required, **bounds)
 
 
 def parameters(function, skip=()) -> list[inspect.Parameter]:

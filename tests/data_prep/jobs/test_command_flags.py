@@ -54,3 +54,15 @@ def test_values_are_checked_and_found(defined):
         with pytest.raises(flags.IllegalFlagValueError):
             flags.FLAGS(["command", "--output=x", wrong])
     flags.FLAGS.unparse_flags()
+
+
+def test_options_that_no_docstring_describes_are_options(defined, monkeypatch):
+    """As under python -OO."""
+    monkeypatch.setattr(command_flags, "arguments", lambda docstring: {})
+
+    def more(apart: bool = True):
+        pass
+
+    command_flags.define(more)
+    assert flags.FLAGS["apart"].default is True
+    delattr(flags.FLAGS, "apart")
