@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks import metrics, split_files
-from data_prep.tasks.task import FileTask, head_of
+from data_prep.tasks.task import FileTask, MissingFile, head_of
 from data_prep.tasks.windows import Windows
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
@@ -191,8 +191,8 @@ class SequenceClassification(Classification):
           dev_from_train: evaluate on so many examples of the training file, which are not trained
             on, whether there is a dev file or not.
           folds, fold: evaluate on this one of so many parts of all labelled examples, train's and
-            dev's, and train on the others; examples that share a text are in one part. 0: as the
-            files are.
+            dev's (where there is a dev file), and train on the others; examples that share a text
+            are in one part. 0: as the files are.
           windows: read what is longer than max_seq_length in at most so many windows of that
             length, of a pair the longer text beside the other one; 0: cut it.
           window_pooling: what is made of the windows' vectors: "mean", "max" or "first_last", the
@@ -203,8 +203,10 @@ class SequenceClassification(Classification):
         self.windows = Windows.of_options(windows, window_pooling, window_overlap)
         if dev_from_train < 0:
             raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
-        if folds and (dev_from_train or folds < 2 or not 1 <= fold <= folds):
-            raise UserError(f"folds={folds}, fold={fold}: 1 to folds, without dev_from_train")
+        if folds and dev_from_train:
+            raise UserError("folds and dev_from_train are both set; choose one")
+        if folds and (folds < 2 or not 1 <= fold <= folds):
+            raise UserError(f"folds={folds}, fold={fold}; folds are 2 or more, fold is 1 to folds")
         self.dev_from_train, self.folds, self.fold = dev_from_train, folds, fold
 
     @property
@@ -219,7 +221,11 @@ class SequenceClassification(Classification):
             return super().examples(split)
         examples = super().examples("train")
         if self.folds:
-            examples += super().examples("dev")
+            try:
+                examples = [*examples, *super().examples("dev")]
+            except MissingFile:
+                if self.files["dev"]:
+                    raise
             parts = split_files.folds(examples, self.folds)
             return [
                 dataclasses.replace(example, id=str(number))

@@ -212,9 +212,17 @@ def dev_from_train(examples: list, count: int) -> tuple[list, list]:
 def folds(examples: list, count: int) -> list[int]:
     """For each example the part, from 1 to `count`, that it is in: parts are as large as each
     other, and what `clusters_of_texts` puts together stays so. Hashes of texts decide.
+
+    Raises:
+      UserError: there are fewer groups of examples that share a text than parts.
     """
     clusters = clusters_of_texts(examples)
     members, sizes, part = collections.Counter(clusters), [0] * count, {}
+    if len(members) < count:
+        raise UserError(
+            f"folds={count}: of {len(examples)} examples those that share a text stay together, "
+            f"in {len(members)} groups; at most so many folds can be had"
+        )
     for first in sorted(members, key=lambda first: (-members[first], _digest(examples, [first]))):
         part[first] = sizes.index(min(sizes))
         sizes[part[first]] += members[first]

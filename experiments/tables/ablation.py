@@ -268,6 +268,8 @@ class Ablation:
         _check_known("export", self.exports, "column", columns)
         _check_known("curve", self.curves, "column", columns)
         for column in self.columns:
+            if column.folds and not column.finetune:
+                raise UserError(f"column {column.label}: folds are for fine-tuning alone")
             if column.question:
                 known = {r.name for r in self.records}
                 _known(f"column {column.label}", column.question.records, known)

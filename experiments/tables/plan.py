@@ -19,11 +19,17 @@ from typing import Any
 from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.grid import Cell
-from experiments.training import starts
+from experiments.training import example_scores, starts
 from experiments.training.config import FinetuneConfig, resolve_bert
 from experiments.training.config_values import changed
 from experiments.training.flops import pretrain_flops
-from experiments.training.inputs import checkpoint_digest, forget_examples, of_places, task_digest
+from experiments.training.inputs import (
+    checkpoint_digest,
+    forget_examples,
+    of_places,
+    read_task,
+    task_digest,
+)
 from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError
@@ -272,6 +278,8 @@ class _Planner:
         else:
             digest, train, dev = task_digest(config)
             if column.label not in self.data:
+                if column.folds:
+                    example_scores.check_folds(read_task(config)[0], column.metric)
                 self.look(column, config)
         train = min(train, config.max_train_examples or train)
         dev = min(dev, config.max_dev_examples or dev)

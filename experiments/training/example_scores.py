@@ -12,6 +12,13 @@ import numpy as np
 
 from data_prep.jobs import array_files
 from data_prep.tasks.text_to_text import longer_half
+from official_bert.common.errors import UserError
+
+_OF_FOLDS = {
+    "single_label": ("accuracy",),
+    "multi_label": ("exact_match",),
+    "regression": ("mean_squared_error",),
+}
 
 
 def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple[str, np.ndarray]]:
@@ -33,6 +40,22 @@ def statistics(task, examples: list, predictions: list[dict]) -> dict[str, tuple
             if rows is not None and abs(rows[:, 0].sum() / rows[:, 1].sum() - whole[metric]) < 1e-6:
                 found[metric] = "mean", rows
     return found
+
+
+def check_folds(task, metric: str) -> None:
+    """
+    Raises:
+      UserError: the `statistics` of single folds do not give that metric ("": the main one) of all
+        their examples together: it is no sum over examples, or of ranks and means within a fold.
+    """
+    problem, metric = task.head["problem"], metric or task.metrics[0]
+    two = ("f1", "matthews") if len(task.head["labels"]) == 2 else ()
+    known = [m for m in task.metrics if m in (*_OF_FOLDS[problem], *two)]
+    if metric not in known:
+        raise UserError(
+            f"folds of {task.name} have no {metric} of all examples together; they have "
+            f"{', '.join(known)}"
+        )
 
 
 def save(path, task, examples: list, predictions: list[dict]) -> None:

@@ -91,8 +91,33 @@ def test_folds_hold_every_labelled_example_once(write, tmp_path):
         assert list(map(len, parts)) == [6, 3]
         found += [example.id for example in parts[1]]
     assert sorted(found) == list("012345678")
-    with pytest.raises(UserError, match="fold=4: 1 to folds, without dev_from_train"):
-        get_task("text_classification", str(tmp_path), folds=3, fold=4)
+
+
+def test_folds_of_one_file_and_those_that_cannot_be_had(write, tmp_path):
+    rows = ["text\tlabel", "one\ta", "ONE\tb", *(f"w{i}\t{'ab'[i % 2]}" for i in range(4))]
+    path = write("all.tsv", "\n".join(rows))
+    found = []
+    for fraction in (0.0, 0.3):  # a held-out part is of all examples, too
+        for fold in (1, 2, 3):
+            task = get_task(
+                "text_classification", str(path), folds=3, fold=fold, dev_fraction=fraction
+            )
+            found += [example.text_a for example in task.examples("dev")]
+    assert sorted(found) == sorted(2 * [row.partition("\t")[0] for row in rows[1:]])
+    for options, told in (
+        ({"folds": 6}, "of 6 examples those that share a text stay together, in 5 groups"),
+        ({"folds": 2, "dev_file": "none.tsv"}, "none.tsv"),
+    ):
+        with pytest.raises(UserError, match=told):
+            get_task("text_classification", str(path), **options).examples("dev")
+    for options, told in (
+        ({"folds": 3, "fold": 4}, "fold=4; folds are 2 or more, fold is 1 to folds"),
+        ({"folds": 3, "fold": 0}, "fold=0"),
+        ({"folds": 1}, "folds=1, fold=1"),
+        ({"folds": 3, "dev_from_train": 1}, "both set; choose one"),
+    ):
+        with pytest.raises(UserError, match=told):
+            get_task("text_classification", **options)
 
 
 def test_sst2_with_twenty_thousand_dev_phrases(data_dir):

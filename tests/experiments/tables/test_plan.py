@@ -203,6 +203,21 @@ def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
     assert grids[1].cells[names[1]].config["task_options"] == {"folds": 2, "fold": 2}
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"metric": "macro_f1"}, "have no macro_f1 of all"),
+        ({"folds": 9999}, "at most so many folds"),
+        ({"finetune": None}, "column SNLI: folds are for fine-tuning"),
+    ],
+)
+def test_folds_that_cannot_be_scored_are_refused_before_any_training(wrong, told):
+    ablation = load_config("table5:smoke")
+    column = ablation.column("SNLI").changed(**{"folds": 2} | wrong)
+    with pytest.raises(UserError, match=told):
+        plan.plan(dataclasses.replace(ablation, columns=(column,), claims=()))
+
+
 def test_folds_are_scored_together(tmp_path):
     # True positives, false positives, false negatives of each example.
     parts = {"a": [[1, 0, 0], [0, 0, 1]], "b": [[1, 0, 0], [0, 1, 0], [0, 0, 0]]}
