@@ -15,8 +15,8 @@ from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
 from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
-from data_prep.tasks.task import Inputs, TfdsTask, check_choice, head_of, label_list
-from official_bert.common.errors import UserError
+from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
 from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import max_context_window, window_starts

@@ -30,9 +30,9 @@ from data_prep.tasks.squad_examples import (
     token_span,
     window_at_answer,
 )
-from data_prep.tasks.task import TfdsTask, check_choice, head_of
+from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
 from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import max_context_window, window_starts

@@ -251,12 +251,6 @@ def head_of(kind: str, labels=(), problem: str = "", **more) -> dict:
     return {"head": kind, "num_labels": len(labels), "labels": labels, "problem": problem} | more
 
 
-def check_choice(name: str, value, choices) -> None:
-    """Raises: UserError: an option's value is none of those there are."""
-    if value not in choices:
-        raise UserError(f"{name}={value!r}; it is one of {', '.join(choices)}")
-
-
 def label_list(labels) -> list[str]:
     """The labels of an option: a list of them, or names with commas between.
 

@@ -10,8 +10,8 @@ import math
 from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitTask
-from data_prep.tasks.task import check_choice, label_list
-from official_bert.common.errors import UserError
+from data_prep.tasks.task import label_list
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 

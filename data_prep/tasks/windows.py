@@ -7,8 +7,7 @@ each of them stands beside the whole other text, as SQuAD's paragraphs beside th
 
 import dataclasses
 
-from data_prep.tasks.task import check_choice
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.tokenization.windows import pack_windows
 from official_bert.window_pooling import POOLINGS
 
