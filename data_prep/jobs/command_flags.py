@@ -11,6 +11,7 @@ from absl import flags
 
 from data_prep.jobs.docstrings import arguments
 from data_prep.jobs.processes import available_cores
+from official_bert.common import commands
 
 flags.disclaim_key_flags()  # --help shows them as the command's own
 
@@ -54,6 +55,12 @@ def parameters(function, skip=()) -> list[inspect.Parameter]:
 
 
 def values(function) -> dict:
-    """{parameter: value} of the parameters that have a flag of their name."""
-    names = inspect.signature(function).parameters
-    return {name: flags.FLAGS[name].value for name in names if name in flags.FLAGS}
+    """{parameter: value} of the parameters that have a flag of their name.
+
+    Raises:
+      UserError: one that has to be given is empty.
+    """
+    every = inspect.signature(function).parameters.values()
+    found = {one.name: one for one in every if one.name in flags.FLAGS}
+    commands.required(*(name for name, one in found.items() if one.default is one.empty))
+    return {name: flags.FLAGS[name].value for name in found}

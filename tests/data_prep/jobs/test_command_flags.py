@@ -4,6 +4,7 @@ import pytest
 from absl import flags
 
 from data_prep.jobs import command_flags
+from official_bert.common.errors import UserError
 
 
 def prepare(inputs, output: str, least_words: int = 2, share: float | None = None, kind: str = "a",
@@ -50,6 +51,9 @@ def test_values_are_checked_and_found(defined):
         "output": "x", "least_words": 1, "share": 0.5, "kind": "b", "num_workers": 7,
         "invalid_utf8": "error",
     }  # fmt: skip
+    flags.FLAGS(["command", "--output="])
+    with pytest.raises(UserError, match="--output is missing: the folder; see --help"):
+        command_flags.values(prepare)
     for wrong in ("--least_words=0", "--num_workers=0", "--kind=c", "--invalid_utf8=x"):
         with pytest.raises(flags.IllegalFlagValueError):
             flags.FLAGS(["command", "--output=x", wrong])
