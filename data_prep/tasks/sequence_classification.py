@@ -205,7 +205,7 @@ class SequenceClassification(Classification):
             raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
         if folds and dev_from_train:
             raise UserError("folds and dev_from_train are both set; choose one")
-        if folds and (folds < 2 or not 1 <= fold <= folds):
+        if (folds, fold) != (0, 1) and (folds < 2 or not 1 <= fold <= folds):
             raise UserError(f"folds={folds}, fold={fold}; folds are 2 or more, fold is 1 to folds")
         self.dev_from_train, self.folds, self.fold = dev_from_train, folds, fold
 

@@ -114,6 +114,7 @@ def test_folds_of_one_file_and_those_that_cannot_be_had(write, tmp_path):
         ({"folds": 3, "fold": 4}, "fold=4; folds are 2 or more, fold is 1 to folds"),
         ({"folds": 3, "fold": 0}, "fold=0"),
         ({"folds": 1}, "folds=1, fold=1"),
+        ({"fold": 2}, "folds=0, fold=2"),
         ({"folds": 3, "dev_from_train": 1}, "both set; choose one"),
     ):
         with pytest.raises(UserError, match=told):
