@@ -79,6 +79,8 @@ class TextClassification(SplitTask, SequenceClassification):
         super().__init__(data_dir, **options)
         if self.dev_fraction and self.dev_from_train:
             raise UserError("dev_fraction and dev_from_train are both set; choose one")
+        if self.folds:
+            self.dev_fraction = 0.0  # the folds are of all examples
         check_choice("problem", problem, METRICS)
         check_choice("truncation", truncation, sequences.TRUNCATIONS)
         if text_b_column and not text_column:

@@ -93,7 +93,7 @@ def test_folds_hold_every_labelled_example_once(write, tmp_path):
     assert sorted(found) == list("012345678")
 
 
-def test_folds_of_one_file_and_those_that_cannot_be_had(write, tmp_path):
+def test_folds_of_one_file_and_those_that_cannot_be_had(write, capsys):
     rows = ["text\tlabel", "one\ta", "ONE\tb", *(f"w{i}\t{'ab'[i % 2]}" for i in range(4))]
     path = write("all.tsv", "\n".join(rows))
     found = []
@@ -104,6 +104,7 @@ def test_folds_of_one_file_and_those_that_cannot_be_had(write, tmp_path):
             )
             found += [example.text_a for example in task.examples("dev")]
     assert sorted(found) == sorted(2 * [row.partition("\t")[0] for row in rows[1:]])
+    assert "held out" not in capsys.readouterr().err
     for options, told in (
         ({"folds": 6}, "of 6 examples those that share a text stay together, in 5 groups"),
         ({"folds": 2, "dev_file": "none.tsv"}, "none.tsv"),
