@@ -7,7 +7,7 @@ and after each part, and a figure counts in relation to their rate, now as when 
 (`results/reference.json`). A part beside which something else ran (the rate of its products is more
 than a tenth off that of the other parts) is measured again. Changes of more than a tenth are
 listed, those of this project first. --output keeps what was measured; benchmarks/results makes it
-the committed figures.
+the committed figures, from which contestants go that are not installed.
 
 What answers a question once (memory, data_at_scale) or takes hours (the scores of
 finetune_parity) is not run.
