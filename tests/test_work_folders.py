@@ -109,7 +109,7 @@ def test_remote_work_folders_are_refused_at_once(tmp_path, monkeypatch, config):
         lambda: runs.pretrain(config, remote),
         lambda: runs.finetune(FinetuneConfig(task="mrpc", model="x"), remote),
         lambda: RunFolder(remote, config, write=False),  # a run's other processes
-        lambda: search.run(None, FinetuneConfig(), remote, {"seed": (1,)}),
+        lambda: search.run(FinetuneConfig(), remote, {"seed": (1,)}),
         lambda: ablate.run(None, remote),
         lambda: ablate.run(None, "here", cells=remote),
         lambda: ablate.dry_run(None, remote),
