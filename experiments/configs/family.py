@@ -64,19 +64,12 @@ def get_config(scale: str = "smoke") -> Ablation:
 def _night() -> Scale:
     # Twice the steps of `cpu`: after those, narrow tables still know little but frequencies.
     scale = get_scale("cpu")
-    phases = tuple(
-        dataclasses.replace(p, num_train_steps=2 * p.num_train_steps) for p in scale.bert.phases
-    )
-    warmup = 2 * scale.bert.num_warmup_steps
-    bert = dataclasses.replace(scale.bert, phases=phases, num_warmup_steps=warmup)
-    return dataclasses.replace(scale, name="night", bert=bert)
+    return dataclasses.replace(scale, name="night", bert=_of_length(scale.bert, 2))
 
 
 def _smoke() -> Scale:
     scale = get_scale("smoke")
-    phases = tuple(dataclasses.replace(p, num_train_steps=100) for p in scale.bert.phases)
-    bert = dataclasses.replace(scale.bert, phases=phases, num_warmup_steps=10)
-    return dataclasses.replace(scale, bert=bert)
+    return dataclasses.replace(scale, bert=_of_length(scale.bert, 1 / 6))
 
 
 def _rows(scale: Scale) -> dict[str, PretrainConfig]:
@@ -117,7 +110,11 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
 
 def of_equal_compute(config: PretrainConfig, base: PretrainConfig) -> PretrainConfig:
     """The same phases with more or fewer steps, for as many operations as `base` takes."""
-    share = pretrain_flops(base) / pretrain_flops(config)
+    return _of_length(config, pretrain_flops(base) / pretrain_flops(config))
+
+
+def _of_length(config: PretrainConfig, share: float) -> PretrainConfig:
+    """The same training with so many times the steps, in each phase and to warm up."""
 
     def scaled(steps):
         return round(steps * share)
