@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import itertools
 import lzma
 import os
 import tracemalloc
@@ -218,3 +219,35 @@ def test_a_large_file_is_cut_and_a_gzip_file_is_not(tmp_path):
 def test_a_byte_order_mark_goes_and_a_line_end_comes(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\ntwo")
     assert list(text_files.line_blocks(str(tmp_path / "a.txt"))) == [b"one\ntwo\n"]
+
+
+# Anything a stripped, non-empty line can hold: other Unicode separators stay inside a line.
+sentences = (
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1)
+    .map(str.strip)
+    .filter(lambda text: text and not text.startswith("\ufeff"))
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    corpus=st.lists(st.lists(sentences, min_size=1), min_size=1),
+    blank=st.sampled_from(["\n", "\n\n\n", " \t\n", "\r\n"]),
+    end=st.sampled_from(["\n", "\r\n", "  \n"]),
+    packed=st.booleans(),
+)
+def test_documents_come_back(tmp_path_factory, corpus, blank, end, packed):
+    text = blank.join("".join(line + end for line in document) for document in corpus)
+    path = tmp_path_factory.mktemp("corpus") / "file"
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    assert list(documents(str(path))) == corpus
+
+
+def test_reading_streams(tmp_path):
+    """The first documents arrive before a fault further down the same file is met."""
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"Good sentence.\n\n" * 200_000 + b"\xff\n")
+    first = list(itertools.islice(documents(str(path)), 10))
+    assert first == [["Good sentence."]] * 10
+    with pytest.raises(UserError, match="line 400001"):
+        list(documents(str(path)))

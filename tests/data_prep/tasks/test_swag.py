@@ -42,6 +42,13 @@ def test_scores_baseline_and_files(write, tmp_path):
         assert file.read().splitlines()[1].startswith("0\t2\t0.")
 
 
+def test_a_part_is_held_out_of_a_file_whose_first_column_has_no_name(write):
+    rows = [f"{number}{ROW[1:]}".replace("The cat", f"The cat {number}") for number in range(40)]
+    task = get_task("swag", write("all.csv", HEADER + "".join(rows)), dev_fraction=0.2)
+    train, dev = (len(task.examples(split)) for split in ("train", "dev"))
+    assert train + dev == 40 and 2 <= dev <= 16
+
+
 def test_test_files_lack_labels_and_other_files_may_not(write, tmp_path):
     header, row = HEADER.replace(",label", ""), ROW.replace(",2\n", "\n")
     write("test.csv", header + row)
