@@ -21,7 +21,7 @@ import sys
 from absl import flags
 
 from data_prep.corpus import input_look, shares
-from data_prep.corpus.documents import expand_inputs, places_of
+from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import OPTIONS, claim_folder, earlier, locked
 from data_prep.jobs.workers import LocalWorkers, available_cores

@@ -24,7 +24,7 @@ from collections import Counter
 from absl import flags
 
 from data_prep.corpus import shares, sources, tfds_corpora
-from data_prep.corpus.documents import expand_inputs, places_of, split_patterns
+from data_prep.corpus.input_files import expand_inputs, places_of, split_patterns
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.sources import LAYOUTS, Reading
 from data_prep.corpus.text_files import INVALID_UTF8

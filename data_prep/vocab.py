@@ -29,7 +29,7 @@ from absl import flags
 
 from data_prep.corpus import input_look, languages, shares
 from data_prep.corpus.byte_pair_learner import learn_byte_pairs
-from data_prep.corpus.documents import expand_inputs, places_of
+from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import earlier

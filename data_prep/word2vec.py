@@ -17,7 +17,7 @@ from pathlib import Path
 from absl import flags
 
 from data_prep.corpus import input_look
-from data_prep.corpus.documents import expand_inputs, places_of
+from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags
 from official_bert.common import commands

@@ -4,7 +4,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.input_files import expand_inputs
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell

@@ -9,7 +9,7 @@ import pytest
 from corpora import documents
 
 from data_prep import vocab, wikipedia
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.input_files import expand_inputs
 from data_prep.jobs import storage
 from data_prep.sentences import split_files
 from official_bert.common.errors import UserError

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from data_prep.corpus.documents import expand_inputs
+from data_prep.corpus.input_files import expand_inputs
 from data_prep.jobs import storage, walk
 from data_prep.records import open_records
 from official_bert.common.errors import UserError

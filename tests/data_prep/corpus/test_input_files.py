@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpora import documents
 
-from data_prep.corpus.documents import expand_inputs, places_of
+from data_prep.corpus.input_files import expand_inputs, places_of
 from data_prep.jobs import storage
 from official_bert.common.errors import UserError
 
