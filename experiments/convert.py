@@ -64,8 +64,8 @@ def convert(
     if kind == "model_folder":
         if not (target or half):
             raise UserError(f"{input} is a model folder already; name a --target or --half")
-        for name in given:
-            raise UserError(f"--{name} is for imports; {input} is a model folder")
+        if given:
+            raise UserError(f"--{next(iter(given))} is for imports; {input} is a model folder")
         loaded = model_folder.load(path)
     else:
         loaded = IMPORTERS[kind](path, **given)
