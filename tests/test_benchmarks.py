@@ -1,14 +1,12 @@
 """What benchmarks make of their figures; nothing is timed here."""
 
-import itertools
 import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import all as everything
-from benchmarks import feeding, machine, memory, own_data_trainer, pretraining, serving
-from data_prep.pretraining import record_sets
+from benchmarks import machine, memory, own_data_trainer, pretraining, serving
 from official_bert.config import named_config
 
 DOCS = (Path(__file__).parents[1] / "docs" / "distribution.md").read_text()
@@ -22,49 +20,6 @@ def test_memory_is_computed_to_a_tenth_of_what_xla_has():
         for part, count in memory.computed(named_config(size), int(length)).items():
             assert count == pytest.approx(found[part], rel=0.1), (case, part)
     assert memory.table(known) in DOCS
-
-
-def test_what_an_h100_would_take_is_told_as_it_was_measured():
-    assert feeding.table(json.loads(feeding.RESULTS.read_text())) in DOCS
-
-
-@pytest.mark.parametrize(
-    ("seconds", "step", "expected"),
-    [
-        ([[1.0] * 50], 2.0, (0, 0)),
-        ([[1.0] * 50], 0.5, (1, 0.5)),
-        ([[1.0] * 50] * 2, 0.5, (0, 0)),
-        ([[1.0] * 50] * 2, 0.25, (0.5, 0.5)),  # both come at once, then none for long
-        ([[1.0] * 25 + [5.0] + [1.0] * 24], 2.0, (0, 0)),  # four are ready
-        ([[1.0] * 25 + [11.0] + [1.0] * 24], 2.0, (1 / 46, 3 / 95)),
-    ],
-)
-def test_an_imitated_consumer_waits_where_too_little_is_read(seconds, step, expected):
-    assert feeding.waited(seconds, step, ahead=4) == pytest.approx(expected)
-
-
-def test_every_window_that_is_parsed_is_counted(monkeypatch):
-    now = [0.0]
-
-    def batches(records, size, **_):
-        for batch in itertools.count():
-            now[0] += batch * size % record_sets.WINDOW == 0
-            yield batch
-
-    monkeypatch.setattr(feeding, "open_records", str)
-    monkeypatch.setattr(feeding, "numpy_batches", batches)
-    monkeypatch.setattr(feeding.time, "process_time", lambda: now[0])
-    seconds = feeding.read("records")
-    assert len(seconds) == feeding.ROWS // feeding.BATCH
-    assert sum(seconds) == feeding.ROWS / record_sets.WINDOW
-
-
-def test_no_size_but_tiny_waits_for_a_single_process():
-    found = json.loads(feeding.RESULTS.read_text())
-    assert len(found) == 2 * len(feeding.LENGTHS) * len(feeding.PROCESSES)
-    for case, run in found.items():
-        still = {size for size, waited in run["waited"].items() if waited == [0, 0]}
-        assert still >= {"small", "base", "large"}, case
 
 
 @pytest.mark.parametrize(
