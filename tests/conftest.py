@@ -1,4 +1,4 @@
-"""Common to all tests: quiet TensorFlow, a fixed CPU device, the folder of real data."""
+"""Common to all tests: quiet TensorFlow, a fixed CPU device, real data, what is beyond BERT."""
 
 import gc
 import os
@@ -12,6 +12,32 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 # Tracing makes many objects that stay: to look through all of them often takes 5% of the time.
 gc.set_threshold(100_000, 50, 100)
+
+# What came after BERT, what it was compared with, and what else is made of it: `-m beyond` runs
+# these alone, `-m "not beyond"` all others.
+BEYOND = {
+    "data_prep": "pretraining/test_video_rows tasks/test_text_to_text tasks/test_word_senses"
+    " test_text_pairs test_visual_words test_word2vec",
+    "experiments": "beyond/test_* test_*_runs",
+    "official_bert": "test_*successors test_awd_lstm test_distillation test_elmo test_generation"
+    " test_gpt test_graph_codes test_sentence_vectors test_seq2seq test_shallow_concatenation"
+    " test_successor_models test_tokenization_byte_pair test_tokenization_foreign"
+    " test_tokenization_sentence_piece test_tokenization_word_ends test_video_pretrainer"
+    " test_word_vectors",
+}
+
+
+def pytest_collection_modifyitems(items):
+    beyond = set()
+    for package, names in BEYOND.items():
+        for name in names.split():
+            found = set((Path(__file__).parent / package).glob(f"{name}.py"))
+            if not found:
+                raise pytest.UsageError(f"tests/conftest.py: BEYOND: there is no {package}/{name}")
+            beyond |= found
+    for item in items:
+        if item.path in beyond:
+            item.add_marker("beyond")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,13 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.parity import family_checks, seq2seq_checks
 from tests.parity.all_checks import CHECKS
 from tests.parity.results import why_not
 
 
+def _marked(name):
+    beyond = CHECKS[name].run.__module__ in (family_checks.__name__, seq2seq_checks.__name__)
+    return pytest.param(name, marks=[pytest.mark.beyond] * beyond)
+
+
 @pytest.mark.parity
 @pytest.mark.timeout(1800)  # the slow ones
-@pytest.mark.parametrize("name", sorted(CHECKS))
+@pytest.mark.parametrize("name", [*map(_marked, sorted(CHECKS))])
 def test_equal(name, capsys):
     one = CHECKS[name]
     data = os.environ.get("BERT_DATA_DIR")
