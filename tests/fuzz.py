@@ -32,7 +32,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from official_bert.common.errors import UserError
-from tests import tiny_inputs
+from tests import damage, tiny_inputs
 
 _refused = 0
 _NAMES = st.sampled_from(
@@ -58,9 +58,8 @@ VALUES = st.recursive(
 
 def flipped(data, content: bytes, is_json: bool = False) -> bytes:
     """`content` with one bit changed."""
-    changed = bytearray(content)
-    changed[data.draw(st.integers(0, len(changed) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    return bytes(changed)
+    place = data.draw(st.integers(0, len(content) - 1))
+    return damage.flipped(content, place, data.draw(st.integers(0, 7)))
 
 
 def mutated(data, content: bytes, is_json: bool) -> bytes:

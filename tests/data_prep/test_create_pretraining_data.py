@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpora import documents, write_corpus
+from damage import flip
 from made_records import digest, examples, make
 
 from data_prep.pretraining import rows, shards, token_store
@@ -262,7 +263,7 @@ def test_damaged_intermediate_files_are_found(tmp_path, vocab, monkeypatch):
             in_store = file.parent.name == "token_store"
             if in_store and folder.name == "write_shards" and file.name != "manifest.json":
                 continue  # not read any more
-            damage(file, file.stat().st_size // 2)
+            flip(file, file.stat().st_size // 2)
             with pytest.raises(UserError, match=re.escape(file.stem)):
                 make(path, vocab, folder, **options)
             shutil.rmtree(folder)
@@ -289,7 +290,7 @@ def test_files_that_are_damaged_within_a_run_are_found(
     def damages(task):
         slices = task["slices"] if step == "write_shards" else task["slices"][0]
         path = Path(slices).with_name(name)
-        damage(path, path.stat().st_size // 2)
+        flip(path, path.stat().st_size // 2)
         if name == "vocab.txt":
             rows._vocabulary.cache_clear()
             rows._vocabulary(str(path), task["options"]["vocab_sha256"])
@@ -303,9 +304,3 @@ def test_files_that_are_damaged_within_a_run_are_found(
 
 def dies(task):
     raise KeyboardInterrupt
-
-
-def damage(path, place):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 4
-    path.write_bytes(content)

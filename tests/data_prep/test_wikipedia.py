@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 from corpora import documents
+from damage import flipped
 
 from data_prep import wikipedia
 from data_prep.corpus import text_layout, wikipedia_dump
@@ -225,13 +226,11 @@ def test_bytes_that_are_not_utf8(dump, tmp_path):
 
 
 def test_a_stretch_that_is_damaged_is_found(dump, tmp_path, small_parts):
-    packed = bytearray(multistream(dump.read_bytes()))
+    packed = multistream(dump.read_bytes())
     places = [found.start() for found in wikipedia_dump._STREAM.finditer(packed)]
     for place, match in [(places[2], "Invalid data|damaged"), (places[3] + 60, "damaged")]:
-        damaged = bytearray(packed)
-        damaged[place] ^= 255
         path = tmp_path / "damaged.xml.bz2"
-        path.write_bytes(damaged)
+        path.write_bytes(flipped(packed, place, 7))
         with pytest.raises(UserError, match=match):
             extract(str(path), tmp_path / f"out-{place}")
 

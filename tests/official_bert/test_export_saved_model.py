@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from damage import flipped
 from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, numpy_logits
 from tiny_served import Unsaved
 
@@ -123,9 +124,7 @@ def test_every_flipped_bit_is_found_before_the_graph_is_read(classifier, tmp_pat
     for path in files:
         content = path.read_bytes()
         for _ in range(20):
-            changed, bit = bytearray(content), draw.randrange(8 * len(content))
-            changed[bit // 8] ^= 1 << bit % 8
-            path.write_bytes(changed)
+            path.write_bytes(flipped(content, *divmod(draw.randrange(8 * len(content)), 8)))
             with pytest.raises((UserError, UserWarning), match=r"checksum|json: not valid JSON"):
                 load(folder)
         path.write_bytes(content)

@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 from corpora import write_corpus, write_vocabulary
+from damage import flip
 
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
@@ -130,9 +131,7 @@ def test_damaged_files_are_found_when_they_are_joined(
 
     def damages(task):  # the first task reads the first file, and never comes to its end
         file = min((tmp_path / "records").rglob(name))
-        content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 4
-        file.write_bytes(content)
+        flip(file, file.stat().st_size // 2)
         return join(task)
 
     monkeypatch.setattr(module, "join", damages)

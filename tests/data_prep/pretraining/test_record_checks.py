@@ -7,6 +7,7 @@ import struct
 
 import google_crc32c
 import pytest
+from damage import flip
 
 from data_prep.pretraining.numpy_batches import find_fault
 from data_prep.pretraining.record_files import read_records
@@ -116,10 +117,7 @@ def test_wrong_lengths_and_types_are_one_line(tmp_path, changes, message):
 def test_a_damaged_shard_is_named(tmp_path):
     for name in "ab":
         write(tmp_path / f"{name}.tfrecord", [example()] * 5)
-    path = tmp_path / "b.tfrecord"
-    content = bytearray(path.read_bytes())
-    content[-20] ^= 1
-    path.write_bytes(content)
+    flip(tmp_path / "b.tfrecord", -20)
     with pytest.raises(UserError, match=r"^.*b.tfrecord: record 4 is damaged \(its checksum"):
         read(tmp_path / "*.tfrecord")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpora import VOCAB, documents, write_corpus, write_vocabulary
+from damage import flip
 
 from data_prep.corpus import text_files
 from data_prep.create_pretraining_data import create
@@ -186,10 +187,7 @@ def test_other_options_are_an_error_that_lists_them(tmp_path, vocab):
 
 def test_a_damaged_block_is_named(tmp_path, vocab):
     store = build(tmp_path / "store", [write_corpus(tmp_path / "a.txt")], vocab)
-    path = tmp_path / "store" / "train-00000.tokens"
-    content = bytearray(path.read_bytes())
-    content[10] ^= 1
-    path.write_bytes(content)
+    flip(tmp_path / "store" / "train-00000.tokens", 10)
     with pytest.raises(UserError, match=r"train-00000.tokens is damaged"):
         store.read("train", 0)
 

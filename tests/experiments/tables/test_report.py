@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damage import flipped
 
 from data_prep.jobs import command_flags
 from experiments import report as command
@@ -115,10 +116,6 @@ def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
         (folder / "seed-6.tar.gz").write_bytes(damaged)
         with pytest.raises(UserError, match=r"seed-6.tar.gz is (a )?damaged"):
             archives.runs(squad, folder)
-
-
-def flipped(content, place):
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
 def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import tiny_runs
+from damage import flip
 
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
@@ -124,9 +125,7 @@ def test_damaged_vectors_are_said_and_computed_again(conll, tmp_path, capsys):
     assert vectors() == expected and len(built) == 1 and capsys.readouterr().err == ""
     assert names == ["checksums.json", "layer-00.npy", "layer-01.npy"]
     for count, name in enumerate(names, 2):
-        content = bytearray((folder / name).read_bytes())
-        content[-40] ^= 1
-        (folder / name).write_bytes(content)
+        flip(folder / name, -40)
         assert vectors() == expected and len(built) == count
         assert f"{name}" in (said := capsys.readouterr().err) and "making it again" in said
     (folder / "layer-00.npy").unlink()
