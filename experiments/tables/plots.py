@@ -139,6 +139,7 @@ def _gaps(curves, results) -> str:
     plt = pyplot()
     labels = list(dict.fromkeys(curve["label"] for curve in curves))
     columns = list(dict.fromkeys(curve["column"] for curve in curves))
+    steps = sorted({point["steps"] for curve in curves for point in curve["points"]})
     lines = -(-len(columns) // 2)
     figure, panels = plt.subplots(
         lines, 2, figsize=(7.0, 2.1 * lines + 0.5), squeeze=False, sharex=True, layout="constrained"
@@ -148,15 +149,15 @@ def _gaps(curves, results) -> str:
         axes, colour = panels[curve["column"]], _colour(labels, curve["label"])
         found = _gaps_of(curve, results)
         shift = 1 + 0.05 * labels.index(curve["label"])  # bars side by side
-        for steps, finding in found:
+        for step, finding in found:
             if finding["low"] is not None:
                 ends = finding["low"], finding["high"]
-                axes.plot([shift * steps] * 2, ends, color=colour, linewidth=2, alpha=0.5)
+                axes.plot([shift * step] * 2, ends, color=colour, linewidth=2, alpha=0.5)
             if finding["paper_effect"] is not None:
                 axes.axhline(finding["paper_effect"], color=colour, linestyle=(0, (4, 3)),
                              linewidth=1)  # fmt: skip
         axes.plot(
-            [shift * steps for steps, _ in found],
+            [shift * step for step, _ in found],
             [finding["effect"] for _, finding in found],
             "o-", color=colour, markersize=4.5, linewidth=1.4, label=curve["label"],
         )  # fmt: skip
@@ -164,11 +165,13 @@ def _gaps(curves, results) -> str:
         axes.axhline(0, color="#6a6a65", linewidth=1)
         axes.set_title(column)
         axes.set_xscale("log")
+        axes.set_xticks(steps, [f"{step:,}" for step in steps])
+        axes.minorticks_off()
     figure.supxlabel("pre-training steps", fontsize=9.5)
     figure.supylabel("points", fontsize=9.5)
     handles = {label: line for axes in panels.values()
                for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}  # fmt: skip
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=2)
     return svg(figure)
 
 

@@ -89,7 +89,8 @@ def html(text: str, drawings: dict[str, str]) -> str:
 def markdown(results: dict, figures: dict[str, str]) -> str:
     """The whole report; `figures`: name -> caption of plots/NAME.svg."""
     lines = [f"# {wording.heading(results)}", ""]
-    lines += [line for said in _differences(results) for line in (f"**{said}**", "")]
+    if said := _differences(results):
+        lines += [f"**{said}**", ""]
     if results["verdicts"]:
         lines += ["\n\n".join(wording.lead(results)), ""]
     lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
@@ -129,10 +130,10 @@ def markdown(results: dict, figures: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _differences(results) -> list[str]:
-    """Warnings of a table whose runs are of different code, versions or machines."""
+def _differences(results) -> str:
+    """The warning of a table whose runs are of different code, versions or machines."""
     told = origins.warnings(origins.of_results(results)) if "origins" in results else []
-    return [f"The runs behind this table differ: {line}." for line in told]
+    return f"The runs behind this table differ: {'; '.join(told)}." if told else ""
 
 
 def _where(verdict: dict) -> str:
@@ -160,7 +161,9 @@ def text(results: dict, folder: str | Path = "") -> str:
     """The table, the verdicts and the paths, for a terminal."""
     rows = tables.scores(results, with_differences=True)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [wording.heading(results), "", *_differences(results)]
+    lines = [wording.heading(results), ""]
+    if said := _differences(results):
+        lines.append(said)
     for index, row in enumerate(rows):
         cells = [row[0].ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
