@@ -96,6 +96,7 @@ class BertConfig:
     directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
     parts: ClassVar[str] = "official_bert.layers:Transformer"  # what its encoder is made of
     compared: ClassVar[str] = ""  # what it is where BERT is only compared with it
+    equally_wide: ClassVar[bool] = True  # all its hidden states
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -205,6 +206,16 @@ class BertConfig:
         pooler = 0 if self.pooler_activation == "none" else width * width + width
         return embeddings + blocks + pooler + 2 * width * self.norm_first
 
+    def encoder_flops(self, sequences: int, length: int) -> float:
+        """One forward pass of the encoder on [sequences, length] tokens: multiplications and
+        additions in products of matrices, 2 m n k each."""
+        H, I = self.one_direction.hidden_size, self.one_direction.intermediate_size
+        # Query, key, value, output; feed-forward; attention scores and the values that they weight.
+        per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
+        projection = 2 * self.embedding_size * H
+        blocks = per_token * self.num_hidden_layers * (self.hidden_size // H)
+        return float(sequences) * length * (blocks + projection)
+
     @classmethod
     def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
         """Makes a configuration from a dictionary; missing fields keep their defaults. What the
@@ -240,6 +251,11 @@ class BertConfig:
             for field, value in values.items()
             if not (field.metadata.get("successors") and value == field.default)
         }
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that are not a `BertConfig()`'s; `from_dict` reads them back equal."""
+        default = BertConfig()
+        return {n: v for n, v in vars(self).items() if v != getattr(default, n, None)}
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes a `bert_config.json` that `from_json_file` reads back equal."""

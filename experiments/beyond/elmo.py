@@ -13,7 +13,7 @@ from experiments.training import start_checks, starts
 from experiments.training.bert_start import BertStart
 from experiments.training.starting_point import StartingPoint
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
+from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder, is_elmo_folder
 from official_bert.objectives import parts
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
@@ -61,9 +61,7 @@ class Elmo(BertStart):
     def check_pretraining(self, config):
         if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
             raise UserError('--config.objectives: those of an ELMo are ("adjacent_words",)')
-        for name in ("init_from", "teacher", "remat"):
-            if getattr(config, name):
-                raise UserError(f"--config.{name} is for Transformers; leave it out for an ELMo")
+        start_checks.refuse(config, ("init_from", "teacher", "remat"), "an ELMo")
 
     def of_pretraining(self, config):
         bert, tokenizer = start_checks.new_model(config)
@@ -74,6 +72,9 @@ class Elmo(BertStart):
             )
         bert = dataclasses.replace(bert, lower_case=tokenizer.do_lower_case)
         return NewElmo(bert, tokenizer)
+
+    def check_model(self, folder):
+        check_elmo_folder(folder)
 
     def check_finetuning(self, config, task):
         if not config.features:

@@ -12,7 +12,6 @@ import numpy as np
 
 from data_prep.tasks.visits import KINDS
 from experiments.training import starts
-from experiments.training.flops import encoder_flops
 from experiments.training.whole_run import WholeStart
 from official_bert.common import commands
 from official_bert.common.errors import UserError
@@ -41,7 +40,7 @@ class GBert(WholeStart):
 
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Three visits a patient, two sets each, of eight codes: an estimate.
-        work = encoder_flops(config.bert_config, 6 * train_examples, 8)
+        work = config.bert_config.encoder_flops(6 * train_examples, 8)
         return 3 * work * config.num_train_epochs * (1 + NAMES[config.model][1])
 
 

@@ -27,9 +27,6 @@ class Tfidf(WholeStart):
     def check_finetuning(self, config, task):
         """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
         check_scikit_learn(config)
-        for name in ("bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher"):
-            if getattr(config, name):
-                raise UserError(f"--config.{name}: {NAME} is no network; leave it out")
         return super().check_finetuning(config, task)
 
     def learn(self, config, task, train, logged):

@@ -14,7 +14,6 @@ from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
 from experiments.training import start_checks, starting_point, starts
-from experiments.training.flops import encoder_flops
 from experiments.training.whole_run import WholeStart, check_scikit_learn
 from official_bert.common import commands
 from official_bert.common.errors import UserError
@@ -52,7 +51,7 @@ class VideoBert(WholeStart):
 
     names, head, does = tuple(NAMES), "shown_words", "reads videos"
     has_seeds = True
-    has_init_from = True
+    lacks = WholeStart.lacks - {"init_from"}
 
     def check_finetuning(self, config, task):
         check_scikit_learn(config)
@@ -76,7 +75,7 @@ class VideoBert(WholeStart):
     def planned_flops(self, config, bert, train_examples, dev_examples):
         # Four segments a video: an estimate.
         rows = 3 * 4 * train_examples * config.num_train_epochs
-        return 3 * encoder_flops(config.bert_config, rows, config.max_seq_length)
+        return 3 * config.bert_config.encoder_flops(rows, config.max_seq_length)
 
 
 starts.register(VideoBert())

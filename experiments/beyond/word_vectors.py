@@ -15,17 +15,15 @@ import numpy as np
 from experiments.training import starts
 from experiments.training.bert_start import BertStart
 from experiments.training.examples import read_present
-from experiments.training.flops import encoder_flops, text_bilstm_flops
+from experiments.training.flops import lstm_flops
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig, is_elmo_folder
+from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
 from official_bert.compared.word_vectors import LEARNT_WIDTH, read_vectors, vectors_width
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
 CBOW, BILSTM = NAMES = ("cbow", "bilstm_attention")
-_OF_NETWORKS = ("bilstm", "concat_pooling", "features", "freeze", "teacher", "lm_loss_weight",
-                "vocab")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +84,8 @@ class WordStart:
 
     def training_flops(self, config, rows, length):
         """Of one step; ELMo's own are not counted."""
-        if self.name == CBOW:
-            return 0.0
         vectors, elmo = self.vectors.shape[1], self.elmo and self.elmo.config
-        texts = 2 if self.pairs else 1
-        return 3 * text_bilstm_flops(config, vectors, elmo, texts, rows * length)
+        return 3 * _flops(config, vectors, elmo, 2 if self.pairs else 1, rows * length)
 
 
 class WordVectors(BertStart):
@@ -99,6 +94,8 @@ class WordVectors(BertStart):
     pretrained_field = "elmo"
     has_seeds = True
     word_by_word = True
+    lacks = frozenset(("init_from", "bilstm", "concat_pooling", "features", "freeze", "teacher",
+                       "lm_loss_weight", "vocab"))  # fmt: skip
 
     def asked(self, config):
         return getattr(config, "model", "") in NAMES
@@ -115,15 +112,10 @@ class WordVectors(BertStart):
             raise UserError(f"--config.word_vectors={config.word_vectors}: no such file")
         if config.elmo and config.model != BILSTM:
             raise UserError(f"--config.elmo is read by {BILSTM}, not by {config.model}")
-        if config.elmo and not is_elmo_folder(config.elmo):
-            raise UserError(
-                f"--config.elmo={config.elmo}: no options.json and weights.hdf5 of ELMo"
-            )
+        if config.elmo:
+            check_elmo_folder(config.elmo, "--config.elmo=")
         if config.feature_width % 2:
             raise UserError("--config.feature_width must be even: half of it reads from either end")
-        for field in _OF_NETWORKS:
-            if getattr(config, field):
-                raise UserError(f"--config.{field}: {config.model} has none; leave it out")
         if task.head["head"] != "classification" or task.head.get("windows"):
             what = "windows of texts" if task.head.get("windows") else task.head["head"]
             raise UserError(f"{name} tells one or two texts apart; {config.task} is {what}")
@@ -135,20 +127,33 @@ class WordVectors(BertStart):
     def planned_flops(self, config, bert, train_examples, dev_examples):
         elmo = bert if isinstance(bert, ElmoConfig) else None
         # Every example is taken as two texts of full length: an upper bound.
-        if config.model == CBOW:
-            return 0.0
         length, epochs = config.max_seq_length, config.num_train_epochs
         # Where the file is missing the run itself will say so.
         width = vectors_width(config.word_vectors) if os.path.isfile(config.word_vectors) else 0
         if config.word_vectors.startswith("@"):  # they are still to be learnt
             width = LEARNT_WIDTH
-        one = text_bilstm_flops(config, width, elmo, 2, length)
-        states = encoder_flops(elmo, 2, length) if elmo else 0.0
+        one = _flops(config, width, elmo, 2, length)
+        states = elmo.encoder_flops(2, length) if elmo else 0.0
         trained = epochs * train_examples
         return one * (3 * trained + dev_examples) + states * (trained + dev_examples)
 
 
 starts.register(WordVectors())
+
+
+def _flops(config, vectors: int, elmo, texts: int, tokens: int) -> float:
+    """One forward pass of GLUE's BiLSTM on one or two texts of so many words together; CBOW's: 0.
+
+    Args:
+      vectors: width of the word vectors.
+      elmo: ElmoConfig of what it reads beside them, or None; its own work is not in it.
+    """
+    if config.model == CBOW:
+        return 0.0
+    width, read = config.feature_width, vectors + (elmo.hidden_size if elmo else 0)
+    # Each text is a row as long as both.
+    attending = [2 * width] * (texts == 2)
+    return lstm_flops([read, width, *attending], width, texts * tokens)
 
 
 def start(config, task, examples) -> WordStart:

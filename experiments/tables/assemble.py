@@ -248,7 +248,7 @@ def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
             facts |= {
                 "layers": bert.num_hidden_layers,
                 "hidden": bert.hidden_size,
-                "heads": getattr(bert, "num_attention_heads", 0),  # ELMo has none
+                "heads": bert.num_attention_heads,
                 "vocabulary": bert.vocab_size,
                 "direction": bert.attention_direction,
                 "parameters": bert.num_parameters,

@@ -9,18 +9,14 @@ from collections.abc import Callable
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
 from experiments.training.config_values import from_dict
-from experiments.training.flops import (
-    encoder_flops,
-    pretrain_flops,
-    training_flops,
-)
+from experiments.training.flops import pretrain_flops, training_flops
 from official_bert.common.commands import import_tensorflow
-from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig
 
 # Used where nothing was measured: two cores, small matrices.
 MATRICES = 3e10
 WORD_BY_WORD = 2e10  # of LSTMs; no step of BERT's tells
+_BUDGET = 3e10  # FLOPs of a step that is timed
 # What a step's time depends on.
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
          "intermediate_size", "max_position_embeddings", "hidden_dropout_prob",
@@ -75,16 +71,24 @@ def readable_bytes(value: float) -> str:
     return f"{value / 1e3:,.0f} kB"
 
 
-@functools.cache
-def measured_rate(
-    bert, length: int, batch: int, say: Callable = print, budget: float = 3e10
-) -> float:
+def measured_rate(bert, length: int, batch: int, say: Callable = print) -> float:
     """FLOPs a second of training this shape on this machine, from one timed step, of which `say`
-    takes a line before.
+    takes a line before; shapes of the same sizes are timed once.
 
-    A shape whose step would take longer than `budget` FLOPs is measured with a smaller batch, then
-    with fewer layers: the rate of a large matrix product does not depend on how many there are.
+    A step of too many FLOPs is timed with a smaller batch, then with fewer layers: the rate of a
+    large matrix product does not depend on how many there are.
     """
+    if not isinstance(bert, BertConfig):
+        return WORD_BY_WORD
+    # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
+    sizes = {name: getattr(bert, name) for name in SIZES}
+    # A row of the vocabulary costs memory, not time: the table is looked up.
+    sizes["vocab_size"] = min(bert.vocab_size, 1000)
+    return _timed(BertConfig(**sizes), length, batch, say)
+
+
+@functools.cache
+def _timed(bert: BertConfig, length: int, batch: int, say: Callable) -> float:
     import_tensorflow()
     import keras
     import numpy as np
@@ -92,18 +96,12 @@ def measured_rate(
     from official_bert.optimization import BertAdamW
     from official_bert.pretraining import BertPretrainer
 
-    if bert is None or isinstance(bert, ElmoConfig):
-        return WORD_BY_WORD
-    # Sizes alone: a successor, GPT or a model of two directions is as fast as BERT.
-    bert = BertConfig(**{name: getattr(bert, name) for name in SIZES})
     layers, width = bert.num_hidden_layers, bert.hidden_size
     say(f"  times a step: {layers} deep, {width} wide, {batch} rows of {length} tokens")
-    while batch > 1 and 3 * encoder_flops(bert, batch, length) > budget:
+    while batch > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
         batch = max(1, batch // 2)
-    while bert.num_hidden_layers > 1 and 3 * encoder_flops(bert, batch, length) > budget:
+    while bert.num_hidden_layers > 1 and 3 * bert.encoder_flops(batch, length) > _BUDGET:
         bert = dataclasses.replace(bert, num_hidden_layers=bert.num_hidden_layers // 2)
-    # A row of the vocabulary costs memory, not time: the table is looked up.
-    bert = dataclasses.replace(bert, vocab_size=min(bert.vocab_size, 1000))
     positions = max(1, round(0.16 * length))
     batch_of = {
         "input_ids": np.ones((batch, length), np.int32),

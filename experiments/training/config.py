@@ -22,9 +22,9 @@ def _bookkeeping(default):
     return dataclasses.field(default=default, metadata={"bookkeeping": True})
 
 
-def _place():
+def _place(kind="folder"):
     """A field that names a file or folder: what lies there counts, not where (`inputs`)."""
-    return dataclasses.field(default="", metadata={"place": True})
+    return dataclasses.field(default="", metadata={"place": kind})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +88,7 @@ class PretrainConfig(TrainingConfig):
     # A size ("tiny", "L-4_H-256") or its fields; "": init_from's. An ElmoConfig pre-trains an ELMo.
     bert: BertConfig | ElmoConfig | str = "base"
     # "": the vocabulary beside the records.
-    vocab: str = _place()
+    vocab: str = _place("file")
     do_lower_case: bool = True
     phases: tuple[Phase, ...] = (Phase(),)
     num_warmup_steps: int = 10_000
@@ -108,7 +108,7 @@ class PretrainConfig(TrainingConfig):
     init_from: str = _place()
     # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
     # end this one goes on from; "": begins at step 0, to the same weights.
-    trunk: str = _place()
+    trunk: str = _place("file")
     # Distillation: the model, a folder or a name, that objectives compare with.
     teacher: str = _place()
     # Its layers whose weights the student begins with: "even" or "0,2,4"; "": random weights.
@@ -170,7 +170,7 @@ class FinetuneConfig(TrainingConfig):
     # Folder, or name, of a model; "": random weights of `bert`.
     model: str = _place()
     bert: BertConfig | str = "base"  # with model="" only
-    vocab: str = _place()  # with model="" only
+    vocab: str = _place("file")  # with model="" only
     do_lower_case: bool = True  # with model="" only
     # With model="" only: the seed of the encoder's random weights; -1: `seed`.
     initial_seed: int = -1
@@ -180,7 +180,7 @@ class FinetuneConfig(TrainingConfig):
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.
-    word_vectors: str = _place()
+    word_vectors: str = _place("file")
     # Of bilstm_attention: ELMo's folder, whose states are read in place of vectors or beside them.
     elmo: str = _place()
     # Of videobert: a model whose weights and sizes it begins with; "": random weights of `bert`.
@@ -242,8 +242,9 @@ class FinetuneConfig(TrainingConfig):
 
 
 def places(config):
-    """The names of the fields that name a file or folder."""
-    return [field.name for field in dataclasses.fields(config) if field.metadata.get("place")]
+    """{field that names a file or folder: which of the two it is digested as}"""
+    kinds = {field.name: field.metadata.get("place") for field in dataclasses.fields(config)}
+    return {name: kind for name, kind in kinds.items() if kind}
 
 
 def resolve_bert(bert):

@@ -11,7 +11,6 @@ from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
 from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of
-from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import BertConfig, named_config
 
 
@@ -165,12 +164,12 @@ def changed(config):
     """`to_dict` without the fields that have their defaults; `from_dict` reads it back equal."""
     if isinstance(config, (list, tuple)):
         return [changed(value) for value in config]
-    if not dataclasses.is_dataclass(config) or isinstance(config, ElmoConfig):
+    if hasattr(config, "changes"):  # a model's
+        return to_dict(config.changes())
+    if not dataclasses.is_dataclass(config):
         return to_dict(config)
-    default = BertConfig() if isinstance(config, BertConfig) else type(config)()
-    names = [field.name for field in dataclasses.fields(config)]
-    kept = {name: getattr(config, name) for name in names}
-    return {n: changed(v) for n, v in kept.items() if v != getattr(default, n, None)}
+    default = type(config)()
+    return {n: changed(v) for n, v in vars(config).items() if v != getattr(default, n)}
 
 
 def from_dict(kind, values, where="configuration"):
@@ -186,7 +185,10 @@ def from_dict(kind, values, where="configuration"):
     """
     nested, bert = {}, values.get("bert")
     if isinstance(bert, dict):
-        nested["bert"] = (ElmoConfig if "filters" in bert else BertConfig).from_dict(bert)
+        hints = typing.get_args(typing.get_type_hints(kind)["bert"])
+        kinds = [one for one in hints if dataclasses.is_dataclass(one)]
+        fitting = (one for one in kinds if bert.keys() <= one.__dataclass_fields__.keys())
+        nested["bert"] = next(fitting, kinds[0]).from_dict(bert)
     if "phases" in values:
         nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in values["phases"])
     plain = {name: value for name, value in values.items() if name not in nested}

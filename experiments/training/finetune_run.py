@@ -24,7 +24,6 @@ from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.examples import class_weights_of, read_others
-from experiments.training.flops import encoder_flops
 from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
 from official_bert.common import commands
@@ -130,7 +129,7 @@ def run(config, folder, progress, task, examples):
         "files": {},
     }
     if teacher:  # FLOPs as if every text had the full length
-        flops = encoder_flops(teacher.start.bert, state.examples, config.max_seq_length)
+        flops = teacher.start.bert.encoder_flops(state.examples, config.max_seq_length)
         results["teacher"] = {"digest": teacher.digest, "flops": flops}
     if folder.write:
         if missing:

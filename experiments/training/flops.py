@@ -5,40 +5,8 @@ counts as two forward passes; recomputation is not counted, so that it shows as 
 Element-wise work is not counted either: a measured rate contains it.
 """
 
-import itertools
-
 from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
-from official_bert.compared.configs import AwdLstmConfig
-from official_bert.compared.elmo_config import MAX_CHARACTERS, ElmoConfig
 from official_bert.objectives import parts
-
-
-def encoder_flops(bert, sequences: int, length: int) -> float:
-    """One forward pass of the encoder on [sequences, length] tokens; ELMo's, as many words."""
-    if isinstance(bert, ElmoConfig):
-        return float(sequences) * length * _elmo_flops(bert)
-    if isinstance(bert, AwdLstmConfig):
-        pairs = itertools.pairwise(bert.widths)
-        return 2.0 * sequences * length * sum(4 * out * (read + out) for read, out in pairs)
-    one = bert.one_direction
-    H, I, directions = one.hidden_size, one.intermediate_size, bert.hidden_size // one.hidden_size
-    # Query, key, value, output; feed-forward; attention scores and the values that they weight.
-    per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
-    projection = 2 * bert.embedding_size * H
-    blocks = per_token * bert.num_hidden_layers * directions
-    return float(sequences) * length * (blocks + projection)
-
-
-def _elmo_flops(elmo: ElmoConfig) -> float:
-    """One word: convolutions, highways, projection, and the LSTMs of both directions."""
-    found = sum(count for _, count in elmo.filters)
-    letters = sum(
-        (MAX_CHARACTERS - width + 1) * width * elmo.character_width * count
-        for width, count in elmo.filters
-    )
-    letters += 2 * elmo.num_highways * found * found + found * elmo.projection
-    lstm = (2 * elmo.projection * 4 + elmo.projection) * elmo.lstm_width
-    return 2.0 * (letters + 2 * elmo.num_hidden_layers * lstm)
 
 
 def head_flops(bert, predictions: int) -> float:
@@ -60,19 +28,6 @@ def lstm_flops(inputs: list[int], width: int, tokens: int) -> float:
     return 2.0 * tokens * sum(2 * 4 * half * (read + half) for read in inputs)
 
 
-def text_bilstm_flops(config: FinetuneConfig, vectors: int, elmo, texts: int, tokens: int) -> float:
-    """One forward pass of GLUE's BiLSTM on one or two texts of so many words together.
-
-    Args:
-      vectors: width of the word vectors.
-      elmo: ElmoConfig of what it reads beside them, or None; its own work is not in it.
-    """
-    width, read = config.feature_width, vectors + (elmo.hidden_size if elmo else 0)
-    # Each text is a row as long as both.
-    attending = [2 * width] * (texts == 2)
-    return lstm_flops([read, width, *attending], width, texts * tokens)
-
-
 def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> float:
     """One training step.
 
@@ -82,7 +37,7 @@ def training_flops(bert, sequences: int, length: int, predictions: int = 0) -> f
       length: tokens a row.
       predictions: positions a row that go through the language-model head; 0: no such head.
     """
-    return 3 * (encoder_flops(bert, sequences, length) + head_flops(bert, sequences * predictions))
+    return 3 * (bert.encoder_flops(sequences, length) + head_flops(bert, sequences * predictions))
 
 
 def predicted_positions(written, length: int, masked: int) -> int:
@@ -117,7 +72,7 @@ def _generator_flops(bert, written, sequences: int, length: int, masked: int) ->
     generator = bert.narrower(options.get("generator", 0.25))
     scores = sequences * length * 2 * bert.hidden_size * (bert.hidden_size + 1)
     pieces = head_flops(generator, sequences * masked)
-    return encoder_flops(generator, sequences, length) + pieces + scores
+    return generator.encoder_flops(sequences, length) + pieces + scores
 
 
 def _teacher_head(written, length: int, masked: int) -> int:
@@ -134,7 +89,7 @@ def teacher_step_flops(teacher, objectives, sequences: int, length: int, masked:
     Args: see `pretraining_step_flops`.
     """
     positions = sum(_teacher_head(written, length, masked) for written in objectives)
-    return encoder_flops(teacher, sequences, length) + head_flops(teacher, sequences * positions)
+    return teacher.encoder_flops(sequences, length) + head_flops(teacher, sequences * positions)
 
 
 def pretraining_step_flops(bert, objectives, sequences: int, length: int, masked: int) -> float:
@@ -180,7 +135,7 @@ def written_flops(bert, sequences: int, length: int) -> float:
     """One forward pass of encoder and decoder, its cross attention counted as two thirds of a
     block's four products, on sources and targets of that length; of GRUs, an estimate."""
     cross = sequences * length * bert.num_hidden_layers * 2 * 4 * bert.hidden_size**2
-    return 2 * encoder_flops(bert, sequences, length) + cross + head_flops(bert, sequences * length)
+    return 2 * bert.encoder_flops(sequences, length) + cross + head_flops(bert, sequences * length)
 
 
 def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
@@ -188,7 +143,7 @@ def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_exampl
 
     On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
     """
-    one = encoder_flops(bert, 1, config.max_seq_length)
+    one = bert.encoder_flops(1, config.max_seq_length)
     if config.features:
         one = bilstm_flops(bert, config.features, config.feature_width, config.max_seq_length)
     if config.task == "text_to_text":

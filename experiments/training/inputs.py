@@ -100,11 +100,10 @@ def of_places(config, **others) -> dict[str, Input]:
       others: of a field, another place.
     """
     found = {}
-    for name in places(config):
+    for name, kind in places(config).items():
         place = others.get(name, getattr(config, name))
         if place and name != "data_dir":
-            is_file = name in ("vocab", "word_vectors", "trunk")
-            if is_file:  # what is missing the run itself will say
+            if kind == "file":  # what is missing the run itself will say
                 digest = files_digest((place,)) if os.path.exists(place) else ""
             else:
                 digest = checkpoint_digest(place)

@@ -11,16 +11,13 @@ import time
 from pathlib import Path
 
 from data_prep.jobs import storage
-from experiments.training import provenance
+from experiments.training import provenance, starts
 from experiments.training.config_values import differences, from_dict, result_dict, to_dict
-from official_bert.checkpoints import integrity
-from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common import commands, manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path, real_path
-from official_bert.compared.elmo_config import is_elmo_folder
 
 CONFIG, RESULTS, FAILURE = "config.json", "results.json", "failure.json"
 _FILES = (CONFIG, provenance.FILE, "metrics.jsonl", RESULTS, FAILURE, "analysis.json",
@@ -195,9 +192,8 @@ class RunFolder:
         try:
             if not os.path.exists(path):
                 raise UserError(f"{path}: missing")
-            if Path(path) == self.model and not is_elmo_folder(path):
-                described = read_json(self.model / MODEL_FILE)
-                integrity.check_folder(self.model, MODEL_FILE, described)
+            if Path(path) == self.model:
+                starts.of(self._config).check_model(self.model)
         except UserError as error:
             raise UserError(
                 f"{self.path} is finished, but {error}; put it back, or --overwrite runs it again"

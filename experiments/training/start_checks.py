@@ -14,7 +14,6 @@ from experiments.training import inputs, starts, teacher_checks, trunks
 from experiments.training.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
-from official_bert.compared.configs import AwdLstmConfig
 from official_bert.config import DECODERS, RNN_DECODERS, parts_named
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
@@ -48,8 +47,7 @@ def finetuning(config):
     """
     task = _task(config)
     kind = starts.of(config)
-    if config.init_from and not kind.has_init_from:
-        raise UserError("--config.init_from is VideoBERT's; --config.model names what begins here")
+    refuse(config, sorted(kind.lacks), f"--config.model={config.model}")
     bert, tokenizer = kind.check_finetuning(config, task)
     if config.teacher:
         theirs = peek(config.teacher, "teacher")
@@ -65,6 +63,13 @@ def finetuning(config):
     return (task, examples), inputs.of_finetuning(config, examples)
 
 
+def refuse(config, names, what):
+    """Raises UserError where a configuration sets one of the fields, which `what` does not have."""
+    for name in names:
+        if getattr(config, name):
+            raise UserError(f"--config.{name} is not for {what}; leave it out")
+
+
 def check_model(config, task, bert):
     """Raises UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
     None where it is not known yet) do not have."""
@@ -78,9 +83,10 @@ def check_model(config, task, bert):
             f"--config.features={config.features}: the feature-based approach is for tagging "
             f"tasks; {config.task} is {task.head['head']}"
         )
-    if config.features and isinstance(bert, AwdLstmConfig):
+    if config.features and bert and not bert.equally_wide:
         raise UserError(
-            f"--config.features={config.features}: the layers of an AWD-LSTM are not equally wide"
+            f"--config.features={config.features}: the layers of {bert.compared} are not equally "
+            "wide"
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
@@ -104,9 +110,7 @@ def check_model(config, task, bert):
 
 
 def _check_writer(config, bert):
-    for name in ("bilstm", "teacher", "lm_loss_weight"):
-        if getattr(config, name):
-            raise UserError(f"--config.{name}: not for {config.task}; leave it out")
+    refuse(config, ("bilstm", "teacher", "lm_loss_weight"), config.task)
     if config.decoder in RNN_DECODERS and config.model:
         raise UserError(
             f"--config.decoder={config.decoder}: GRUs begin with random weights; leave model out, "

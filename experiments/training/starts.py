@@ -9,6 +9,10 @@ import functools
 import importlib
 import pkgutil
 
+from official_bert.checkpoints import integrity
+from official_bert.checkpoints.model_folder import MODEL_FILE
+from official_bert.common.json_files import read_json
+
 BERT, BEYOND = "experiments.training.bert_start", "experiments.beyond"
 _kinds: list = []
 
@@ -20,14 +24,14 @@ class Start:
       pretrained_field: the field of a FinetuneConfig that names a pre-training of a table.
       repeats: whether runs of other seeds differ.
       has_seeds: whether a table's row without pre-training is trained once for each of its seeds.
-      has_init_from: whether a FinetuneConfig's `init_from` is its beginning.
+      lacks: fields of a FinetuneConfig that are not for this kind.
       word_by_word: its work is that of LSTMs over words, which reaches a lower rate.
     """
 
     pretrained_field = "model"
     repeats = True
     has_seeds = False
-    has_init_from = False
+    lacks = frozenset(("init_from", "word_vectors", "elmo"))
     word_by_word = False
 
     def asked(self, config) -> bool:
@@ -40,6 +44,10 @@ class Start:
     def of_pretraining(self, config):
         """The StartingPoint of a PretrainConfig."""
         raise NotImplementedError
+
+    def check_model(self, folder) -> None:
+        """Raises UserError where the model that a run left is damaged; `folder`: a Path."""
+        integrity.check_folder(folder, MODEL_FILE, read_json(folder / MODEL_FILE))
 
     def check_finetuning(self, config, task):
         """(BertConfig, Tokenizer) of a FinetuneConfig, two None where they are not known yet.

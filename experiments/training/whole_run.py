@@ -8,6 +8,10 @@ from experiments.training.examples import read_examples, read_others
 from experiments.training.progress import Progress
 from official_bert.common.errors import UserError
 
+# Of networks that a `Trainer` trains step by step.
+_STEPWISE = {"bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher",
+             "lm_loss_weight"}  # fmt: skip
+
 
 class WholeStart(starts.Start):
     """A kind of start that trains as it likes.
@@ -20,6 +24,7 @@ class WholeStart(starts.Start):
 
     names = ()
     head = does = ""
+    lacks = starts.Start.lacks | _STEPWISE
 
     def learn(self, config, task, train, logged):
         """Learns from training examples.

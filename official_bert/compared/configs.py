@@ -71,6 +71,7 @@ class AwdLstmConfig(BertConfig):
 
     parts: ClassVar = "official_bert.compared.awd_lstm:AWDLSTM"
     compared: ClassVar = "an AWD-LSTM"
+    equally_wide: ClassVar = False
 
     def __post_init__(self):
         for name in (*vars(type(self))["__annotations__"], "num_hidden_groups"):
@@ -89,3 +90,7 @@ class AwdLstmConfig(BertConfig):
     def num_parameters(self) -> int:
         pairs = itertools.pairwise(self.widths)
         return self.vocab_size * self.hidden_size + sum(4 * b * (a + b + 1) for a, b in pairs)
+
+    def encoder_flops(self, sequences: int, length: int) -> float:
+        pairs = itertools.pairwise(self.widths)
+        return 2.0 * sequences * length * sum(4 * b * (a + b) for a, b in pairs)

@@ -21,7 +21,7 @@ from official_bert.compared.elmo_config import (
     MAX_CHARACTERS,
     NUM_CHARACTERS,
     ElmoConfig,
-    is_elmo_folder,
+    check_elmo_folder,
     options_file,
     weights_file,
 )
@@ -197,8 +197,7 @@ def load_elmo(folder, words=None) -> ELMo:
     Raises:
       UserError: a file is missing or damaged, or a tensor is missing or has another shape.
     """
-    if not is_elmo_folder(folder):
-        raise UserError(f"{folder}: no ELMo; expected one *options.json and one *weights.hdf5")
+    check_elmo_folder(folder)
     config = ElmoConfig.from_options(options_file(folder))
     model = ELMo(config, None if words is None else config.characters_of(words))
     path = weights_file(folder)

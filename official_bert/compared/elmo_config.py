@@ -58,6 +58,7 @@ class ElmoConfig:
 
     attention_direction: ClassVar[str] = SHALLOW
     initializer_range: ClassVar[float] = 0.02
+    num_attention_heads: ClassVar[int] = 0
     max_position_embeddings: ClassVar[int] = 1 << 20  # LSTMs read any length
     prediction_transform: ClassVar[bool] = False
 
@@ -81,8 +82,22 @@ class ElmoConfig:
         lstm = (2 * self.projection + 1) * 4 * self.lstm_width + self.lstm_width * self.projection
         return letters + 2 * self.num_hidden_layers * lstm
 
+    def encoder_flops(self, sequences: int, length: int) -> float:
+        """One forward pass on that many words: convolutions, highways, projection, and the LSTMs of
+        both directions."""
+        found = sum(count for _, count in self.filters)
+        letters = sum(
+            (MAX_CHARACTERS - width + 1) * width * self.character_width * count
+            for width, count in self.filters
+        )
+        letters += 2 * self.num_highways * found * found + found * self.projection
+        lstm = (2 * self.projection * 4 + self.projection) * self.lstm_width
+        return float(sequences) * length * 2.0 * (letters + 2 * self.num_hidden_layers * lstm)
+
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+    changes = to_dict  # all, which tell it from a BERT
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "ElmoConfig":
@@ -162,6 +177,14 @@ def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarr
 def is_elmo_folder(folder) -> bool:
     """Whether there are one options.json and one file of weights of bilm-tf."""
     return bool(options_file(folder) and weights_file(folder))
+
+
+def check_elmo_folder(folder, flag: str = "") -> None:
+    """Raises UserError unless `is_elmo_folder`."""
+    if not is_elmo_folder(folder):
+        raise UserError(
+            f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5"
+        )
 
 
 def options_file(folder) -> Path | None:

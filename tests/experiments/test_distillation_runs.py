@@ -16,7 +16,7 @@ from experiments.tables.plan import plan
 from experiments.training import evaluation, heldout, pretrain_run, start_checks
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.config import FinetuneConfig, Phase
-from experiments.training.flops import encoder_flops, head_flops
+from experiments.training.flops import head_flops
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -64,7 +64,7 @@ def test_what_a_student_leaves(student, teacher, data):
     assert results["parameters"] <= total < results["parameters"] + 20  # and means, no teacher
     bert, rows = model_folder.load(teacher).config, 8 * 8
     tokens = rows * tiny_runs.LENGTH
-    expected = encoder_flops(bert, rows, tiny_runs.LENGTH) + head_flops(bert, tokens)
+    expected = bert.encoder_flops(rows, tiny_runs.LENGTH) + head_flops(bert, tokens)
     assert results["teacher"]["flops"] == expected
     measured = evaluate.run(str(workdir / "model"), str(data / "records"), max_examples=16)
     assert set(measured) == {"examples", "masked_lm_loss", "masked_lm_perplexity",

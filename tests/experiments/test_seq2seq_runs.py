@@ -96,9 +96,9 @@ def test_grus_leave_scores_and_no_model(pairs, tmp_path):
     [
         ({"decoder": "rnn"}, "GRUs begin with random weights"),
         ({"decoder": "prefix", "max_seq_length": 80}, "80 tokens each, stand in one row"),
-        ({"bilstm": True}, "--config.bilstm: not for text_to_text"),
+        ({"bilstm": True}, "--config.bilstm is not for text_to_text"),
         ({"model": "tiny-wikipedia-ltr"}, "this model is left_to_right"),
-        ({"lm_loss_weight": 0.5}, "--config.lm_loss_weight: not for text_to_text"),
+        ({"lm_loss_weight": 0.5}, "--config.lm_loss_weight is not for text_to_text"),
     ],
 )
 def test_what_is_refused_before_it_begins(pairs, fields, message):

@@ -8,7 +8,6 @@ import tensorflow as tf
 from keras import ops
 
 import official_bert as ob
-from experiments.training.flops import encoder_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.compared import awd_lstm
@@ -174,7 +173,7 @@ def test_ulmfits_classifier_by_hand(lstms, inputs):
 def test_sizes_and_work(lstms, encoder):
     assert lstms.num_parameters == encoder.count_params()
     matrices = sum(v.shape.num_elements() for block in encoder.blocks for v in block.weights[:2])
-    assert encoder_flops(lstms, 2, 16) == 2 * 2 * 16 * matrices
+    assert lstms.encoder_flops(2, 16) == 2 * 2 * 16 * matrices
     whole = AwdLstmConfig(hidden_size=400, intermediate_size=1150, num_hidden_layers=3)
     assert whole.widths == [400, 1150, 1150, 400]
 

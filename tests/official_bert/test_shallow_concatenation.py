@@ -11,7 +11,7 @@ from scipy.special import erf, log_softmax
 
 import official_bert as ob
 from experiments.training.config import PretrainConfig
-from experiments.training.flops import encoder_flops, pretraining_step_flops
+from experiments.training.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens
@@ -199,7 +199,7 @@ def test_sizes_and_work(shallow, model):
     )  # fmt: skip
     assert one.one_direction is one and shallow.embedding_width == 16
     assert shallow.num_parameters == model.encoder.count_params()
-    assert encoder_flops(shallow, 2, 16) == 2 * encoder_flops(one, 2, 16)
+    assert shallow.encoder_flops(2, 16) == 2 * one.encoder_flops(2, 16)
     halves = pretraining_step_flops(one, ["next_token"], 2, 16, 3)
     assert pretraining_step_flops(shallow, ["adjacent_tokens"], 2, 16, 3) == 2 * halves
     assert of_bert(SHALLOW, False, 0.3) == ({"name": "adjacent_tokens", "fraction": 0.3},)

@@ -93,8 +93,8 @@ def test_a_class_without_examples_is_never_the_answer(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"bilstm": True}, "--config.bilstm: tfidf is no network"),
-        ({"freeze": "embeddings"}, "--config.freeze: tfidf is no network"),
+        ({"bilstm": True}, "--config.bilstm is not for --config.model=tfidf"),
+        ({"freeze": "embeddings"}, "--config.freeze is not for --config.model=tfidf"),
     ],
 )
 def test_what_belongs_to_networks_is_refused(tmp_path, fields, message):

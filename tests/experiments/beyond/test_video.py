@@ -189,7 +189,7 @@ def test_begins_as_a_trained_bert(config, videos, tmp_path, monkeypatch):
     config = dataclasses.replace(config, model="videobert", init_from="tiny-wikipedia")
     with pytest.raises(UserError, match=r"vocab\.txt is not the vocabulary of .*tiny-wikipedia"):
         start_checks.finetuning(config)
-    with pytest.raises(UserError, match="init_from is VideoBERT's"):
+    with pytest.raises(UserError, match="init_from is not for --config.model="):
         start_checks.finetuning(dataclasses.replace(config, model="tiny-wikipedia"))
     with pytest.raises(UserError, match="tiny-wikipedia-ltr: it is no folder of a BERT"):
         start_checks.finetuning(dataclasses.replace(config, init_from="tiny-wikipedia-ltr"))

@@ -62,7 +62,7 @@ def test_planned_operations(files):
     [
         ({"word_vectors": ""}, "model=cbow reads word vectors: --config.word_vectors=FILE"),
         ({"word_vectors": "none.txt"}, "--config.word_vectors=none.txt: no such file"),
-        ({"freeze": "embeddings"}, "--config.freeze: cbow has none"),
+        ({"freeze": "embeddings"}, "--config.freeze is not for --config.model=cbow"),
         ({"feature_width": 7}, "must be even"),
         ({"task": "swag", "data_dir": "."}, "model=cbow tells one or two texts apart; swag is mul"),
         ({"task_options": {"windows": 2}}, "windows of texts"),
