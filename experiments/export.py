@@ -45,49 +45,36 @@ def describe(saved_model: Path) -> str:
     return "\n".join(lines)
 
 
-def main(argv) -> None:
-    del argv
-    options = flags.FLAGS
-    commands.required("model", "output")
-    if options.format != "saved_model":
-        for name in _OF_SAVED_MODELS:
-            if options[name].present:
-                raise UserError(f"--{name} is for --format=saved_model; ONNX and LiteRT take ids")
+def main(_) -> None:
+    asked = command_flags.values(export_model.check)
     settings = command_flags.values(ServingSettings)
     settings = {name: value for name, value in settings.items() if value is not None}
-    settings |= {"head": options.head, "overwrite": options.overwrite}
-    export_model.check(
-        options.model, options.output, options.format, version=options.version, **settings
-    )
+    if asked["format"] != "saved_model":
+        for name in _OF_SAVED_MODELS:
+            if flags.FLAGS[name].present:
+                raise UserError(f"--{name} is for --format=saved_model; ONNX and LiteRT take ids")
+    export_model.check(**asked, **settings)
     commands.import_tensorflow()
     logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
-    if options.format == "saved_model":
-        path = export_model.export(
-            options.model, options.output, version=options.version, **settings
-        )
+    if (format := asked.pop("format")) == "saved_model":
+        path = export_model.export(**asked, **settings)
         print(describe(path))
         print("in Python, import tensorflow_text before it is loaded")
         print(f"SavedModel: {path}")
     else:
-        made = export_model.export_ids(
-            options.model, options.output, format=options.format, **settings
-        )
+        del asked["version"]
+        made = export_model.export_ids(**asked, format=format, **settings)
         for name, (far, most) in made.differences.items():
             print(f"{name}: at most {far:.1e} from the model folder's, the largest {most:.2g}")
         for note in made.notes:
             print(f"note: {note}")
-        print(f"{options.format}: {made.path}, {made.path.stat().st_size / 1e6:.1f} MB")
+        print(f"{format}: {made.path}, {made.path.stat().st_size / 1e6:.1f} MB")
 
 
 def _define_flags():
-    flags.DEFINE_string(
-        "model", "", "Model folder, such as the `model` folder of a fine-tuning run."
+    command_flags.define(
+        export_model.check, least={"version": 1}, format=export_model.FORMATS, head=_HEADS
     )
-    flags.DEFINE_string("output", "", "Folder to write; a SavedModel goes in its sub-folder 1/.")
-    flags.DEFINE_enum(
-        "format", "saved_model", export_model.FORMATS, "saved_model takes text, the others ids."
-    )
-    flags.DEFINE_enum("head", None, _HEADS, "What to serve; by default the head of the model.")
     # Where they are not given they are as in training.
     command_flags.define(
         ServingSettings,
@@ -95,8 +82,6 @@ def _define_flags():
          "max_answer_length", "n_best_size", "allow_no_answer", "label_piece", "length_penalty"),
         unset=True, precision=PRECISIONS, pooling=POOLINGS,
     )  # fmt: skip
-    flags.DEFINE_integer("version", 1, "Name of the sub-folder.", lower_bound=1)
-    flags.DEFINE_bool("overwrite", False, "Replace what is there.")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import socket
 import tempfile
 from pathlib import Path
 
-from absl import flags, logging
+from absl import logging
 
+from data_prep.jobs import command_flags
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 
@@ -32,20 +33,66 @@ def make_server(app, host: str, port: int):
     """
     import waitress
 
+    if not 0 <= port < 1 << 16:
+        raise UserError(f"--port={port}: a port is a number from 0 to 65535")
     try:
         return waitress.create_server(app, host=host, port=port, ident=None, map={})
     except OSError as error:
         raise UserError(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
 
 
-def main(argv) -> int:
-    del argv
-    options = flags.FLAGS
-    commands.required("model")
+def serve(
+    model: str,
+    name: str = "",
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    max_request_bytes: int = 1_000_000,
+    max_texts: int = 256,
+    allowed_hosts: tuple[str, ...] = (),
+) -> int:
+    """Serves a model until it is told to stop.
+
+    Args:
+      model: an exported model (of experiments.export), or a model folder.
+      name: the model's name in addresses; by default its folder's.
+      host: address to listen at; others can reach only this one.
+      port: port to listen at; 0 picks a free one.
+      max_request_bytes: larger requests are refused.
+      max_texts: requests with more rows are refused.
+      allowed_hosts: names under which the server may be asked besides its address, such as that of
+        a proxy; '*' for all. Other names are refused: pages of other sites could use them.
+
+    Returns: the exit code.
+    Raises:
+      UserError: the model cannot be served, or the address not be listened at.
+    """
     commands.import_tensorflow()
+    import official_bert
+    from experiments.serving.rest import create_app
+    from official_bert import export as serving
+    from official_bert.checkpoints.model_folder import is_model_folder
+
     logging.set_verbosity(logging.WARNING)  # saving a graph writes pages of notes
     with tempfile.TemporaryDirectory() as scratch:
-        return _serve(options, _exported(options.model, Path(scratch)))
+        served = serving.load(_exported(model, Path(scratch)))
+        given = Path(os.path.realpath(model))
+        name = name or (given.parent if given.name.isdecimal() else given).name
+        app = create_app(
+            served,
+            name,
+            PAGE.read_text(encoding="utf-8"),
+            official_bert.load(model) if is_model_folder(model) else None,
+            max_bytes=max_request_bytes,
+            max_texts=max_texts,
+            hosts={"localhost", "127.0.0.1", host, socket.gethostname(), *allowed_hosts},
+        )
+        server = make_server(app, host, port)
+        _warm_up(served)
+        return run_until_told(server, f"serving {name} at http://{host}:{server.effective_port}/")
+
+
+def main(_) -> int:
+    return serve(**command_flags.values(serve))
 
 
 def _exported(model: str, scratch: Path) -> Path:
@@ -58,31 +105,6 @@ def _exported(model: str, scratch: Path) -> Path:
 
     commands.say(f"{model} is a model folder: exporting it first")
     return export(model, scratch / "model")
-
-
-def _serve(options, path: Path) -> int:
-    import official_bert
-    from experiments.serving.rest import create_app
-    from official_bert import export as serving
-    from official_bert.checkpoints.model_folder import is_model_folder
-
-    model = serving.load(path)
-    given = Path(os.path.realpath(options.model))
-    name = options.name or (given.parent if given.name.isdecimal() else given).name
-    hosts = {"localhost", "127.0.0.1", options.host, socket.gethostname(), *options.allowed_hosts}
-    app = create_app(
-        model,
-        name,
-        PAGE.read_text(encoding="utf-8"),
-        official_bert.load(options.model) if is_model_folder(options.model) else None,
-        max_bytes=options.max_request_bytes,
-        max_texts=options.max_texts,
-        hosts=hosts,
-    )
-    server = make_server(app, options.host, options.port)
-    _warm_up(model)
-    told = f"serving {name} at http://{options.host}:{server.effective_port}/"
-    return run_until_told(server, told)
 
 
 def run_until_told(server, told: str) -> int:
@@ -120,22 +142,7 @@ def _warm_up(model) -> None:
 
 
 def _define_flags():
-    flags.DEFINE_string(
-        "model", "", "An exported model (of experiments.export), or a model folder."
-    )
-    flags.DEFINE_string("name", "", "The model's name in addresses; by default its folder's.")
-    flags.DEFINE_string(
-        "host", "127.0.0.1", "Address to listen at; others can reach only this one."
-    )
-    flags.DEFINE_integer("port", 8501, "Port to listen at; 0 picks a free one.", 0, 65535)
-    flags.DEFINE_integer("max_request_bytes", 1_000_000, "Larger requests are refused.", 1)
-    flags.DEFINE_integer("max_texts", 256, "Requests with more rows are refused.", 1)
-    flags.DEFINE_list(
-        "allowed_hosts",
-        [],
-        "Names under which the server may be asked besides its address, such as that of a proxy; "
-        "'*' for all. Other names are refused: pages of other sites could use them.",
-    )
+    command_flags.define(serve, least={"max_request_bytes": 1, "max_texts": 1})
 
 
 if __name__ == "__main__":

@@ -9,11 +9,25 @@ from official_bert.common.errors import UserError
 FORMATS = ("saved_model", "onnx", "litert")
 
 
-def check(model_folder, output, format, head=None, version=1, overwrite=False, **settings) -> None:
+def check(
+    model: str,
+    output: str,
+    format: str = "saved_model",
+    head: str | None = None,
+    version: int = 1,
+    overwrite: bool = False,
+    **settings,
+) -> None:
     """Finds what is wrong with an export before Keras is imported, where that can be known.
 
     Args:
-      format: of `FORMATS`; the others as for `export` and `export_ids`.
+      model: model folder, such as the `model` folder of a fine-tuning run.
+      output: folder to write; a SavedModel goes in its sub-folder 1/.
+      format: saved_model takes text, the others ids.
+      head: what to serve; by default the head of the model.
+      version: name of the sub-folder.
+      overwrite: replace what is there.
+      **settings: as for `export` and `export_ids`.
 
     Raises:
       UserError: the model cannot be exported so, a package is missing, or the output exists.
@@ -23,27 +37,27 @@ def check(model_folder, output, format, head=None, version=1, overwrite=False, *
     from official_bert.export import exports, id_export, saved_model
 
     target = Path(output, str(version)) if format == "saved_model" else output
-    claim([model_folder], folders=[target], overwrite=overwrite)
+    claim([model], folders=[target], overwrite=overwrite)
     exports.check_precision(format, settings.get("precision", "float32"))
     if format != "saved_model":
         id_export.check_packages(format)
-    if not is_model_folder(model_folder):
-        resolve.peek(model_folder)
+    if not is_model_folder(model):
+        resolve.peek(model)
         return  # of another kind, whose import will say what is wrong inside
-    loaded, source = exports.peek(model_folder)
+    loaded, source = exports.peek(model)
     if format == "saved_model":
         saved_model.plan(loaded, source, output, head, version, **settings)
     else:
         id_export.plan(loaded, source, format, head, **settings)
 
 
-def export(model_folder, output, **options) -> Path:
+def export(model, output, **options) -> Path:
     """Exports a model folder as a SavedModel.
 
     A classifier takes `text`, or `text_a` and `text_b` for pairs.
 
     Args:
-      model_folder: the folder.
+      model: the folder.
       output: where to; the SavedModel is in its sub-folder "1".
       **options: as for `official_bert.export.export`.
 
@@ -52,18 +66,18 @@ def export(model_folder, output, **options) -> Path:
     """
     from official_bert import export as serving
 
-    loaded = _load(model_folder)
+    loaded = _load(model)
     if loaded.head == "classification" and not options.get("input_fields"):
         pairs = _reads_pairs(loaded.settings)
         options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
     return serving.export(loaded, output, **options)
 
 
-def export_ids(model_folder, output, **options):
+def export_ids(model, output, **options):
     """Exports a model folder to take token ids; see `official_bert.export.export_ids`."""
     from official_bert import export as serving
 
-    return serving.export_ids(_load(model_folder), output, **options)
+    return serving.export_ids(_load(model), output, **options)
 
 
 def answer(saved_model, texts, **more_inputs) -> list[dict]:

@@ -294,6 +294,8 @@ def test_a_port_in_use_is_a_clear_error(client):
             serve.make_server(client.application, "127.0.0.1", port)
     finally:
         server.close()
+    with pytest.raises(official_bert.UserError, match="--port=65536"):
+        serve.make_server(client.application, "127.0.0.1", 1 << 16)
 
 
 def test_nothing_to_serve_is_a_clear_error(tmp_path, capsys):
