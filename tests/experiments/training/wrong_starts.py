@@ -33,6 +33,7 @@ FINETUNING = {
         "--config.class_weights: '2=3' is no LABEL",
     ),
     "features": ("mrpc", {"features": "concat_last_four"}, "--config.features=concat_last_four: "),
+    "vectors": ("mrpc", {"word_vectors": "v"}, "--config.word_vectors is not for --config.model="),
     "unknown option": (
         "mrpc",
         {"task_options.colour": "1"},
