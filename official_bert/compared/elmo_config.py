@@ -182,9 +182,7 @@ def is_elmo_folder(folder) -> bool:
 def check_elmo_folder(folder, flag: str = "") -> None:
     """Raises UserError unless `is_elmo_folder`."""
     if not is_elmo_folder(folder):
-        raise UserError(
-            f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5"
-        )
+        raise UserError(f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5")
 
 
 def options_file(folder) -> Path | None:
