@@ -167,6 +167,7 @@ def test_tensors_of_eight_bits_and_nan_are_refused(folder):
         huggingface.import_huggingface(folder)
 
 
+@pytest.mark.parity
 class TestPickles:
     @pytest.fixture
     def path(self, folder):

@@ -17,7 +17,7 @@ from official_bert import (
     UserError,
 )
 from official_bert.checkpoints import model_folder
-from official_bert.family.distillation import Distilled, cosines, soft_target_losses
+from official_bert.family.distillation import Distilled
 from official_bert.family.teacher_fit import chosen_layers
 from official_bert.family.teachers import Teacher, begin_with
 
@@ -54,63 +54,6 @@ def shapes(config):
 @pytest.fixture(scope="module")
 def teacher(shapes):
     return Teacher(noisy(BertPretrainer(shapes[1], seed=1)))
-
-
-def test_distilbert_against_pytorch(shapes, teacher, pretraining_batch):
-    """The three losses as its code has them: all real tokens, the masked ones, all real tokens."""
-    torch = pytest.importorskip("torch")
-    model = noisy(BertPretrainer(shapes[0], DISTILBERT, seed=2, teacher=teacher), seed=3)
-    batch = {**pretraining_batch, "example_weights": np.ones(8, "float32")}
-    outputs = model(batch)
-    loss = model.compute_loss(x=tensors(batch), y_pred=outputs)
-
-    real = torch.from_numpy(batch["input_mask"] > 0)
-    names = "student_logits", "teacher_logits"
-    own, theirs = (torch.from_numpy(numpy(outputs[name])) for name in names)
-    soft = torch.nn.KLDivLoss(reduction="batchmean")(
-        torch.log_softmax(own[real] / 2, -1), torch.softmax(theirs[real] / 2, -1)
-    )
-    labels = torch.full(real.shape, -100)
-    places, ids = batch["masked_lm_positions"], batch["masked_lm_ids"]
-    for row, slot in np.argwhere(batch["masked_lm_weights"] > 0):
-        labels[row, int(places[row, slot])] = int(ids[row, slot])
-    masked = torch.nn.CrossEntropyLoss(ignore_index=-100)(own.flatten(0, 1), labels.flatten())
-    both = [one.encoder(batch)["sequence_output"] for one in (model, teacher)]
-    states = [torch.from_numpy(numpy(x))[real] for x in both]
-    cosine = torch.nn.CosineEmbeddingLoss()(*states, torch.ones(len(states[0])))
-    expected = 5 * 4 * soft + 2 * masked + cosine
-    np.testing.assert_allclose(float(loss), float(expected), rtol=2e-5)
-    terms = {name: numpy(total) / numpy(weight) for name, (total, weight)
-             in model.loss_terms(tensors(batch), outputs).items()}  # fmt: skip
-    for name, value in (("soft_target_loss", 4 * soft), ("masked_lm_loss", masked),
-                        ("cosine_loss", cosine)):  # fmt: skip
-        np.testing.assert_allclose(terms[name], float(value), rtol=2e-5)
-
-
-def test_gradients_of_distilbert_against_pytorch():
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    own, theirs = rng.normal(0, 3, (2, 6, 11)).astype("float32")
-    x = torch.tensor(own, requires_grad=True)
-    soft = torch.nn.KLDivLoss(reduction="none")(
-        torch.log_softmax(x / 2, -1), torch.softmax(torch.tensor(theirs) / 2, -1)
-    ).sum(-1)
-    cosine = torch.nn.CosineSimilarity(dim=-1)(x, torch.tensor(theirs))
-    (4 * soft.sum() + cosine.sum()).backward()
-    found = numpy(soft_target_losses(own, theirs, 2.0))
-    np.testing.assert_allclose(found, 4 * soft.detach(), rtol=1e-5)
-    np.testing.assert_allclose(numpy(cosines(own, theirs)), cosine.detach(), rtol=1e-5)
-    # d/dx of the first is T (softmax(x / T) - softmax(y / T)).
-    direction = rng.normal(size=own.shape)
-    step = 1e-3
-
-    def value(x):
-        x = x.astype("float32")
-        return float(numpy(soft_target_losses(x, theirs, 2.0)).astype("float64").sum()
-                     + numpy(cosines(x, theirs)).astype("float64").sum())  # fmt: skip
-
-    slope = (value(own + step * direction) - value(own - step * direction)) / (2 * step)
-    np.testing.assert_allclose(slope, float((x.grad.numpy() * direction).sum()), rtol=2e-3)
 
 
 def test_only_masked_positions(shapes, teacher, pretraining_batch):

@@ -41,7 +41,7 @@ def test_classes_and_their_shares_follow_the_weights(loaded, encoder, tokenizer)
     model = loaded(BertClassifier(encoder, 3, seed=1), labels=["x", "y", "z"], max_seq_length=16)
     answers = model.predict(TEXTS)
     for text, answer in zip(TEXTS, answers, strict=True):
-        expected = softmax(model.model(tokenizer(text))["logits"].numpy()[0])
+        expected = softmax(np.asarray(model.model(tokenizer(text))["logits"])[0])
         np.testing.assert_allclose(list(answer["probabilities"].values()), expected, atol=1e-5)
         assert answer["label"] == "xyz"[expected.argmax()]
     assert model.predict(TEXTS[1])["label"] == answers[1]["label"]
@@ -57,7 +57,7 @@ def test_pairs_several_labels_and_values(loaded, encoder, tokenizer):
     assert model.predict("the cat", "a dog")["labels"] == ["x"]
     value = loaded(BertClassifier(encoder, 1, "regression", seed=1))
     batch = tokenizer(TEXTS[:2], TEXTS[2:])
-    expected = value.model(batch)["logits"].numpy()[:, 0]
+    expected = np.asarray(value.model(batch)["logits"])[:, 0]
     found = [answer["value"] for answer in value.predict(TEXTS[:2], TEXTS[2:])]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -73,10 +73,11 @@ def test_vectors(pooling, loaded, encoder, tokenizer):
     model = loaded(encoder)
     found = model.embed(TEXTS, pooling, batch_size=3)
     outputs = [encoder(tokenizer(text)) for text in TEXTS]
+    sequences = [np.asarray(output["sequence_output"])[0] for output in outputs]
     expected = {
-        "mean": [output["sequence_output"].numpy()[0].mean(0) for output in outputs],
-        "cls": [output["sequence_output"].numpy()[0, 0] for output in outputs],
-        "pooler": [output["pooled_output"].numpy()[0] for output in outputs],
+        "mean": [sequence.mean(0) for sequence in sequences],
+        "cls": [sequence[0] for sequence in sequences],
+        "pooler": [np.asarray(output["pooled_output"])[0] for output in outputs],
     }[pooling]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == np.float32 and model.embed(TEXTS[0], pooling).shape == (16,)
@@ -92,8 +93,8 @@ def test_masks_are_filled(loaded, encoder, tokenizer):
     ids[0, places] = tokenizer.mask_id
     sequence = encoder({"input_ids": ids})["sequence_output"]
     head, table = model.model.masked_lm, encoder.embeddings.word_embeddings
-    shares = softmax(head(sequence, table).numpy()[0, places][:, : len(tokenizer.vocab)], axis=-1)
-    for mask, expected in zip(answer["masks"], shares, strict=True):
+    logits = np.asarray(head(sequence, table))[0, places, : len(tokenizer.vocab)]
+    for mask, expected in zip(answer["masks"], softmax(logits, axis=-1), strict=True):
         best = np.argsort(-expected)[:3]
         assert [word["word"] for word in mask] == [tokenizer.vocab[i] for i in best]
         np.testing.assert_allclose([w["probability"] for w in mask], expected[best], atol=1e-6)

@@ -204,6 +204,7 @@ def test_damaged_descriptions_are_named():
             SentenceVectors.from_settings(fields | wrong, "here")
 
 
+@pytest.mark.parity
 def test_random_folders_agree_with_the_library(written):
     library = pytest.importorskip("sentence_transformers")
     draw = random.Random(0)

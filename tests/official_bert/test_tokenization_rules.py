@@ -118,17 +118,6 @@ def test_files_of_a_folder_that_contradict_each_other(tmp_path):
     assert huggingface_tokenizer.read(tmp_path).do_lower_case
 
 
-@pytest.mark.parity
-def test_hugging_faces_own_tokeniser_agrees(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    for rules in RULES:
-        huggingface_tokenizer.write(tmp_path, BertTokenizer(GERMAN, *rules), 512)
-        theirs = transformers.AutoTokenizer.from_pretrained(str(tmp_path))
-        ours = huggingface_tokenizer.read(tmp_path)
-        for text in ("Müller muller 彼得", "müller"):
-            assert theirs.tokenize(text) == ours.tokenize(text)
-
-
 def test_model_folders_keep_the_rules(tmp_path, config):
     pieces = [*GERMAN, *(f"x{i}" for i in range(config.vocab_size - len(GERMAN)))]
     encoder = BertEncoder(config)

@@ -2,6 +2,7 @@
 
 from tests.parity import (  # noqa: F401 (imported for what they register)
     backend_checks,
+    beyond_checks,
     corpus_checks,
     family_checks,
     foreign_checks,

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity import family_checks, seq2seq_checks
+from tests.parity import beyond_checks, family_checks, seq2seq_checks
 from tests.parity.all_checks import CHECKS
 from tests.parity.results import why_not
 
 
 def _marked(name):
-    beyond = CHECKS[name].run.__module__ in (family_checks.__name__, seq2seq_checks.__name__)
+    module = CHECKS[name].run.__module__
+    beyond = module in {m.__name__ for m in (beyond_checks, family_checks, seq2seq_checks)}
     return pytest.param(name, marks=[pytest.mark.beyond] * beyond)
 
 

@@ -1,4 +1,4 @@
-"""RoBERTa's tokeniser, GPT's and ALBERT's against `tokenizers` and `transformers`, on real text."""
+"""BERT's tokeniser, RoBERTa's, GPT's and ALBERT's against `tokenizers` and `transformers`."""
 
 import io
 import tempfile
@@ -11,7 +11,38 @@ from tests.parity.results import Result, check
 # Of the folder of real data: 10 MB in which no special token is written (docs/family.md).
 _BOOKS = "corpus/books/B[au]*.gz"
 _TEXTS = (_BOOKS, "corpus/wikipedia/wiki_0[01]*.gz")
+# do_lower_case, strip_accents, tokenize_chinese_chars
+_RULES = [(True, False, True), (True, None, False), (False, True, True), (True, False, False)]
 _SOME = slice(None, None, 5)  # for offsets, decoding and files: what the pieces do not depend on
+
+
+@check("tokenizers", "transformers", needs_data=True)
+def word_pieces(data_dir) -> list[Result]:
+    """Google's vocabulary on real text; a small one under every rule, as transformers reads it."""
+    import tokenizers
+    import transformers
+
+    from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
+
+    path, lines = data_dir / "vocab" / "bert-base-uncased-vocab.txt", _real_text(data_dir)[_SOME]
+    ours = BertTokenizer(path)
+    theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase=True)
+    encoded = theirs.encode_batch(lines, add_special_tokens=False)
+    differ = sum(ours.encode(line) != them.ids for line, them in zip(lines, encoded, strict=True))
+    german, differ_by_rules = [*SPECIAL_TOKENS, "müller", "muller", "彼得", "彼", "得"], 0
+    for rules in _RULES:
+        with tempfile.TemporaryDirectory() as folder:
+            huggingface_tokenizer.write(Path(folder), BertTokenizer(german, *rules), 512)
+            them = transformers.AutoTokenizer.from_pretrained(folder)
+            again = huggingface_tokenizer.read(Path(folder))
+        texts = ("Müller muller 彼得", "müller")
+        differ_by_rules += sum(them.tokenize(text) != again.tokenize(text) for text in texts)
+    what = f"WordPiece: lines whose pieces differ, of {len(lines):,} ({_megabytes(lines)})"
+    rules = f"WordPiece: texts that differ under {len(_RULES)} sets of rules, of 2"
+    return [
+        Result(what, "tokenizers", differ, 0),
+        Result(rules, "transformers", differ_by_rules, 0),
+    ]
 
 
 @check("tokenizers", "transformers", needs_data=True)

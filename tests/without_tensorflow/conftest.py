@@ -1,6 +1,8 @@
 """Tests of the experiments on JAX; `make test-jax` runs them, in an environment without TensorFlow.
 
-A process has one backend, so they are collected with KERAS_BACKEND=jax only.
+A process has one backend, so they are collected with KERAS_BACKEND=jax only. Beside them stand the
+tests of any backend (models, heads, answers), which are those of tests/official_bert: the Makefile
+names their files.
 """
 
 import os
