@@ -18,8 +18,7 @@ from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
-from official_bert.tokenization import sequences
-from official_bert.tokenization.windows import max_context_window, window_starts
+from official_bert.tokenization.windows import overlapping
 from official_bert.tokenization.word_groups import word_spans
 
 _ENDINGS = (".txt", ".conll", ".conllu", ".tsv", ".jsonl", ".json", ".parquet")
@@ -166,9 +165,6 @@ class Conll(TfdsTask):
         this window is to tag, -1 elsewhere. `word_ids`: the word's index in the document at the
         same places.
         """
-        room = max_seq_length - 2
-        if room < 1:
-            raise UserError(f"max_seq_length={max_seq_length} leaves no room for text")
         ids, word_of = [], []
         for index, word in enumerate(self.texts(example)):
             # A word of nothing but control characters has no pieces, but needs a place for its tag.
@@ -181,13 +177,9 @@ class Conll(TfdsTask):
         if example.tags is not None:
             index_of = {label: index for index, label in enumerate(self.labels)}
             tags = np.array([index_of[tag] for line in example.tags for tag in line] + [-1])
-        starts = window_starts(len(ids), room, self.stride or max(1, room // 2))
-        owner = max_context_window(len(ids), starts, room)
         features = []
-        for index, begin in enumerate(starts):
-            window = slice(begin, min(begin + room, len(ids)))
-            mine = np.where(owner[window] == index, word_of[window], -1)
-            feature = sequences.pack(tokenizer, ids[window], None, max_seq_length)
+        for feature, window, owns in overlapping(tokenizer, None, ids, max_seq_length, self.stride):
+            mine = np.where(owns, word_of[window], -1)
             feature["word_ids"] = [-1, *mine.tolist(), -1]
             if tags is not None:
                 feature["label_ids"] = [-1, *tags[mine].tolist(), -1]

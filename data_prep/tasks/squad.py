@@ -12,6 +12,7 @@ less text. The gold answers and the metrics are the same.
 
 import collections
 import dataclasses
+import functools
 import json
 import os
 import sys
@@ -34,8 +35,7 @@ from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
-from official_bert.tokenization import sequences
-from official_bert.tokenization.windows import max_context_window, window_starts
+from official_bert.tokenization.windows import beside_question
 
 
 class Squad(TfdsTask):
@@ -182,49 +182,30 @@ class Squad(TfdsTask):
         return [example.question]
 
     def features(self, example: SquadExample, tokenizer, max_seq_length: int) -> list[dict]:
-        """`[CLS] question [SEP] window [SEP]` for each window.
+        """Those of `windows.beside_question`, in training with `start_positions`, `end_positions`.
 
-        Beside the model's fields: `context_start` (position of the window's first token) and, for
-        each token of the window, `token_starts`, `token_ends` (characters) and `is_max_context`.
         A window without the whole answer, and a question without one, point at [CLS]. Windows cut
         to the answer's sentence also say `answer_cut`, 1 where the first answer is not whole in it.
         """
         question = tokenizer.encode(example.question)
         cut = question[: self.max_query_length]
-        context_start = 1 + len(cut) + len(tokenizer.between)
-        room = max_seq_length - context_start - 1
-        if room < 1:
-            raise UserError(
-                f"max_seq_length={max_seq_length} leaves no room for the paragraph beside a "
-                f"question of {len(cut)} tokens; raise it or lower max_query_length"
-            )
-        ids, starts, ends = self._last_context.encode(example.context, tokenizer)
+        passage = ids, starts, ends = self._last_context.encode(example.context, tokenizer)
         span = token_span(find_answer(example), starts, ends) if example.answers else None
-        at_answer = self.context == "answer_sentence" and bool(example.answers)
-        if at_answer:
+        only = None
+        if self.context == "answer_sentence" and example.answers:
             stated = int(np.searchsorted(ends, example.answer_start, side="right"))
             sentences = np.searchsorted(starts, sentence_starts(example.context))
             answer = span or (stated, stated)
-            windows = [window_at_answer(example.id, answer, sentences, len(ids), room)]
-        else:
-            windows = window_starts(len(ids), room, self.doc_stride)
-        owner = max_context_window(len(ids), windows, room)
-        features = []
-        for index, begin in enumerate(windows):
-            window = slice(begin, min(begin + room, len(ids)))
-            feature = sequences.pack(tokenizer, cut, ids[window], max_seq_length) | {
-                "context_start": context_start,
-                "token_starts": starts[window].tolist(),
-                "token_ends": ends[window].tolist(),
-                "is_max_context": (owner[window] == index).astype(int).tolist(),
-                "truncated": int(len(cut) < len(question)),
-            }
+            only = functools.partial(window_at_answer, example.id, answer, sentences, len(ids))
+        features, how = [], (max_seq_length, self.doc_stride, only)
+        for feature, window in beside_question(tokenizer, cut, passage, *how):
+            feature["truncated"] = int(len(cut) < len(question))
             if example.answers is not None:
-                inside = span is not None and begin <= span[0] and span[1] < window.stop
-                offset = context_start - begin
+                inside = span is not None and window.start <= span[0] and span[1] < window.stop
+                offset = feature["context_start"] - window.start
                 feature["start_positions"] = span[0] + offset if inside else 0
                 feature["end_positions"] = span[1] + offset if inside else 0
-                if at_answer:
+                if only:
                     feature["answer_cut"] = int(not inside)
             features.append(feature)
         return features

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from official_bert.backend.variables import array, query_key_value
 from official_bert.export.answers import Answers
-from official_bert.export.packing import Packed, Rows, longest, positions_in_rows
+from official_bert.tokenization.in_graph_packing import Packed, Rows, longest, positions_in_rows
 
 _MASKED_SCORE = -10000.0  # as in official_bert.layers
 # Tokens that run through the blocks together. With more, every operation allocates and fills tens

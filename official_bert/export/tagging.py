@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.export import packing
 from official_bert.export.served_model import ServedModel, valid_utf8
+from official_bert.tokenization import in_graph_packing as packing
 from official_bert.tokenization import reference
 from official_bert.tokenization.in_graph import BasicWords
 

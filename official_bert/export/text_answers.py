@@ -12,7 +12,7 @@ from official_bert import span_answers, window_pooling
 from official_bert.common.errors import UserError
 from official_bert.tokenization import sequences, word_groups
 from official_bert.tokenization.base import text_list
-from official_bert.tokenization.windows import max_context_window, pack_windows, window_starts
+from official_bert.tokenization.windows import beside_question, overlapping, pack_windows
 
 
 def as_texts(texts, may_be_empty: bool = False) -> tuple[list[str], bool]:
@@ -89,29 +89,18 @@ def spans(tokenizer, ask, questions: list[str], contexts: list[str], settings) -
       questions, contexts: as many of both.
       settings: `ServingSettings`.
     """
-    rows, features, begins = [], [], [0]
+    features = []
     for question, context in zip(questions, contexts, strict=True):
         query = tokenizer.encode(question)[: settings.max_query_length]
         ids, places = tokenizer.encode_with_offsets(context)
-        room = settings.max_seq_length - 2 - len(tokenizer.between) - len(query)
-        starts = window_starts(len(ids), room, settings.doc_stride)
-        owner = max_context_window(len(ids), starts, room)
-        for number, start in enumerate(starts):
-            window = slice(start, start + room)
-            rows.append(sequences.pack(tokenizer, query, ids[window], settings.max_seq_length))
-            features.append(
-                {
-                    "context_start": 1 + len(query) + len(tokenizer.between),
-                    "token_starts": [place[0] for place in places[window]],
-                    "token_ends": [place[1] for place in places[window]],
-                    "is_max_context": owner[window] == number,
-                }
-            )
-        begins.append(len(rows))
-    logits = [(row["start_logits"], row["end_logits"]) for row in ask(rows)]
+        passage = ids, *np.array(places, np.int64).reshape(-1, 2).T
+        how = settings.max_seq_length, settings.doc_stride
+        features.append([row for row, _ in beside_question(tokenizer, query, passage, *how)])
+    outputs = ask([feature for of_one in features for feature in of_one])
+    logits = ((output["start_logits"], output["end_logits"]) for output in outputs)
     found = []
-    for context, begin, end in zip(contexts, begins[:-1], begins[1:], strict=True):
-        windows = [(features[i], *logits[i]) for i in range(begin, end)]
+    for context, of_one in zip(contexts, features, strict=True):
+        windows = [(feature, *next(logits)) for feature in of_one]
         best = span_answers.answer(
             "", context, windows, settings.n_best_size, settings.max_answer_length,
             settings.allow_no_answer, settings.null_score_diff_threshold,
@@ -185,28 +174,23 @@ def masked_words(tokenizer, ask, texts: list[str], longest: int) -> list[dict]:
 
 def taggings(tokenizer, ask, texts: list[str], settings) -> list[dict]:
     """{"words": [{"word", "label", "start", "end", "probability"}]} for each text; see `spans`."""
-    rows, owners, parts = [], [], []
+    parts = []
     for text in texts:
         ids, words = _words(tokenizer, text, settings.label_piece)
-        room = settings.max_seq_length - 2
-        starts = window_starts(len(ids), room, max(room // 2, 1))
-        owners.append((len(rows), starts, max_context_window(len(ids), starts, room)))
-        parts.append(words)
-        for start in starts:
-            row = sequences.pack(
-                tokenizer, ids[start : start + room], None, settings.max_seq_length
-            )
-            rows.append(row)
-    logits = [row["logits"] for row in ask(rows)]
+        windows = list(overlapping(tokenizer, None, ids, settings.max_seq_length))
+        parts.append((words, len(ids), windows))
+    outputs = iter(ask([row for *_, windows in parts for row, *_ in windows]))
     found = []
-    for words, (first, starts, owner) in zip(parts, owners, strict=True):
+    for words, count, windows in parts:
+        logits = np.zeros((count, len(settings.labels)))
+        for _, window, owns in windows:
+            logits[window][owns] = next(outputs)["logits"][1 : 1 + len(owns)][owns]
         for word in words:
             piece = word.pop("piece")
             if piece is None:
                 word |= {"label": "", "probability": 0.0}
                 continue
-            window = owner[piece]
-            shares = span_answers.shares(logits[first + window][1 + piece - starts[window]])
+            shares = span_answers.shares(logits[piece])
             best = int(shares.argmax())
             word |= {"label": settings.labels[best], "probability": float(shares[best])}
         names = ("word", "label", "start", "end", "probability")

@@ -1,5 +1,7 @@
-"""Sliding windows of a text too long for the encoder (section 4.2); their twins inside the graph
-are in `official_bert.export.packing`."""
+"""Sliding windows of a text too long for the encoder (section 4.2), for training and for answers;
+their twins inside the graph are in `in_graph_packing`."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -61,6 +63,57 @@ def check_overlap(overlap: int, max_seq_length: int, between: list[int]) -> None
             f"{least} tokens of {'the longer text' if between else 'text'}; the overlap must be "
             "smaller"
         )
+
+
+def overlapping(
+    tokenizer, question: list[int] | None, ids: list[int], max_seq_length: int, stride=0, only=None
+) -> Iterator[tuple[dict, slice, np.ndarray]]:
+    """A text of a span model or a tagger as rows of `sequences.pack`, one a window, behind the
+    question if there is one; with each row its tokens of the text and, bool [of these tokens],
+    whether they have their most context there.
+
+    Args:
+      stride: tokens between the starts of two windows; 0: half a window.
+      only: function of a window's size, the start of the only window that is kept.
+
+    Raises:
+      UserError: there is no room for the text.
+    """
+    room = max_seq_length - 2
+    beside = "; use at least 8"
+    if question is not None:
+        room -= len(question) + len(tokenizer.between)
+        beside = f" beside a question of {len(question)} tokens; raise it or lower max_query_length"
+    if room < 1:
+        raise UserError(f"max_seq_length={max_seq_length} leaves no room for text{beside}")
+    starts = [only(room)] if only else window_starts(len(ids), room, stride or max(1, room // 2))
+    owner = max_context_window(len(ids), starts, room)
+    for index, start in enumerate(starts):
+        window = slice(start, min(start + room, len(ids)))
+        pair = (ids[window], None) if question is None else (question, ids[window])
+        row = sequences.pack(tokenizer, *pair, max_seq_length)
+        yield row, window, owner[window] == index
+
+
+def beside_question(tokenizer, question: list[int], passage, *how) -> Iterator[tuple[dict, slice]]:
+    """`[CLS] question [SEP] window [SEP]` for each window of a passage, and its tokens of it.
+
+    Beside the model's fields: `context_start` (position of the window's first token) and, for each
+    token of the window, `token_starts`, `token_ends` (characters) and `is_max_context`.
+
+    Args:
+      passage: ids, and the characters where each begins and ends, int [tokens].
+      how: the further arguments of `overlapping`.
+    """
+    ids, starts, ends = passage
+    for row, window, owns in overlapping(tokenizer, question, ids, *how):
+        row |= {
+            "context_start": 1 + len(question) + len(tokenizer.between),
+            "token_starts": starts[window].tolist(),
+            "token_ends": ends[window].tolist(),
+            "is_max_context": owns.astype(int).tolist(),
+        }
+        yield row, window
 
 
 def window_starts(length: int, room: int, stride: int) -> list[int]:

@@ -63,7 +63,8 @@ def choices(tmp_path_factory):
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_the_packed_encoder_equals_the_encoder(monkeypatch, direction):
     """Rows of mixed length, in one group and in several."""
-    from official_bert.export import packed_encoder, packing
+    from official_bert.export import packed_encoder
+    from official_bert.tokenization import in_graph_packing as packing
 
     encoder = make_encoder(num_hidden_layers=2, attention_direction=direction)
     rng = np.random.default_rng(0)

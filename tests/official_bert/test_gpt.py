@@ -14,10 +14,10 @@ from official_bert.checkpoints import google, huggingface, model_folder
 from official_bert.common.errors import UserError
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.export.packed_encoder import PackedEncoder
-from official_bert.export.packing import from_padded
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses
+from official_bert.tokenization.in_graph_packing import from_padded
 
 
 @pytest.fixture(scope="module")

@@ -204,7 +204,7 @@ def test_long_questions_are_cut_and_counted(tokenizer):
     (feature,) = task.features(SquadExample("q", "who was the dog", "a cat"), tokenizer, 32)
     assert tokenizer.decode(feature["input_ids"][1:3]) == "who was"
     assert feature["truncated"] == 1 and "start_positions" not in feature
-    with pytest.raises(UserError, match="leaves no room for the paragraph"):
+    with pytest.raises(UserError, match="leaves no room for text beside a question of"):
         task.features(SquadExample("q", "who was the dog", "a cat"), tokenizer, 5)
 
 

@@ -1,8 +1,8 @@
 """Texts as the encoder reads them, with no padding: the tokens of all rows one after another.
 
 Everything here is TensorFlow and ends up inside the SavedModel, so that a text is packed exactly as
-`official_bert.tokenization.sequences` packs it for training. B is the number of rows, N the number
-of tokens of all rows together.
+`sequences` and `windows` pack it for training. B is the number of rows, N the number of tokens of
+all rows together.
 
 A text too long for the encoder becomes overlapping windows. The rule is the original's for SQuAD:
 windows of `room` tokens start `stride` tokens apart until one reaches the end, and each token
