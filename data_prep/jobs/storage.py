@@ -17,14 +17,13 @@ import shutil
 import zlib
 from collections.abc import Iterable
 
-import google_crc32c
 import numpy as np
 
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
 from official_bert.common import manifests
 from official_bert.common.bounded import open_file
-from official_bert.common.checksums import sha256_file
+from official_bert.common.checksums import crc32c_json, sha256_file
 from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import atomic_write
 from official_bert.common.json_files import parse_json
@@ -248,7 +247,7 @@ def copy_file(path: str, target: str) -> None:
 def write_json(path: str | os.PathLike, content: dict) -> str:
     """Writes an object and, as its last field, the checksum of the others, which it returns."""
     content = parse_json(json.dumps(content), str(path), finite=False)  # as it will be read
-    checksum = _checksum(content)
+    checksum = crc32c_json(content)
     text = json.dumps({**content, "checksum": checksum}, indent=1)
     with writing(path) as file:
         file.write((text + "\n").encode())
@@ -269,7 +268,7 @@ def read_json(path: str | os.PathLike, finite: bool = True) -> dict:
         raise UserError(f"{path}: {size(path):,} bytes; at most {_MOST_JSON:,} are read")
     content = parse_json(read_bytes(path), path, finite=finite)
     checksum = content.pop("checksum", None)
-    if checksum not in (None, _checksum(content)):
+    if checksum not in (None, crc32c_json(content)):
         raise UserError(
             f"{path} is damaged or was changed by hand (its checksum is wrong); put back what it "
             f"was, or make its folder anew"
@@ -287,11 +286,6 @@ def is_written_here(path: str | os.PathLike) -> bool:
         return "checksum" in parse_json(read_bytes(path), path, finite=False)
     except (UserError, OSError, TypeError, AttributeError):
         return False
-
-
-def _checksum(content: dict) -> str:
-    text = json.dumps(content, sort_keys=True)
-    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def write_array(path: str, array: np.ndarray) -> int:

@@ -17,8 +17,8 @@ from data_prep.pretraining.dynamic_masking import MaskingRules, mask
 from data_prep.pretraining.record_checks import SCHEMA, check, limits
 from data_prep.pretraining.record_files import feature_lists, read_records, unpack_varints
 from data_prep.pretraining.record_sets import Position, Records
-from data_prep.pretraining.tf_example import varint
 from official_bert.common.errors import UserError
+from official_bert.common.protocol_buffers import varint
 
 
 def numpy_batches(

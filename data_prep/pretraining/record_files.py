@@ -9,8 +9,9 @@ import google_crc32c
 import numpy as np
 
 from data_prep.jobs import storage
-from data_prep.pretraining.tf_example import masked
+from official_bert.common.checksums import masked
 from official_bert.common.errors import UserError
+from official_bert.common.protocol_buffers import fields
 
 _LARGEST_RECORD = 64_000_000  # bytes, of a compressed file
 _KINDS = {2: "float32", 3: "int64"}  # fields of a tf.train.Feature
@@ -89,13 +90,13 @@ def feature_lists(record: bytes) -> dict[str, tuple[str, list]]:
       ValueError, IndexError, TypeError, AttributeError: the bytes are no tf.Example.
     """
     lists = {}
-    for _, features in _fields(record):
-        for _, entry in _fields(features):
-            name, feature = (content for _, content in _fields(entry))
-            ((kind, content),) = _fields(feature)
+    for _, features in fields(record):
+        for _, entry in fields(features):
+            name, feature = (content for _, content in fields(entry))
+            ((kind, content),) = fields(feature)
             if kind not in _KINDS:
                 raise ValueError("a feature is neither integers nor floats")
-            lists[name.decode()] = _KINDS[kind], [part for _, part in _fields(content)]
+            lists[name.decode()] = _KINDS[kind], [part for _, part in fields(content)]
     return lists
 
 
@@ -107,25 +108,6 @@ def _values(kind, parts):
         for part in parts
     ]
     return np.concatenate([np.zeros(0, np.uint64), *numbers]).view(np.int64)  # some are negative
-
-
-def _fields(message):
-    """(field number, content) pairs of a protocol buffer message."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        if tag & 7 == 0:
-            content, at = _varint(message, at)
-        elif tag & 7 == 2:
-            size, at = _varint(message, at)
-            content, at = message[at : at + size], at + size
-        elif tag & 7 == 5:
-            content, at = message[at : at + 4], at + 4
-        else:
-            raise ValueError(f"unexpected wire type {tag & 7}")
-        if at > len(message):
-            raise ValueError("a field ends behind its message")
-        yield tag >> 3, content
 
 
 def unpack_varints(content: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,19 +135,6 @@ def unpack_varints(content: bytes | np.ndarray) -> tuple[np.ndarray, np.ndarray]
         bits = (stored[starts[more] + byte] & 0x7F).astype(np.uint64)
         values[more] |= bits << np.uint64(7 * byte)
     return values, ends
-
-
-def _varint(content, at):
-    value = shift = 0
-    while shift < 70:
-        byte = content[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            value &= (1 << 64) - 1
-            return value, at
-        shift += 7
-    raise ValueError("a number of more than 64 bits")
 
 
 def _record_length(header, path, number) -> int:

@@ -19,6 +19,9 @@ TFRecord: length as uint64, its masked CRC-32C, the record, its masked CRC-32C, 
 import google_crc32c
 import numpy as np
 
+from official_bert.common.checksums import masked
+from official_bert.common.protocol_buffers import varint
+
 _LARGEST = (1 << 21) - 1  # of varints of three bytes: any token id, any length of a list here
 
 
@@ -59,11 +62,6 @@ def framed(record: bytes) -> bytes:
 def _header(length: int) -> bytes:
     size = length.to_bytes(8, "little")
     return size + masked(google_crc32c.value(size)).to_bytes(4, "little")
-
-
-def masked(checksum):
-    """TFRecord's masking of a CRC-32C (an int, or uint64s): rotated by 15 bits, plus a constant."""
-    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def _prepend_example(rows, features):
@@ -169,15 +167,6 @@ def _place(out, at, content):
     # One element for each place where such a row may begin; numpy copies it as a whole.
     windows = np.ndarray(len(out) - width + 1, f"V{width}", out, strides=(1,))
     windows[at] = np.ascontiguousarray(content).view(f"V{width}").ravel()
-
-
-def varint(value: int) -> bytes:
-    """An integer from 0 on, seven bits a byte, the eighth set where more follow."""
-    used = bytearray()
-    while value >= 1 << 7:
-        used.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*used, value])
 
 
 def _varints(values):

@@ -21,8 +21,9 @@ import numpy as np
 from tqdm import tqdm
 
 from data_prep.jobs import progress
-from data_prep.pretraining.tf_example import framed, varint
+from data_prep.pretraining.tf_example import framed
 from official_bert.common.files import appending
+from official_bert.common.protocol_buffers import field, varint
 
 
 class Progress:
@@ -145,7 +146,7 @@ def _describe(rates):
 
 
 _PLUGIN = b"\x0a\x07scalars"
-_METADATA = b"\x0a" + varint(len(_PLUGIN)) + _PLUGIN + b"\x20\x01"
+_METADATA = field(1, _PLUGIN) + b"\x20\x01"
 
 
 class EventWriter:
@@ -154,12 +155,12 @@ class EventWriter:
     def __init__(self, folder):
         name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}.v2"
         self._file = appending(Path(folder, name), "ab")
-        self._write(_field(b"\x1a", b"brain.Event:2"))
+        self._write(field(3, b"brain.Event:2"))
 
     def scalars(self, step, values):
         """Writes numbers of a step: dict of name -> float."""
-        summary = b"".join(_field(b"\x0a", _value(tag, x)) for tag, x in values.items())
-        self._write(b"\x10" + varint(step) + _field(b"\x2a", summary))
+        summary = b"".join(field(1, _value(tag, x)) for tag, x in values.items())
+        self._write(b"\x10" + varint(step) + field(5, summary))
         self._file.flush()
 
     def close(self):
@@ -171,9 +172,5 @@ class EventWriter:
 
 def _value(tag, number):
     with np.errstate(over="ignore"):  # a perplexity may be beyond float32
-        tensor = b"\x08\x01\x12\x00" + _field(b"\x2a", np.array(number, "<f4").tobytes())
-    return _field(b"\x0a", tag.encode()) + _field(b"\x4a", _METADATA) + _field(b"\x42", tensor)
-
-
-def _field(key, content):
-    return key + varint(len(content)) + content
+        tensor = b"\x08\x01\x12\x00" + field(5, np.array(number, "<f4").tobytes())
+    return field(1, tag.encode()) + field(9, _METADATA) + field(8, tensor)

@@ -5,18 +5,16 @@ too. What a stranger's file could do is checked on its own: a model must not be 
 weights, and every weight must be a finite number.
 """
 
-import json
 import math
 import os
 import warnings
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
 
 from official_bert.common import manifests
-from official_bert.common.checksums import crc32c_file
+from official_bert.common.checksums import crc32c_file, crc32c_json
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 
@@ -35,7 +33,7 @@ def with_checksums(folder: str | os.PathLike, name: str, fields: dict[str, Any])
     paths = (path for path in sorted(Path(folder).rglob("*")) if path.name != manifests.FILE)
     found = {path.relative_to(folder).as_posix(): path for path in paths if path.is_file()}
     checksums = {inner: crc32c_file(path) for inner, path in found.items()}
-    return {**fields, CHECKSUMS: {**checksums, name: _checksum_of(fields)}}
+    return {**fields, CHECKSUMS: {**checksums, name: crc32c_json(fields)}}
 
 
 def check_folder(
@@ -61,7 +59,7 @@ def check_folder(
             stacklevel=3,
         )
         return
-    if not isinstance(checksums, dict) or checksums.get(name) != _checksum_of(fields):
+    if not isinstance(checksums, dict) or checksums.get(name) != crc32c_json(fields):
         raise _differs(folder / name, name)
     for other in checksums:
         path = folder / other
@@ -119,11 +117,6 @@ def check_finite(array: np.ndarray, name: str, source: str | os.PathLike) -> Non
     # The least and the largest number are NaN where any is: no temporary array of truth values.
     if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
         raise UserError(f"{source}: {name} holds numbers that are infinite or NaN")
-
-
-def _checksum_of(fields: dict[str, Any]) -> str:
-    text = json.dumps(fields, sort_keys=True, ensure_ascii=True)
-    return f"{google_crc32c.value(text.encode()):08x}"
 
 
 def _differs(path: Path, name: str) -> UserError:

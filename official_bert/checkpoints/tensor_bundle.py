@@ -15,7 +15,9 @@ import google_crc32c
 import numpy as np
 
 from official_bert.common.bounded import open_file, read_bytes
+from official_bert.common.checksums import masked
 from official_bert.common.errors import UserError
+from official_bert.common.protocol_buffers import fields, varint_at
 
 _MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5
 _MOST_INDEX_BYTES, _LONGEST_NAME = 1 << 24, 1 << 12
@@ -44,7 +46,7 @@ class TensorBundle:
         self._index = Path(f"{prefix}.index")
         try:
             entries = dict(_table(read_bytes(self._index, _MOST_INDEX_BYTES)))
-            header = dict(_fields(entries.pop(b"")))
+            header = dict(fields(entries.pop(b"")))
             self._shards = _number(header, 1)
             if _number(header, 2) != 0:
                 raise ValueError("it is of a big-endian machine")
@@ -87,7 +89,7 @@ class TensorBundle:
                 content = file.read(entry["size"])
         except (UserError, OSError, ValueError, OverflowError) as error:
             raise UserError(f"{fault} ({path.name}: {error})") from error
-        if len(content) != entry["size"] or _masked_crc(content) != entry["crc"]:
+        if len(content) != entry["size"] or masked(google_crc32c.value(content)) != entry["crc"]:
             raise UserError(f"{fault}: {path.name} is damaged (its checksum is wrong)")
         array = np.frombuffer(content, kind).reshape(entry["shape"])
         if entry["type"] == _BFLOAT16:  # the upper half of a float32
@@ -101,7 +103,7 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise ValueError("its end is missing")
     at = len(data) - _FOOTER
     for _ in range(2):  # where its metadata are, which are none
-        _, at = _varint(data, at)
+        _, at = varint_at(data, at)
     (start, size), _ = _handle(data, at)
     end = 0
     for _, value in _block(data, start, size):
@@ -118,16 +120,16 @@ def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
     if end > len(data) or data[start + size] > 1:
         raise ValueError("a block is cut off")
     (crc,) = struct.unpack("<I", data[end - 4 : end])
-    if _masked_crc(data[start : end - 4]) != crc:
+    if masked(google_crc32c.value(data[start : end - 4])) != crc:
         raise ValueError("a checksum is wrong")
     if data[start + size] == 1:
         block = _unpacked(block)
     (restarts,) = struct.unpack("<I", block[-4:])
     at, stop, key = 0, len(block) - 4 * (restarts + 1), b""
     while at < stop:
-        shared, at = _varint(block, at)
-        new, at = _varint(block, at)
-        length, at = _varint(block, at)
+        shared, at = varint_at(block, at)
+        new, at = varint_at(block, at)
+        length, at = varint_at(block, at)
         if shared > len(key) or at + new + length > stop or shared + new > _LONGEST_NAME:
             raise ValueError("an entry is longer than its block, or a name too long")
         key = key[:shared] + block[at : at + new]
@@ -137,16 +139,16 @@ def _block(data: bytes, start: int, size: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _entry(message: bytes) -> dict:
-    fields = dict(_fields(message))
-    dimensions = [value for name, value in _fields(fields.get(2, b"")) if name == 2]
+    found = dict(fields(message))
+    dimensions = [value for name, value in fields(found.get(2, b"")) if name == 2]
     return {
-        "type": _number(fields, 1),
-        "shape": tuple(_number(dict(_fields(dimension)), 1) for dimension in dimensions),
-        "shard": _number(fields, 3),
-        "offset": _number(fields, 4),
-        "size": _number(fields, 5),
-        "crc": _number(fields, 6),
-        "sliced": 7 in fields,
+        "type": _number(found, 1),
+        "shape": tuple(_number(dict(fields(dimension)), 1) for dimension in dimensions),
+        "shard": _number(found, 3),
+        "offset": _number(found, 4),
+        "size": _number(found, 5),
+        "crc": int.from_bytes(found.get(6, b""), "little"),
+        "sliced": 7 in found,
     }
 
 
@@ -157,30 +159,9 @@ def _number(fields: dict[int, int | bytes], name: int) -> int:
     return value
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of the fields of a protocol buffer."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, kind = tag >> 3, tag & 7
-        if kind == 0:
-            value, at = _varint(message, at)
-        elif kind == 5:
-            (value,) = struct.unpack_from("<I", message, at)
-            at += 4
-        elif kind == 2:
-            length, at = _varint(message, at)
-            value, at = message[at : at + length], at + length
-        else:
-            raise ValueError(f"a field is of kind {kind}")
-        if at > len(message):
-            raise ValueError("a field is cut off")
-        yield number, value
-
-
 def _unpacked(packed: bytes) -> bytes:
     """A block that TensorFlow 1 packed by Snappy: pieces, and copies of what stands before."""
-    size, at = _varint(packed, 0)
+    size, at = varint_at(packed, 0)
     block = bytearray()
     while at < len(packed) and len(block) < size:
         tag = packed[at]
@@ -206,23 +187,6 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    start, at = _varint(data, at)
-    size, at = _varint(data, at)
+    start, at = varint_at(data, at)
+    size, at = varint_at(data, at)
     return (start, size), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """(a number of 64 bits, seven of them a byte; where what follows begins)."""
-    value = 0
-    for shift in range(0, 64, 7):
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-    raise ValueError("a number is too long")
-
-
-def _masked_crc(content: bytes) -> int:
-    crc = google_crc32c.value(content)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,6 +1,7 @@
 """Checksums of files."""
 
 import hashlib
+import json
 import os
 
 from official_bert.common.bounded import open_file
@@ -33,3 +34,15 @@ def crc32c_file(path: str | os.PathLike) -> str:
         while content := file.read(1 << 20):
             checksum = google_crc32c.extend(checksum, content)
     return f"{checksum:08x}"
+
+
+def crc32c_json(fields: dict) -> str:
+    """The CRC-32C of what JSON can hold, in hexadecimal; the order of fields does not matter."""
+    import google_crc32c
+
+    return f"{google_crc32c.value(json.dumps(fields, sort_keys=True).encode()):08x}"
+
+
+def masked(checksum):
+    """TensorFlow's masking of a CRC-32C, an int or uint64s: rotated by 15 bits, plus a constant."""
+    return (((checksum >> 15) | (checksum << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -22,6 +22,7 @@ import numpy as np
 from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, scratch
+from official_bert.common.protocol_buffers import field
 from official_bert.export import exports
 from official_bert.export.client import DESCRIPTION
 from official_bert.export.settings import ServingSettings
@@ -192,12 +193,12 @@ def prediction_log(model_name: str, signature: str, inputs: dict[str, np.ndarray
     """A serialised `PredictionLog` with one `PredictRequest`."""
     import tensorflow as tf
 
-    model_spec = _field(1, model_name.encode()) + _field(3, signature.encode())
-    request = _field(1, model_spec)
+    model_spec = field(1, model_name.encode()) + field(3, signature.encode())
+    request = field(1, model_spec)
     for name, value in inputs.items():
         tensor = tf.make_tensor_proto(value).SerializeToString()
-        request += _field(2, _field(1, name.encode()) + _field(2, tensor))  # a map entry
-    return _field(6, _field(1, request))  # PredictionLog.predict_log, PredictLog.request
+        request += field(2, field(1, name.encode()) + field(2, tensor))  # a map entry
+    return field(6, field(1, request))  # PredictionLog.predict_log, PredictLog.request
 
 
 def _requests(model):
@@ -225,12 +226,3 @@ def _example(texts, row) -> bytes:
         for name, values in texts.items()
     }
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-def _field(number: int, payload: bytes) -> bytes:
-    """A length-delimited field of a protocol buffer."""
-    size, length = len(payload), b""
-    while size > 127:
-        length += bytes([size & 127 | 128])
-        size >>= 7
-    return bytes([number << 3 | 2]) + length + bytes([size]) + payload

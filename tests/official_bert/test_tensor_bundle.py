@@ -133,7 +133,7 @@ END = struct.pack("<II", 0, 1)
         (number(5) + number(0) + number(0) + END, 0, "longer than its block"),
         (number(0) + number(9) + number(0) + b"name" + END, 0, "longer than its block"),
         (number(0) + number(4) + number(1 << 40) + b"name" + END, 0, "longer than its block"),
-        (b"\xff" * 12 + END, 0, "a number is too long"),
+        (b"\xff" * 12 + END, 0, "a number of more than 64 bits"),
         (number(1 << 40) + b"\x04ab", 1, "packed block is damaged"),
         (number(100) + b"\x04ab" + b"\xfe\xff\xff", 1, "packed block is damaged"),
         (number(0) + number(0) + number(2) + b"\x0b\x00" + END, 0, "of kind 3"),
