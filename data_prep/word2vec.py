@@ -22,7 +22,7 @@ from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags
 from official_bert.common import commands
 from official_bert.common.claims import claim
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
 from official_bert.compared.word_vectors import LEARNT_WIDTH
 from official_bert.tokenization.words import WordTokenizer
@@ -55,8 +55,7 @@ def learn(
     Raises:
       UserError: gensim is not installed, there is no such kind or input, or no word five times.
     """
-    if kind not in KINDS:
-        raise UserError(f"word2vec's kinds are {', '.join(KINDS)}, not {kind!r}")
+    check_choice("kind", kind, KINDS, "word2vec")
     logging.getLogger("gensim").setLevel(logging.WARNING)
     try:
         from gensim.models import Word2Vec

@@ -305,8 +305,7 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
     Raises:
       UserError: no size has that name, or an override is wrong.
     """
-    if name not in NAMED_SIZES:
-        raise UserError(f"no BERT size is named {name!r}; the names are {', '.join(NAMED_SIZES)}")
+    check_choice("BERT size", name, NAMED_SIZES)
     layers, width, heads = NAMED_SIZES[name]
     shape = {
         "num_hidden_layers": layers,

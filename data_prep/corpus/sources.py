@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from data_prep.corpus import parquet_files, text_layout, tfds_corpora
 from data_prep.corpus.input_look import look, other_format
 from data_prep.corpus.text_files import text_lines
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
@@ -107,8 +107,8 @@ def find_layout(sources: list[str], wanted: str = "", text_field: str = "") -> s
       UserError: an unknown layout, one that cannot be theirs, or nothing is wanted and the text
         does not show where documents begin.
     """
-    if wanted and wanted not in LAYOUTS:
-        raise UserError(f"--documents={wanted}: choose one of {', '.join(LAYOUTS)}")
+    if wanted:
+        check_choice("--documents", wanted, LAYOUTS)
     files = [source for source in sources if not tfds_corpora.is_tfds(source)]
     shown = {_shown(path, text_field): path for path in files[:: max(1, len(files) // 20)]}
     if not shown:

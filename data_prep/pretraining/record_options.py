@@ -6,7 +6,7 @@ from data_prep.corpus import languages
 from data_prep.corpus.text_files import INVALID_UTF8
 from data_prep.pretraining.masking import SPANS, MaskingRates
 from data_prep.pretraining.next_sentence import PACKINGS
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 # Those that a token store depends on.
 OF_STORE = (
@@ -98,10 +98,7 @@ class RecordOptions:
         check_predictions(self.max_seq_length, self.max_predictions_per_seq, self.masked_lm_prob)
         if self.compression not in ("", "GZIP"):
             raise UserError(f"compression={self.compression!r}: must be '' or 'GZIP'")
-        if self.invalid_utf8 not in INVALID_UTF8:
-            raise UserError(
-                f"invalid_utf8={self.invalid_utf8!r}: must be one of {', '.join(INVALID_UTF8)}"
-            )
+        check_choice("invalid_utf8", self.invalid_utf8, INVALID_UTF8)
         if self.segmented and self.dynamic_masking:
             raise UserError("segmented and dynamic_masking: rows do not keep the segmenter's words")
         if self.spans not in ("", *SPANS) or (self.spans and self.dynamic_masking):
@@ -109,8 +106,7 @@ class RecordOptions:
                 f"spans={self.spans!r}: must be '', {' or '.join(map(repr, SPANS))}, and '' with "
                 "dynamic_masking"
             )
-        if self.packing not in PACKINGS:
-            raise UserError(f"packing={self.packing!r}: must be one of {', '.join(PACKINGS)}")
+        check_choice("packing", self.packing, PACKINGS)
         languages.check(self.language_exponent)
         MaskingRates(self.mask_rate, self.same_rate, self.random_rate)
 

@@ -5,7 +5,7 @@ What it holds, how it was made and under which licences: README.md and LICENSES.
 
 from pathlib import Path
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 
 _FOLDER = Path(__file__).resolve().parent
 
@@ -44,6 +44,5 @@ def task_dir(name: str) -> str:
     Raises:
       UserError: there is no such task.
     """
-    if name not in task_names():
-        raise UserError(f"the sample has no task {name!r}; it has {', '.join(task_names())}")
+    check_choice("task", name, task_names(), "the sample")
     return str(_FOLDER / "tasks" / name)

@@ -16,7 +16,7 @@ import types
 import typing
 
 from data_prep.tasks.task import Task
-from official_bert.common.errors import UserError, meant
+from official_bert.common.errors import UserError, check_choice, meant
 
 # name: (module of this package, class, options that the name stands for)
 TASKS = {
@@ -115,9 +115,8 @@ def _constructors(task_class) -> list:
 def _find(name: str):
     """(name in the registry, class, options that the name stands for)."""
     known = {_plain(key): key for key in TASKS} | {_plain(k): v for k, v in _OTHER_NAMES.items()}
-    if _plain(name) not in known:
-        raise UserError(f"unknown task {name!r}; the tasks are {', '.join(TASKS)}")
-    name = known[_plain(name)]
+    name = known.get(_plain(name), name)
+    check_choice("task", name, TASKS)
     module, class_name, fixed = TASKS[name]
     return name, getattr(importlib.import_module(f"data_prep.tasks.{module}"), class_name), fixed
 

@@ -17,7 +17,7 @@ import numpy as np
 from data_prep.tasks import look, reading, split_files
 from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
 from data_prep.tasks.task import TfdsTask, find_file
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
 
 _MICROSOFTS_FILES = {
@@ -111,8 +111,7 @@ class Glue(TfdsTask, SequenceClassification):
           data_dir: the folder of all GLUE folders, or the task's own; empty: TFDS.
         """
         super().__init__(data_dir, **options)
-        if task not in GLUE:
-            raise UserError(f"unknown GLUE task {task!r}; the tasks are {', '.join(GLUE)}")
+        check_choice("task", task, GLUE)
         self.task, self.spec = task, GLUE[task]
         self.metrics = self.spec.metrics
         self.short_rows = "none" if task == "qqp" else "error"

@@ -77,8 +77,7 @@ class Squad(TfdsTask):
             or "cmrc2018" as CMRC 2018's: see `squad_metrics`.
         """
         super().__init__(data_dir, train_file=train_file, **options)
-        if version not in ("1.1", "2.0"):
-            raise UserError(f"version={version!r}; SQuAD has versions 1.1 and 2.0")
+        check_choice("version", version, ("1.1", "2.0"))
         check_choice("context", context, ("paragraph", "answer_sentence"))
         check_choice("f1_by", f1_by, squad_metrics.BY)
         if context == "answer_sentence" and version == "2.0":

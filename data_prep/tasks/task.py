@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data_prep.tasks import look, reading
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
 
 
@@ -95,10 +95,7 @@ class Task:
         Raises:
           UserError: there is no such split, or it cannot be read.
         """
-        if split not in self.splits:
-            raise UserError(
-                f"task {self.name} has no split {split!r}; its splits are {', '.join(self.splits)}"
-            )
+        check_choice("split", split, self.splits, f"task {self.name}")
         return self._read_split(split)
 
     def _read_split(self, split: str) -> list:

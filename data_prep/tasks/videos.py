@@ -21,7 +21,7 @@ from data_prep.tasks import reading
 from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, fields_of
 
 ASKED = ("verb", "noun")
@@ -176,8 +176,7 @@ def _segment(values: dict, rows: int, split_of: dict[str, str], where: str) -> S
     if "told" in values:
         raise UserError(f"{where}: unknown field told; it follows from text, verb and noun")
     found = Segment(**fields_of(Segment, values, where))
-    if found.split not in Videos.splits:
-        raise UserError(f"{where}: split is {found.split!r}; it is {' or '.join(Videos.splits)}")
+    check_choice("split", found.split, Videos.splits, where)
     if found.first < 0 or found.clips < 1 or found.first + found.clips > rows:
         raise UserError(
             f"{where}: first {found.first} and clips {found.clips} are not within the {rows} rows "

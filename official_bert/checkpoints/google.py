@@ -12,7 +12,7 @@ from pathlib import Path
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.tensor_bundle import TensorBundle
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
@@ -191,8 +191,7 @@ def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConf
         stored["output_weights"] = stored.pop(_KERAS_KERNEL)
         if "dense/bias" in stored:
             stored["output_bias"] = stored.pop("dense/bias")
-    if head not in (None, "none", "pretraining"):
-        raise UserError(f"head must be none or pretraining, not {head!r}")
+    check_choice("head", head or "none", ("none", "pretraining"))
     has_words = any(name.startswith("cls/predictions/") for name in stored)
     has_pairs = "cls/seq_relationship/output_weights" in stored
     if head == "pretraining" or (head is None and (has_words or has_pairs)):

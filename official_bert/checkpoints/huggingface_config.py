@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import BertConfig
 from official_bert.family.members import MEMBERS
@@ -110,8 +110,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
         raise UserError(f"{path}: add_cross_attention is set; BERT's encoder has none")
     field(fields, "num_attention_heads", int, path)  # which no tensor's shape shows
     theirs = fields.get("hidden_act") or "gelu"
-    if theirs not in _ACTIVATIONS:
-        raise UserError(f"{path}: hidden_act {theirs!r} is none of {', '.join(_ACTIVATIONS)}")
+    check_choice("hidden_act", theirs, _ACTIVATIONS, str(path))
     act, form = _ACTIVATIONS[theirs]
     same = (*SAME_FIELDS, *_OF_SUCCESSORS)
     ours = {name: fields[name] for name in same if name in fields}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.checkpoints import transfer
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
 from official_bert.family.member import Member
@@ -75,8 +75,7 @@ def settings_of(
     Raises:
       UserError: `head` is another one, or a field of its labels is wrong.
     """
-    if head not in (None, "none", "pretraining"):
-        raise UserError(f"head must be none or pretraining, not {head!r}")
+    check_choice("head", head or "none", ("none", "pretraining"))
     if head == "none":
         return {"head": head}, []
     if head == "pretraining":

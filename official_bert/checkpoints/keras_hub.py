@@ -22,7 +22,7 @@ from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common import hdf5_files
 from official_bert.common.bounded import check_below
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.config import BertConfig
@@ -67,8 +67,7 @@ def import_keras_hub(
     except Exception as error:  # Kaggle, Hugging Face and file errors, each of their own kind
         raise UserError(f"{preset}: KerasHub cannot load this preset ({error})") from error
     name = type(backbone).__name__
-    if name not in BACKBONES:
-        raise UserError(f"{preset}: a {name}, none of {', '.join(BACKBONES)}")
+    check_choice("backbone", name, BACKBONES, preset)
     tokenizer = _our_tokenizer(preset, BACKBONES[name].tokenizer, vocab, do_lower_case)
     return from_backbone(backbone, tokenizer, head, gelu_form, where=preset, **encoder_options)
 
@@ -84,8 +83,7 @@ def from_backbone(
     """The same as `import_keras_hub` from a backbone of `keras_hub.models` in memory."""
     import keras
 
-    if head not in (None, "none", "pretraining"):
-        raise UserError(f"head must be none or pretraining, not {head!r}")
+    check_choice("head", head or "none", ("none", "pretraining"))
     kind = BACKBONES[type(backbone).__name__]
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), backbone.dropout)
     fields = kind.config(lambda name: getattr(backbone, name), gelu_form)

@@ -19,7 +19,7 @@ import numpy as np
 from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import clean
@@ -182,12 +182,12 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """
     path = embedded.find(folder) / MODEL_FILE
     settings = read_json(path, missing=f"is {folder} a model folder?{of_run(folder)}")
-    _check_choice(path, settings, "head", HEADS)
+    check_choice("head", settings.get("head"), HEADS, str(path))
     if settings["head"] == "classification":
         settings.setdefault("problem", "single_label")
-        _check_choice(path, settings, "problem", PROBLEMS)
+        check_choice("problem", settings.get("problem"), PROBLEMS, str(path))
         if settings.get("windows", "") != "":
-            _check_choice(path, settings, "windows", POOLINGS)
+            check_choice("windows", settings.get("windows"), POOLINGS, str(path))
         if "concat_pooling" in settings:
             field(settings, "concat_pooling", bool, path)
     if settings["head"] in ("classification", "tagging"):
@@ -196,7 +196,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
     if settings["head"] == "text":
-        _check_choice(path, settings, "decoder", DECODERS)
+        check_choice("decoder", settings.get("decoder"), DECODERS, str(path))
         for name in ("longest", "beams"):
             _positive(path, settings, name)
         field(settings, "length_penalty", (int, float), path)
@@ -298,7 +298,7 @@ def _load_tokenizer(folder: Path, config: BertConfig, settings: dict[str, Any]):
     from official_bert.tokenization.reference import Rules
 
     settings = {"tokenizer": _FIRST_KIND, **settings}
-    _check_choice(folder / MODEL_FILE, settings, "tokenizer", tuple(KINDS))
+    check_choice("tokenizer", settings.get("tokenizer"), KINDS, str(folder / MODEL_FILE))
     lower, path = settings.get("do_lower_case"), folder / KINDS[settings["tokenizer"]].file_name
     if lower is None and not path.exists():
         return None  # saved without a vocabulary
@@ -342,12 +342,6 @@ def _fill(model, shapes, read, path: Path) -> None:
         array = read(name)
         integrity.check_type(array.dtype.name, name, path)
         variable.assign(array)
-
-
-def _check_choice(
-    path: Path, settings: dict[str, Any], name: str, choices: tuple[str, ...]
-) -> None:
-    _check(path, settings, name, settings.get(name) in choices, f"one of {', '.join(choices)}")
 
 
 def _positive(path: Path, settings: dict[str, Any], name: str) -> int:

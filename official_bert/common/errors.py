@@ -24,7 +24,7 @@ def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> 
     """Raises UserError where a value is none of some; `source` starts the message."""
     if value not in (known := list(choices)):
         where = f"{source}: " if source else ""
-        raise UserError(f"{where}{name}={value!r}; it is one of {', '.join(known)}")
+        raise UserError(f"{where}{name}={value!r:.80}; it is one of {', '.join(known)}")
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from official_bert.checkpoints import integrity
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json, write_text
 from official_bert.export.settings import ServingSettings
 from official_bert.objectives import fills_masks
@@ -56,9 +56,7 @@ def peek(folder: str | os.PathLike):
 
 def check_precision(format: str, precision: str) -> None:
     """Raises UserError where a format has not that precision."""
-    if precision not in PRECISIONS[format]:
-        known = ", ".join(PRECISIONS[format])
-        raise UserError(f"precision {precision!r}: {format} has {known}")
+    check_choice("precision", precision, PRECISIONS[format], format)
 
 
 def plan(loaded, source: str, format: str, head: str | None = None, **settings):

@@ -6,7 +6,7 @@ Configurations and model folders write an objective as its name, "masked_lm", or
 
 from typing import Any
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
 
 Written = str | dict[str, Any]
@@ -38,8 +38,7 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     """
     options = dict(written) if isinstance(written, dict) else {"name": written}
     name = options.pop("name", None)
-    if name not in OBJECTIVES:
-        raise UserError(f"{source}: no objective {name!r}; there are {', '.join(OBJECTIVES)}")
+    check_choice("objective", name, OBJECTIVES, source)
     return name, options
 
 

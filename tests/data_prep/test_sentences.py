@@ -170,7 +170,9 @@ def test_errors(tmp_path):
     assert list(counts) == ["a-x.txt.gz", "b-x.txt.gz"]
     with pytest.raises(UserError, match="no sentence found in 2 files with --documents=chapters"):
         split_files(str(tmp_path / "*" / "x.txt"), tmp_path / "out2", layout="chapters")
-    with pytest.raises(UserError, match="choose one of chapters, articles, files, lines"):
+    with pytest.raises(
+        UserError, match="--documents='.*'; it is one of chapters, articles, files, lines"
+    ):
         split_files(str(tmp_path / "a" / "x.txt"), tmp_path / "out3", layout="pages")
     (tmp_path / "a" / "x.txt").write_bytes(b"fine\n\xff\n")
     with pytest.raises(UserError, match="line 2: byte 0xff at column 1 is not UTF-8"):

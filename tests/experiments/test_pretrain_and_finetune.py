@@ -330,7 +330,7 @@ def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, dat
     "fields, message",
     [
         ({"task": ""}, "task is empty; choose one of text_classification"),
-        ({"task": "sst3"}, "unknown task"),
+        ({"task": "sst3"}, "task='sst3'; it is one of"),
         ({"model": "", "vocab": ""}, "give model"),
         ({"keep_best": True}, "keep_best needs eval_every"),
     ],

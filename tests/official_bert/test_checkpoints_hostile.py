@@ -51,7 +51,7 @@ DEEP = "[" * 900 + "]" * 900
         ({"architectures": "BertModel"}, "config.json: architectures must be a list"),
         ({"architectures": [["a"]]}, r"config.json: architectures\[0\] must be a text"),
         ({"hidden_act": ["gelu"]}, "config.json: hidden_act must be a text"),
-        ({"hidden_act": "silu"}, "hidden_act 'silu' is none of gelu"),
+        ({"hidden_act": "silu"}, "hidden_act='silu'; it is one of gelu"),
         ({"id2label": ["a", "b"]}, "config.json: id2label must be a JSON object"),
         ({"id2label": {"a": "b", "c": "d"}}, "config.json: the fields of id2label must be numbers"),
         ({"id2label": {"0": None, "1": 2}}, "config.json: id2label: 0 must be a text"),

@@ -112,8 +112,8 @@ def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
 @pytest.mark.parametrize(
     "field, value, message",
     [
-        ("head", "classifier", r"model.json: head must be one of none, pretraining"),
-        ("problem", "ranking", r"model.json: problem must be one of"),
+        ("head", "classifier", r"model.json: head='classifier'; it is one of none, pretraining"),
+        ("problem", "ranking", r"model.json: problem='ranking'; it is one of"),
         ("num_labels", 0, r"model.json: num_labels must be a positive whole number"),
         ("num_labels", 4, r"labels has 3 entries, num_labels is 4"),
         ("labels", 5, r"model.json: labels must be a list, not 5"),

@@ -252,7 +252,7 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "bfloat16"}, "precision 'bfloat16': onnx has float32, int8"),
+        ({"precision": "bfloat16"}, "onnx: precision='bfloat16'; it is one of float32, int8"),
         ({"format": "tflite"}, "format='tflite'; it is one of onnx, litert"),
         ({"head": "span"}, "classification, embedding, features"),
         ({"labels": ["x"]}, "1 labels for a model of 3"),

@@ -26,8 +26,8 @@ def test_written_and_read_back():
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("masked", "no objective 'masked'; there are masked_lm, next_token"),
-        ({"fraction": 0.3}, "no objective None"),
+        ("masked", "objective='masked'; it is one of masked_lm, next_token"),
+        ({"fraction": 0.3}, "objective=None; it is one of"),
         ({"name": "next_token", "share": 0.3}, "objective next_token: .*'share'"),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_model_folder_with_a_wrong_objective_names_its_file(config, tmp_path, 
     model_folder.save(tmp_path / "m", BertPretrainer(config, seed=0), tokenizer)
     path = tmp_path / "m" / "model.json"
     path.write_text(path.read_text().replace('"next_sentence"', '"last_sentence"'))
-    with pytest.raises(UserError, match=r"model.json: objectives: no objective 'last_sentence'"):
+    with pytest.raises(UserError, match=r"model.json: objectives: objective='last_sentence'"):
         model_folder.load(tmp_path / "m")
 
 

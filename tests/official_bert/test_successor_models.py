@@ -63,7 +63,7 @@ def test_model_folders(tmp_path, encoder, tokenizer):
     with pytest.raises(UserError, match=f"{tokenizer.file_name}: missing"):
         ob.load(folder)
     (folder / "model.json").write_text(json.dumps({**settings, "tokenizer": "letters"}))
-    with pytest.raises(UserError, match="tokenizer must be one of word_piece, byte_pair"):
+    with pytest.raises(UserError, match="tokenizer=.letters.; it is one of word_piece, byte_pair"):
         ob.load(folder)
 
 

@@ -203,7 +203,7 @@ def test_records_of_consecutive_segments(tmp_path, vocabularies):
 
 
 def test_wrong_options(tmp_path, corpus, vocabularies):
-    with pytest.raises(UserError, match="packing='full': must be one of"):
+    with pytest.raises(UserError, match="packing='full'; it is one of"):
         create(corpus, vocabularies["word_piece"], str(tmp_path / "r"), packing="full")
     with pytest.raises(UserError, match="segmented: only WordPiece"):
         create(corpus, vocabularies["byte_pair"], str(tmp_path / "r"), segmented=True)

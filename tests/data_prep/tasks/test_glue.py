@@ -97,7 +97,7 @@ def test_errors(folder, write):
         get_task("cola", data_dir=folder).examples("dev")
     with pytest.raises(UserError, match=r"no file for WNLI dev: looked for .*WNLI/dev\.tsv"):
         get_task("wnli", data_dir=folder).examples("dev")
-    with pytest.raises(UserError, match="task wnli has no split 'ax'"):
+    with pytest.raises(UserError, match="task wnli: split='ax'; it is one of"):
         get_task("wnli", data_dir=folder).examples("ax")
 
 

@@ -25,7 +25,7 @@ def test_names_are_found_by_other_spellings(spelling, name):
 
 
 def test_unknown_task_lists_the_names():
-    with pytest.raises(UserError, match="unknown task 'sst3'.*cola.*conll2003"):
+    with pytest.raises(UserError, match="task='sst3'; it is one of .*cola.*conll2003"):
         get_task("sst3")
 
 

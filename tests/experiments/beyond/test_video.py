@@ -68,7 +68,7 @@ LINE = {"video": "1", "split": "train", "first": 0, "clips": 2, "text": "cut it"
         ({"first": -1}, "first -1 and clips 2 are not within"),
         ({"clips": 0}, "first 0 and clips 0 are not within"),
         ({"first": "0"}, "first must be a whole number"),
-        ({"split": "test"}, "split is 'test'; it is train or dev"),
+        ({"split": "test"}, "split='test'; it is one of train, dev"),
         ({"split": "dev"}, "split is 'dev', but video 1 began in the other"),
         ({"video": "2", "split": "dev"}, "verb is missing; a question needs verb and noun"),
         ({"verb": "cut"}, "noun is missing"),

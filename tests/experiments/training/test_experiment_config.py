@@ -315,7 +315,7 @@ def test_objectives_are_bert_s_unless_they_are_named():
     written = {"name": "next_token", "fraction": 0.5}
     chosen = dataclasses.replace(config, objectives=(written,))
     assert from_dict(PretrainConfig, to_dict(chosen)) == chosen
-    with pytest.raises(UserError, match="no objective 'next'"):
+    with pytest.raises(UserError, match="objective='next'; it is one of"):
         dataclasses.replace(config, objectives=("next",))
     with pytest.raises(UserError, match="leave use_nsp and left_to_right_fraction out"):
         dataclasses.replace(config, objectives=("masked_lm",), use_nsp=False)
