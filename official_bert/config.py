@@ -192,6 +192,10 @@ class BertConfig:
         """Blocks with weights of their own."""
         return self.num_hidden_groups or self.num_hidden_layers
 
+    def block_of(self, layer: int) -> int:
+        """The number of the block that is used as a layer; both count from 0."""
+        return layer * self.num_blocks // self.num_hidden_layers
+
     @property
     def num_parameters(self) -> int:
         """How many numbers a `BertEncoder` of this shape has."""

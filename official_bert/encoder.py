@@ -126,7 +126,7 @@ class BertEncoder(keras.Model):
 
     def block_of(self, layer: int) -> TransformerBlock:
         """The block that is used as a layer, counted from 0."""
-        return self.blocks[layer * len(self.blocks) // self.config.num_hidden_layers]
+        return self.blocks[self.config.block_of(layer)]
 
     def summary_token(self, sequence, input_mask):
         """The token whose vector stands for the whole input: [B, L, H] -> [B, H].

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.checkpoints.model_folder import LoadedModel
+from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.checkpoints.tensor_bundle import TensorBundle
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
@@ -89,7 +90,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
     more = any(own.get(name) for name in ("bilstm", "windows", "concat_pooling"))
-    if head in ("multiple_choice", "tagging") or more:
+    if head in FINE_TUNED and FINE_TUNED[head].google is None or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")
     tokenizer = as_own(tokenizer, "word_piece", "Google")

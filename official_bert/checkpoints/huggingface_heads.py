@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.checkpoints import transfer
+from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
@@ -19,14 +20,8 @@ from official_bert.family.members import MEMBERS
 from official_bert.family.openai_gpt import OpenAIGPT
 from official_bert.objectives import of_bert, parts
 
-# Our head -> how the classes end that have it. Those of pre-training depend on the objectives.
-_CLASSES = {
-    "none": "Model",
-    "classification": "ForSequenceClassification",
-    "tagging": "ForTokenClassification",
-    "span": "ForQuestionAnswering",
-    "multiple_choice": "ForMultipleChoice",
-}
+# Those of pre-training depend on the objectives.
+_CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
 # How a class ends in config.json's "architectures" -> our head.
 _HEADS = {ending: head for head, ending in _CLASSES.items()}
 _HEADS |= dict.fromkeys(("ForPreTraining", "ForMaskedLM", "LMHeadModel"), "pretraining")
@@ -88,7 +83,7 @@ def settings_of(
     families = "|".join(member.classes for member in MEMBERS.values())
     named = re.fullmatch(f"(?:{families})([A-Z].*)", said)
     found = _HEADS.get(named[1]) if named else None
-    if found in ("classification", "tagging", "span", "multiple_choice"):
+    if found in FINE_TUNED:
         settings, missing = _fine_tuned(found, fields, path, config, shapes, source)
         return settings, [missing] if missing else []
     if found != "none":
@@ -112,9 +107,9 @@ def _objectives(source, config: BertConfig, has_words: bool) -> list[str]:
 
 
 def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, Any], str]:
-    layer = "qa_outputs" if head == "span" else "classifier"
+    layer, outputs = FINE_TUNED[head].huggingface, FINE_TUNED[head].outputs
     parts = [shapes.get(source.stored_names.get(f"{layer}.{part}")) for part in ("weight", "bias")]
-    count = {"span": 2, "multiple_choice": 1}.get(head) or (parts[1] or (0,))[0]
+    count = outputs or (parts[1] or (0,))[0]
     if not count or parts != [(count, config.hidden_size), (count,)]:
         what = ", ".join(map(str, parts)).replace("None", "none")
         return {"head": "none"}, (
@@ -122,7 +117,7 @@ def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, A
             f"vectors of {config.hidden_size} numbers, here they are {what}"
         )
     settings: dict[str, Any] = {"head": head}
-    if head in ("classification", "tagging"):
+    if not outputs:
         settings["num_labels"] = count
         labels = _labels(fields, path)
         if len(labels) == count:

@@ -19,6 +19,7 @@ import numpy as np
 from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
+from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
@@ -32,7 +33,7 @@ MODEL_FILE = "model.json"
 WEIGHTS_FILE = "weights.safetensors"
 
 _FIRST_KIND = "word_piece"  # of folders that do not say which tokeniser they have
-HEADS = ("none", "pretraining", "classification", "span", "multiple_choice", "tagging", "text")
+HEADS = ("none", "pretraining", *FINE_TUNED, "text")
 
 
 @dataclasses.dataclass

@@ -12,6 +12,7 @@ from the right, x @ W + b), so only layouts differ:
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,30 +113,24 @@ _SUCCESSORS = _rows(
      None),
     ("replaced_token/score/bias", None, "discriminator_predictions.dense_prediction.bias", None),
 )
-
-_FINE_TUNED = {
-    "classification": _rows(
-        "classification",
-        ("head/kernel", "output_weights", "classifier.weight", None),
-        ("head/bias", "output_bias", "classifier.bias", None),
-    ),
-    "span": _rows(
-        "span",
-        ("head/kernel", "cls/squad/output_weights", "qa_outputs.weight", None),
-        ("head/bias", "cls/squad/output_bias", "qa_outputs.bias", None),
-    ),
-    "multiple_choice": _rows(
-        "multiple_choice",
-        ("head/kernel", None, "classifier.weight", None),
-        ("head/bias", None, "classifier.bias", None),
-    ),
-    "tagging": _rows(
-        "tagging",
-        ("head/kernel", None, "classifier.weight", None),
-        ("head/bias", None, "classifier.bias", None),
-    ),
-}
 # fmt: on
+
+
+class HeadNames(NamedTuple):
+    """A fine-tuned head in other libraries, in all of them one dense layer."""
+
+    google: str | None  # how its variables begin; None: the original has no checkpoint of it
+    huggingface: str  # the layer
+    classes: str  # how Hugging Face's classes end that have it
+    outputs: int = 0  # numbers that it gives; 0: one a label
+
+
+FINE_TUNED = {
+    "classification": HeadNames("", "classifier", "ForSequenceClassification"),
+    "span": HeadNames("cls/squad/", "qa_outputs", "ForQuestionAnswering", 2),
+    "multiple_choice": HeadNames(None, "classifier", "ForMultipleChoice", 1),
+    "tagging": HeadNames(None, "classifier", "ForTokenClassification"),
+}
 
 
 def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
@@ -144,7 +139,13 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
     rows = [*_EMBEDDINGS, *blocks, *_POOLER]
     if head == "pretraining":
         return rows + _MASKED_LM + _NEXT_SENTENCE
-    return rows + _FINE_TUNED.get(head, [])
+    if named := FINE_TUNED.get(head):
+        for ours, google, torch in (("kernel", "weights", "weight"), ("bias", "bias", "bias")):
+            of_google = None if named.google is None else f"{named.google}output_{google}"
+            rows.append(
+                Names(head, f"head/{ours}", of_google, f"{named.huggingface}.{torch}", None)
+            )
+    return rows
 
 
 def rows_of(model, head: str) -> list[Names]:

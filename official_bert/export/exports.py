@@ -5,20 +5,19 @@ import os
 from pathlib import Path
 
 from official_bert.checkpoints import integrity
+from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json, write_text
 from official_bert.export.settings import ServingSettings
 from official_bert.objectives import fills_masks
 
 # What can be exported of a model folder's head: the first is the default.
+_OF_ENCODER = ("embedding", "features")
 HEADS = {
-    "classification": ("classification", "embedding", "features"),
-    "span": ("span", "embedding", "features"),
-    "multiple_choice": ("multiple_choice", "embedding", "features"),
-    "tagging": ("tagging", "embedding", "features"),
+    **{head: (head, *_OF_ENCODER) for head in FINE_TUNED},
     "text": ("text",),
-    "pretraining": ("masked_words", "embedding", "features"),
-    "none": ("embedding", "features"),
+    "pretraining": ("masked_words", *_OF_ENCODER),
+    "none": _OF_ENCODER,
 }
 
 # Format -> the precisions that it has.

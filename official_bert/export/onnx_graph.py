@@ -150,8 +150,7 @@ def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids
     bias = rows.attention_bias(config.attention_direction)
     blocks = [_Block(graph, block, config) for block in encoder.blocks]
     for layer in range(config.num_hidden_layers):
-        block = blocks[encoder.blocks.index(encoder.block_of(layer))]
-        states.append(block(states[-1], rows, bias))
+        states.append(blocks[config.block_of(layer)](states[-1], rows, bias))
     return states
 
 

@@ -46,8 +46,6 @@ class PackedEncoder(tf.Module):
         self.blocks = [
             _Block(block, encoder.config, self.dtype, transpose) for block in encoder.blocks
         ]
-        layers = range(encoder.config.num_hidden_layers)
-        self.order = [encoder.blocks.index(encoder.block_of(layer)) for layer in layers]
         self.pooler = encoder.pooler and PackedDense(encoder.pooler, self.dtype)
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
@@ -95,8 +93,8 @@ class PackedEncoder(tf.Module):
             place = tf.range(rows.length)
             allowed &= place <= tf.expand_dims(place, 1)
         bias = tf.cast(tf.where(allowed, 0.0, _MASKED_SCORE), self.dtype)
-        for index in self.order:
-            states.append(self.blocks[index](states[-1], rows, bias))
+        for layer in range(self.config.num_hidden_layers):
+            states.append(self.blocks[self.config.block_of(layer)](states[-1], rows, bias))
         return states
 
     def summary_token(self, sequence, packed: Packed):

@@ -147,8 +147,7 @@ class Generator(keras.layers.Layer):
         x = self.projection(embedded)
         bias = attention_bias(input_mask, "bidirectional", x.dtype)
         for i in range(self.config.num_hidden_layers):
-            block = self.blocks[i * len(self.blocks) // self.config.num_hidden_layers]
-            x = block(x, bias, seed=fold_in(seed, 1 + 3 * i))
+            x = self.blocks[self.config.block_of(i)](x, bias, seed=fold_in(seed, 1 + 3 * i))
         return self.head(gather_positions(x, positions), word_embeddings)
 
 
