@@ -8,14 +8,12 @@ pre-training its words are joined of the records' pieces.
 import dataclasses
 from typing import Any
 
-from experiments.beyond.word_vectors import all_examples
+from experiments.beyond.word_vectors import words_in
 from experiments.training import start_checks, starts
-from experiments.training.bert_start import BertStart
-from experiments.training.starting_point import StartingPoint
+from experiments.training.starting_point import BertStart, StartingPoint
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder, is_elmo_folder
 from official_bert.objectives import parts
-from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 from official_bert.tokenization.words import WordTokenizer
 
 
@@ -53,6 +51,8 @@ class NewElmo(StartingPoint):
 class Elmo(BertStart):
     """An ELMo, to pre-train (`bert` is an ElmoConfig) or to read the states of."""
 
+    lacks = BertStart.lacks | {"freeze"}
+
     def asked(self, config):
         if hasattr(config, "model"):
             return is_elmo_folder(config.model)
@@ -88,10 +88,8 @@ class Elmo(BertStart):
     def of_finetuning(self, config, task, examples):
         from official_bert.compared.elmo import load_elmo
 
-        known = all_examples(task, config, examples)
         # A tagging task's texts are words with a blank before them.
-        words = {word for example in known for text in task.texts(example) for word in text.split()}
-        tokenizer = WordTokenizer(sorted(words - {*SPECIAL_TOKENS}))
+        tokenizer = WordTokenizer(words_in(task, config, examples, str.split))
         model = load_elmo(config.model, tokenizer.vocab)
         weights = [variable.numpy() for variable in model.weights]
         return ElmoStart(model.config, tokenizer, weights, loaded=model)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from experiments.training import starts
-from experiments.training.bert_start import BertStart
 from experiments.training.examples import read_present
 from experiments.training.flops import lstm_flops
+from experiments.training.starting_point import BertStart
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
@@ -70,7 +70,7 @@ class WordStart:
             self.elmo, lambda batch: ops.stack(self.elmo(batch)["hidden_states"], axis=2)
         )
 
-    def model(self, head, seed):
+    def model(self, config, head, seed):
         """A new `text_classifiers.TextClassifier` for `Task.head`."""
         from official_bert.compared import text_classifiers
 
@@ -173,10 +173,7 @@ def start(config, task, examples) -> WordStart:
     if config.elmo:
         from official_bert.compared.elmo import load_elmo
 
-        known = all_examples(task, config, examples)
-        texts = (text for example in known for text in task.texts(example))
-        spelt = sorted({word for text in texts for word in tokenizer.words_of(text)})
-        spelt = [word for word in spelt if word not in SPECIAL_TOKENS]
+        spelt = words_in(task, config, examples, tokenizer.words_of)
         ids = [tokenizer.word_id(word) for word in spelt]
         words = tokenizer.vocab[len(SPECIAL_TOKENS) :]
         tokenizer = WordTokenizer(words, spelt)
@@ -185,10 +182,13 @@ def start(config, task, examples) -> WordStart:
     return WordStart(config.model, tokenizer, vectors, config.feature_width, rate, pairs, elmo)
 
 
-def all_examples(task, config, examples) -> list:
-    """The examples of every split that there is; those in `examples` are read already."""
+def words_in(task, config, examples, words_of) -> list[str]:
+    """The words of every split that there is, each once; `examples`: {split: what is read already},
+    `words_of`: function of a text."""
     found, _ = read_present(task, config, examples, task.splits)  # the run says what is missing
-    return [example for split in found.values() for example in split]
+    known = (example for split in found.values() for example in split)
+    words = {word for one in known for text in task.texts(one) for word in words_of(text)}
+    return sorted(words - {*SPECIAL_TOKENS})
 
 
 def elmo_states(states_of, batch) -> np.ndarray:

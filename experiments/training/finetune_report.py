@@ -1,5 +1,6 @@
 """Files that a fine-tuning leaves: predictions, scores of examples, analysis, and its report."""
 
+from data_prep.tasks.batches import sizes_of
 from experiments.training import example_scores
 from official_bert.common.files import make_folder, write_text
 from official_bert.common.markdown import markdown_table
@@ -94,6 +95,20 @@ def _shown(value, longest=80) -> str:
 
 def _number(value) -> str:
     return "" if value is None else f"{value:.4f}"
+
+
+def results_of(task, train, dev, scores) -> dict:
+    """What results.json says of every fine-tuning; `train`, `dev`: examples, `scores`: of dev."""
+    return {
+        "task": task.name,
+        "dev": scores,
+        "main_metric": task.metrics[0],
+        **({"scoring": task.scoring} if task.scoring else {}),
+        "baseline": task.baseline(train, dev),
+        "train_examples": int(sizes_of(train).sum()),
+        "dev_examples": int(sizes_of(dev).sum()),
+        "files": {},
+    }
 
 
 def write_dev(folder, task, examples, predictions, results):

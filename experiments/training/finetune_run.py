@@ -7,7 +7,6 @@ predictions, score.
 import math
 import time
 
-from data_prep.tasks.batches import sizes_of
 from experiments.training import (
     advice,
     finetune_data,
@@ -24,12 +23,9 @@ from experiments.training.backend import distribution
 from experiments.training.checkpointing import Checkpoints
 from experiments.training.evaluation import TaskEvaluator
 from experiments.training.examples import class_weights_of, read_others
-from experiments.training.frozen_features import FeatureTagger
 from official_bert.checkpoints import model_folder
 from official_bert.common import commands
-from official_bert.compared.language_model_too import LanguageModelToo
-from official_bert.config import DECODERS, BertConfig
-from official_bert.heads import build_head
+from official_bert.config import DECODERS
 
 _OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
 
@@ -40,7 +36,8 @@ def run(config, folder, progress, task, examples):
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
-    start = _start(config, task, examples)
+    start = starts.of(config).of_finetuning(config, task, examples)
+    start_checks.check_model(config, task, start.bert)
     teacher = teachers.of(config, start.tokenizer)
     if teacher:
         teacher_checks.same_head(config.teacher, teacher.start.head, task)
@@ -70,9 +67,7 @@ def run(config, folder, progress, task, examples):
     trainer = session.make_trainer(
         config,
         _key(config, start, task, teacher),
-        lambda seed: teachers.distilled(
-            build_model(config, start, head, seed), teacher, config, head
-        ),
+        lambda seed: teachers.distilled(start.model(config, head, seed), teacher, config, head),
         strategy,
         unfreeze_every=round(steps_per_epoch * config.unfreeze_epochs),
     )
@@ -108,25 +103,19 @@ def run(config, folder, progress, task, examples):
     predictions = task.tune(dev.examples, untuned)
     is_tuned = predictions is not untuned
 
+    scores = evaluator.scores(predictions) if is_tuned else scores_untuned
     results = {
-        "task": task.name,
-        "dev": evaluator.scores(predictions) if is_tuned else scores_untuned,
+        **finetune_report.results_of(task, train.examples, dev.examples, scores),
         **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
-        "main_metric": task.metrics[0],
-        **({"scoring": task.scoring} if task.scoring else {}),
-        "baseline": task.baseline(train.examples, dev.examples),
         "head": kept,
         "steps": num_steps,
         **({"stopped_early_after": state.step} if state.step < num_steps else {}),
         "best_step": trainer.step,
-        "train_examples": int(sizes_of(train.examples).sum()),
-        "dev_examples": int(sizes_of(dev.examples).sum()),
         "train_notes": train.notes,
         "dev_notes": dev.notes,
         "trained_examples": state.examples,
         "trained_tokens": state.tokens,
         "train_seconds": round(state.seconds, 2),
-        "files": {},
     }
     if teacher:  # FLOPs as if every text had the full length
         flops = teacher.start.bert.encoder_flops(state.examples, config.max_seq_length)
@@ -150,41 +139,6 @@ def run(config, folder, progress, task, examples):
     if folder.write:
         Checkpoints(folder.checkpoints).remove_all()
     return results
-
-
-def _start(config, task, examples):
-    start = starts.of(config).of_finetuning(config, task, examples)
-    bert = start.bert if isinstance(start.bert, BertConfig) else None
-    start_checks.check_model(config, task, bert)
-    return start
-
-
-def build_model(config, start, head, seed):
-    """The model to fine-tune.
-
-    Args:
-      config: FinetuneConfig.
-      start: StartingPoint or WordStart.
-      head: `Task.head`; with "concat_pooling" if its classifier is to have it.
-      seed: of new weights.
-    """
-    if start.bert is None:
-        return start.model(head, seed)
-    if config.features:
-        return FeatureTagger(
-            start.bert, head["num_labels"], config.features, config.feature_width, seed=seed
-        )
-    encoder = start.encoder(config, seed)
-    model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
-    if config.model and head["head"] == "text":
-        model.begin_as(start.head_weights or {})
-    start.keep_head(model, head, config.bilstm)
-    if config.freeze:
-        encoder.freeze(config.freeze)
-    if config.lm_loss_weight:
-        model = LanguageModelToo(model, config.lm_loss_weight, seed)
-        start.copy_language_model_to(model)
-    return model
 
 
 def _key(config, start, task, teacher):

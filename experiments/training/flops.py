@@ -138,14 +138,19 @@ def written_flops(bert, sequences: int, length: int) -> float:
     return 2 * bert.encoder_flops(sequences, length) + cross + head_flops(bert, sequences * length)
 
 
-def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
-    """Fine-tuning and evaluation, every example taken as full length (an upper bound).
+def tuned_flops(config: FinetuneConfig, bert, rows: int, length: int) -> float:
+    """One forward pass of what is fine-tuned on [rows, length] tokens.
 
     On a frozen encoder only the BiLSTMs run each epoch; the encoder runs once for all such runs.
     """
-    one = bert.encoder_flops(1, config.max_seq_length)
-    if config.features:
-        one = bilstm_flops(bert, config.features, config.feature_width, config.max_seq_length)
     if config.task == "text_to_text":
-        one = written_flops(bert, 1, config.max_seq_length)
+        return written_flops(bert, rows, length)
+    if config.features:
+        return bilstm_flops(bert, config.features, config.feature_width, rows * length)
+    return bert.encoder_flops(rows, length)
+
+
+def finetune_flops(config: FinetuneConfig, bert, train_examples: int, dev_examples: int) -> float:
+    """Fine-tuning and evaluation, every example taken as full length (an upper bound)."""
+    one = tuned_flops(config, bert, 1, config.max_seq_length)
     return one * (3 * config.num_train_epochs * train_examples + dev_examples)

@@ -36,17 +36,11 @@ from official_bert.heads import BertTagger
 from official_bert.losses import ModelWithLosses
 from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
 
+_ROOM = Path(official_bert.__file__).parent
 _CODE = (
     Path(__file__),
-    *(
-        Path(official_bert.__file__).parent / name
-        for name in (
-            "encoder.py",
-            "layers.py",
-            "compared/shallow_concatenation.py",
-            "compared/elmo.py",
-        )
-    ),
+    *(_ROOM / name for name in ("encoder.py", "layers.py")),
+    *sorted(_ROOM.glob("compared/*.py")),
 )
 _CHECKSUMS = "checksums.json"
 

@@ -1,4 +1,5 @@
-"""The start of a run: a model's shape, its vocabulary, and weights or none."""
+"""The start of a run from a BERT, or a Transformer of its shape: the model's shape, its vocabulary,
+and weights or none."""
 
 import collections
 import dataclasses
@@ -6,7 +7,7 @@ import glob
 from pathlib import Path
 from typing import Any
 
-from experiments.training import flops, kept_head, start_checks
+from experiments.training import flops, kept_head, start_checks, starts
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common import commands
 from official_bert.common.checksums import state
@@ -50,12 +51,7 @@ class StartingPoint:
 
     def training_flops(self, config, rows, length):
         """Of one step of a FinetuneConfig."""
-        if config.task == "text_to_text":
-            return 3 * flops.written_flops(self.bert, rows, length)
-        if not config.features:
-            return flops.training_flops(self.bert, rows, length)
-        tokens = rows * length
-        return 3 * flops.bilstm_flops(self.bert, config.features, config.feature_width, tokens)
+        return 3 * flops.tuned_flops(config, self.bert, rows, length)
 
     def encoder(self, config, seed, **options):
         """A new BertEncoder with the weights.
@@ -82,6 +78,34 @@ class StartingPoint:
             trained[rows] = fresh[rows]
             table.assign(trained)
         return encoder
+
+    def model(self, config, head, seed):
+        """The model to fine-tune.
+
+        Args:
+          config: FinetuneConfig.
+          head: `Task.head`; with "concat_pooling" if its classifier is to have it.
+          seed: of new weights.
+        """
+        from experiments.training.frozen_features import FeatureTagger
+        from official_bert.compared.language_model_too import LanguageModelToo
+        from official_bert.heads import build_head
+
+        if config.features:
+            return FeatureTagger(
+                self.bert, head["num_labels"], config.features, config.feature_width, seed=seed
+            )
+        encoder = self.encoder(config, seed)
+        model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
+        if config.model and head["head"] == "text":
+            model.begin_as(self.head_weights or {})
+        self.keep_head(model, head, config.bilstm)
+        if config.freeze:
+            encoder.freeze(config.freeze)
+        if config.lm_loss_weight:
+            model = LanguageModelToo(model, config.lm_loss_weight, seed)
+            self.copy_language_model_to(model)
+        return model
 
     def save(self, path, model, settings):
         """Keeps a pre-trained model; arguments as for `model_folder.save`."""
@@ -132,35 +156,52 @@ class StartingPoint:
             )
 
 
-def of_pretraining(config):
-    """The StartingPoint of a PretrainConfig.
+class BertStart(starts.Start):
+    """A model folder, an imported checkpoint, a preset, or random weights."""
 
-    Raises:
-      UserError: there is no vocabulary, or shape, vocabulary and checkpoint do not fit together.
-    """
-    if config.init_from:
-        found = read_model(config.init_from, "pre-training")
-        bert = start_checks.compatible(config, found.bert, found.tokenizer)
-        return dataclasses.replace(found, bert=bert)
-    return StartingPoint(*start_checks.new_model(config))
+    def asked(self, config):
+        return True
 
+    def of_pretraining(self, config):
+        """
+        Raises:
+          UserError: there is no vocabulary, or shape, vocabulary and checkpoint do not fit.
+        """
+        if config.init_from:
+            found = read_model(config.init_from, "pre-training")
+            bert = start_checks.compatible(config, found.bert, found.tokenizer)
+            return dataclasses.replace(found, bert=bert)
+        return StartingPoint(*start_checks.new_model(config))
 
-def of_finetuning(config):
-    """The StartingPoint of a FinetuneConfig, with the dropout that it asks for.
+    def check_finetuning(self, config, task):
+        return start_checks.shape(config)
 
-    Raises:
-      UserError: the model has no vocabulary, or it does not fit the shape.
-    """
-    if config.model:
-        found = read_model(config.model, "fine-tuning")
-    else:
-        tokenizer = load_tokenizer(config.vocab, config.do_lower_case)
-        found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
-        model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
-    if config.dropout < 0:
-        return found
-    rates = {"hidden_dropout_prob": config.dropout, "attention_probs_dropout_prob": config.dropout}
-    return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
+    def of_finetuning(self, config, task, examples):
+        """With the dropout that the FinetuneConfig asks for.
+
+        Raises:
+          UserError: the model has no vocabulary, or it does not fit the shape.
+        """
+        if config.model:
+            found = read_model(config.model, "fine-tuning")
+        else:
+            tokenizer = load_tokenizer(config.vocab, config.do_lower_case)
+            found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
+            model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
+        if config.dropout < 0:
+            return found
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        rates = dict.fromkeys(names, config.dropout)
+        return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
+
+    def finetune(self, config, folder, progress, task, examples):
+        commands.import_tensorflow()
+        from experiments.training import finetune_run
+
+        return finetune_run.run(config, folder, progress, task, examples)
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        return flops.finetune_flops(config, bert, train_examples, dev_examples)
 
 
 def _initial_weights(config):

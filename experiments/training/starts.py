@@ -1,7 +1,7 @@
 """The door into training: which kind of model a configuration starts from.
 
-A run starts from a BERT (`bert_start`), unless one of the kinds in `experiments.beyond` says that
-the configuration asks for it. What a kind does otherwise stands in its own file; nothing else
+A run starts from a BERT (`starting_point`), unless one of the kinds in `experiments.beyond` says
+that the configuration asks for it. What a kind does otherwise stands in its own file; nothing else
 knows it by name.
 """
 
@@ -13,7 +13,7 @@ from official_bert.checkpoints import integrity
 from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common.json_files import read_json
 
-BERT, BEYOND = "experiments.training.bert_start", "experiments.beyond"
+BERT, BEYOND = "experiments.training.starting_point", "experiments.beyond"
 _kinds: list = []
 
 

@@ -59,18 +59,12 @@ class WholeStart(starts.Start):
         train_seconds = time.perf_counter() - started
         predictions = answer(dev)
         results = {
-            "task": task.name,
-            "dev": task.score(dev, predictions),
-            "main_metric": task.metrics[0],
-            "baseline": task.baseline(train, dev),
+            **finetune_report.results_of(task, train, dev, task.score(dev, predictions)),
             "head": config.model,
             "steps": steps,
-            "train_examples": len(train),
-            "dev_examples": len(dev),
             "train_notes": task.notes.get("train", {}),
             "dev_notes": task.notes.get("dev", {}),
             "train_seconds": round(train_seconds, 2),
-            "files": {},
         }
         analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
         others, missing = read_others(task, config, examples)

@@ -59,6 +59,7 @@ class ElmoConfig:
     attention_direction: ClassVar[str] = SHALLOW
     initializer_range: ClassVar[float] = 0.02
     num_attention_heads: ClassVar[int] = 0
+    equally_wide: ClassVar[bool] = True
     max_position_embeddings: ClassVar[int] = 1 << 20  # LSTMs read any length
     prediction_transform: ClassVar[bool] = False
 

@@ -8,7 +8,7 @@ import tiny_runs
 
 from experiments import finetune, pretrain
 from experiments.configs import gpt
-from experiments.training import finetune_run, start_checks, starting_point
+from experiments.training import start_checks, starting_point
 from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
@@ -49,7 +49,7 @@ def test_fine_tuning(pretrained, tmp_path):
 
 def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
     config = config_of(pretrained, tmp_path)
-    start = starting_point.of_finetuning(config)
+    start = starting_point.BertStart().of_finetuning(config, None, {})
     before = start.weights[0]
     after = start.encoder(config, seed=7).embeddings.word_embeddings.numpy()
     changed = np.flatnonzero((before != after).any(axis=1))
@@ -68,7 +68,7 @@ def test_a_head_with_weights_is_the_pretrained_one(data, pretrained, tmp_path):
     start = dataclasses.replace(loaded, bert=bert, head_weights={path: kernel})
     config = config_of(pretrained, tmp_path)
     head = {"head": "classification", "num_labels": 2, "problem": "single_label"}
-    model = finetune_run.build_model(config, start, head, seed=1)
+    model = start.model(config, head, seed=1)
     np.testing.assert_array_equal(model.masked_lm.transform.kernel.numpy(), kernel)
     assert not any("masked_lm" in variable.path for variable in model.student.weights)
 
@@ -84,7 +84,7 @@ def test_what_does_not_go_together(pretrained, data, tmp_path, fields, message):
     texts = tiny_runs.write_labelled_texts(tmp_path)
     config = dataclasses.replace(config_of(pretrained, texts), **fields)
     with pytest.raises(UserError, match=message):
-        bert = starting_point.of_finetuning(config).bert
+        bert = starting_point.BertStart().of_finetuning(config, None, {}).bert
         start_checks.check_model(config, start_checks._task(config), bert)
 
 

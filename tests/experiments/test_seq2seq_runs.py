@@ -8,7 +8,7 @@ import tiny_runs
 
 from experiments import evaluate, finetune, predict
 from experiments.tables.plan import plan
-from experiments.training import finetune_run, start_checks, starting_point
+from experiments.training import start_checks, starting_point
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import embedded, model_folder
 from official_bert.common.errors import UserError
@@ -59,9 +59,9 @@ def test_fine_tuning_scores_and_answers(pairs, tmp_path):
     with pytest.raises(UserError, match="max_target_length belongs to the model"):
         evaluate.on_task(model, str(pairs), task_options={"max_target_length": 4})
     # Fine-tuned once more it goes on from its decoder, with another one it does not.
-    start = starting_point.of_finetuning(config_of(pairs, model=model))
+    start = starting_point.BertStart().of_finetuning(config_of(pairs, model=model), None, {})
     head = {"head": "text", "decoder": "separate", "longest": 7}
-    again = finetune_run.build_model(config_of(pairs, model=model), start, head, seed=1)
+    again = start.model(config_of(pairs, model=model), head, seed=1)
     trained = model_folder.load(model).model
     for found, expected in zip(again.weights, trained.weights, strict=True):
         assert (found.numpy() == expected.numpy()).all(), expected.path
@@ -69,9 +69,9 @@ def test_fine_tuning_scores_and_answers(pairs, tmp_path):
 
 def test_a_checkpoint_in_both(pairs):
     config = config_of(pairs)
-    start = starting_point.of_finetuning(config)
+    start = starting_point.BertStart().of_finetuning(config, None, {})
     head = {"head": "text", "decoder": "separate", "longest": 7}
-    model = finetune_run.build_model(config, start, head, seed=1)
+    model = start.model(config, head, seed=1)
     stored = model_folder.load("tiny-wikipedia")
     for found, expected in (
         (model.own_decoder.embeddings.word_embeddings, stored.encoder.embeddings.word_embeddings),
