@@ -62,8 +62,14 @@ def finetune(config, workdir, progress=True, overwrite=False, lock=None):
     """
     _check_finetune(config)
 
+    def step_by_step(*arguments):
+        commands.import_tensorflow()
+        from experiments.training import finetune_run
+
+        return finetune_run.run(*arguments)
+
     def start(folder, read):
-        return starts.of(config).finetune(config, folder, progress, *read)
+        return starts.of(config).finetune(step_by_step, config, folder, progress, *read)
 
     return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start, lock)
 

@@ -194,12 +194,6 @@ class BertStart(starts.Start):
         rates = dict.fromkeys(names, config.dropout)
         return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
 
-    def finetune(self, config, folder, progress, task, examples):
-        commands.import_tensorflow()
-        from experiments.training import finetune_run
-
-        return finetune_run.run(config, folder, progress, task, examples)
-
     def planned_flops(self, config, bert, train_examples, dev_examples):
         return flops.finetune_flops(config, bert, train_examples, dev_examples)
 

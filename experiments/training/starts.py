@@ -62,9 +62,9 @@ class Start:
         the splits that are read already."""
         raise NotImplementedError
 
-    def finetune(self, config, folder, progress, task, examples) -> dict:
-        """A whole fine-tuning run; see `runs.finetune`."""
-        raise NotImplementedError
+    def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
+        """A whole fine-tuning run, see `runs.finetune`; `step_by_step` is that of a `Trainer`."""
+        return step_by_step(config, folder, progress, task, examples)
 
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
         """Of a fine-tuning run that is to come; `bert`: a BertConfig, or what is in its place."""

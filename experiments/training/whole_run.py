@@ -47,7 +47,7 @@ class WholeStart(starts.Start):
             )
         return None, None
 
-    def finetune(self, config, folder, progress, task, examples):
+    def finetune(self, step_by_step, config, folder, progress, task, examples):
         started = time.perf_counter()
         folder.write_versions(config.seed, {})
         train, dev = (

@@ -1,6 +1,7 @@
 """Pre-training, evaluation, fine-tuning and prediction from end to end on made-up texts."""
 
 import dataclasses
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ from experiments.training import search
 from experiments.training.config import FinetuneConfig, Phase
 from experiments.training.config_files import load_config
 from experiments.training.config_values import override
-from experiments.training.starting_point import of_finetuning
+from experiments.training.starting_point import BertStart
 from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -347,11 +348,12 @@ def test_random_weights_are_those_that_a_pretraining_begins_with(texts, data, tm
     phases = (Phase(str(data / "short"), 16, 1),)
     still = tiny_runs.pretrain_config(data, seed=3, learning_rate=1e-30, phases=phases)
     pretrain.run(still, tmp_path, progress=False)
-    begun = of_finetuning(_finetune_config(texts, tmp_path / "model")).weights
+    start = functools.partial(BertStart().of_finetuning, task=None, examples={})
+    begun = start(_finetune_config(texts, tmp_path / "model")).weights
     config = _finetune_config(texts, vocab=str(data / "vocab.txt"), initial_seed=3)
-    weights = of_finetuning(config).weights
+    weights = start(config).weights
     assert all(np.abs(a - b).max() < 1e-20 for a, b in zip(weights, begun, strict=True))
-    other = of_finetuning(dataclasses.replace(config, initial_seed=4)).weights
+    other = start(dataclasses.replace(config, initial_seed=4)).weights
     assert (weights[0] != other[0]).any()
 
 
