@@ -12,20 +12,18 @@ common is done once.
 """
 
 import json
-import os
 import sys
 import time
 
 from absl import flags
 
 from data_prep.jobs import command_flags
-from experiments.tables import archives, assemble, baselines, cost, origins, report
+from experiments.tables import archives, assemble, origins, report
 from experiments.tables import plan as planning
 from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
+from experiments.tables.dry_run import PEAK_TFLOPS, dry_run
 from experiments.tables.grid import Grid
-from experiments.tables.pool import FINISHED
-from experiments.training import provenance
 from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.config_values import differences, to_dict
 from experiments.training.heldout import main_loss
@@ -36,8 +34,6 @@ from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
 from official_bert.common.locks import exclusive
 from official_bert.common.paths import local_path
-
-PEAK_TFLOPS = 989.0  # of an H100's dense products in bfloat16
 
 
 def run(
@@ -81,7 +77,7 @@ def run(
         shown.begin(ablation)
         for row, why in plan.left_out.items():
             say(f"  {row}: {why}")
-        told = _differences(grid)
+        told = origins.differences(grid.statuses().values())
         for line in told:
             say(f"  the runs of this table differ: {line}")
         if strict:
@@ -98,73 +94,6 @@ def run(
             archives.write(grid, workdir / "archives")
         say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return results
-
-
-def dry_run(ablation, workdir="", *, cells="", measure=True, share=0.0, peak=PEAK_TFLOPS):
-    """The cells with estimated work, time and disk, and what scores have to beat, as text.
-
-    Args:
-      workdir, cells: where finished cells are looked for; nothing is written there. "": none are.
-      measure: time one step of every shape on this machine.
-      share: of `peak` (TFLOP/s of another machine's device) that is reached, in place of measuring.
-    """
-    kept = local_path(cells or local_path(workdir or os.devnull) / "cells")
-    measure = measure and not share
-    steps = "times a training step of every shape on this machine" if measure else "trains nothing"
-    faster = "; --share=0.4 reckons with a GPU and measures nothing" if measure else ""
-    commands.say(
-        f"dry run of {ablation.name}:{ablation.scale}: reads the data, then {steps}{faster}"
-    )
-    known = {}
-
-    def look(column, config):
-        known[column.label] = baselines.before_the_run(column, config)
-
-    plan = planning.plan(ablation, look)
-    grid = Grid(plan.cells, kept)
-    if share:
-        estimates = cost.estimate(plan, ablation, False, share * peak * 1e12)
-    else:
-        estimates = cost.estimate(plan, ablation, measure, say=commands.say)
-    lines = [f"{'cell':<58} {'state':<9} {'work':>12} {'time':>10} {'disk':>9}"]
-    total = [0.0, 0.0, 0.0]
-    for name in grid.cells:
-        state = grid.status(name).state
-        work = estimates[name]
-        lines.append(
-            f"{name[:58]:<58} {state:<9} {cost.readable_flops(work.flops):>12} "
-            f"{cost.readable_seconds(work.seconds):>10} {cost.readable_bytes(work.bytes):>9}"
-        )
-        if work.teachers_flops:
-            lines.append(f"{'  its teacher':<68} {cost.readable_flops(work.teachers_flops):>12}")
-        if state != FINISHED:
-            total = [total[0] + work.flops, total[1] + work.seconds, total[2] + work.bytes]
-    todo = f"{len(grid.cells)} cells; still to do: {cost.readable_flops(total[0])}, "
-    if share:
-        todo += f"{cost.readable_seconds(total[1])} of one device"
-        source = f"at {share:.0%} of {peak:g} TFLOP/s"
-    else:
-        workers = ablation.workers or default_workers()
-        todo += (
-            f"{cost.readable_seconds(total[1])} of one worker, about "
-            f"{cost.readable_seconds(total[1] / workers)} with {workers} side by side"
-        )
-        source = "at the rate of a training step measured on this machine"
-    todo += f", {cost.readable_bytes(total[2])} of disk"
-    lines += ["", todo, f"Times are estimates: {source}, plus a constant a run."]
-    lines += [f"The runs of this table differ: {line}." for line in _differences(grid)]
-    lines += ["", "Trivial baselines, which scores have to beat:"]
-    for column in ablation.columns:
-        score, best = known.get(column.label, (None, None))
-        told = "known after the run" if score is None else f"{score:.1f}"
-        told += "" if best is None else f", the best possible score is {best:.1f}"
-        lines.append(f"  {column.label}: {told}")
-    return "\n".join(lines)
-
-
-def _differences(grid):
-    """What differs between the origins of the finished cells and of those to come."""
-    return origins.warnings(origins.origins(grid.statuses().values()), provenance.here())
 
 
 class _Progress:

@@ -52,6 +52,11 @@ def warnings(found: list[dict], now: dict | None = None) -> list[str]:
     return lines
 
 
+def differences(statuses: Iterable[Status]) -> list[str]:
+    """`warnings` of the finished cells, and of those that this process would make."""
+    return warnings(origins(statuses), provenance.here())
+
+
 def check(lines: list[str]) -> None:
     """Raises UserError where there are warnings."""
     if lines:
