@@ -275,18 +275,17 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
     """What is added to attention scores: 0 where a token may look, -10000 where it may not.
 
     Args:
-      input_mask: int32 [B, L], 1 for tokens and 0 for padding.
+      input_mask: int32 or bool [B, L], 1 for tokens and 0 for padding.
       attention_direction: of the `BertConfig`.
       dtype: float dtype of the result.
 
     Returns:
       [B, 1, 1, L]; [B, 1, L, L] for "left_to_right".
     """
-    allowed = ops.cast(input_mask[:, None, None, :], "bool")
+    allowed = ops.expand_dims(ops.cast(input_mask, "bool"), (1, 2))  # LiteRT slices no new axes
     if attention_direction != "bidirectional":
         position = ops.arange(ops.shape(input_mask)[1])
-        before = position[None, None, None, :] <= position[:, None]
-        allowed = ops.logical_and(allowed, before)
+        allowed = ops.logical_and(allowed, position <= ops.expand_dims(position, 1))
     return bias_of(allowed, dtype)
 
 

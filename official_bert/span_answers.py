@@ -140,9 +140,10 @@ def decide(prediction: dict, threshold: float) -> dict:
 
 
 def shares(scores) -> np.ndarray:
-    """The softmax of some numbers, float64."""
-    raised = np.exp(np.asarray(scores, np.float64) - np.max(scores))
-    return raised / raised.sum()
+    """The softmax over the last axis, float64."""
+    scores = np.asarray(scores, np.float64)
+    raised = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return raised / raised.sum(axis=-1, keepdims=True)
 
 
 def _null_odds(null: Span, best: Span | None) -> float:

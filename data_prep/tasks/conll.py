@@ -13,11 +13,11 @@ import numpy as np
 from data_prep.tasks import conll_files, look, metrics, split_files
 from data_prep.tasks.conll_columns import COLUMNS
 from data_prep.tasks.conll_files import Layout, TaggedDocument
-from data_prep.tasks.sequence_classification import softmax
 from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
+from official_bert.span_answers import shares
 from official_bert.tokenization.windows import overlapping
 from official_bert.tokenization.word_groups import word_spans
 
@@ -202,7 +202,7 @@ class Conll(TfdsTask):
             words = np.asarray(feature["word_ids"])
             places = np.flatnonzero(words >= 0)
             if len(places):
-                rows = softmax(np.asarray(logits, np.float64)[places])
+                rows = shares(np.asarray(logits)[places])
                 index = feature["example_index"]
                 chosen[index][words[places]] = rows.argmax(axis=1)
                 probability[index][words[places]] = rows.max(axis=1)

@@ -11,10 +11,12 @@ import numpy as np
 
 from data_prep.tasks import metrics, split_files
 from data_prep.tasks.task import FileTask, MissingFile, head_of
-from data_prep.tasks.windows import Windows
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
+from official_bert.span_answers import shares
 from official_bert.tokenization import sequences
+from official_bert.tokenization.windows import pack_windows
+from official_bert.window_pooling import POOLINGS
 
 # The scores of each kind of problem, the main one first.
 METRICS = {
@@ -60,7 +62,7 @@ class Classification(FileTask):
             ]
         labels, found = self.labels, []
         single = self.problem == "single_label"
-        probabilities = softmax(logits) if single else 1 / (1 + np.exp(-logits))
+        probabilities = shares(logits) if single else 1 / (1 + np.exp(-logits))
         for example, row in zip(examples, probabilities, strict=True):
             if single:
                 answer = {"label": labels[int(np.argmax(row))]}
@@ -200,7 +202,13 @@ class SequenceClassification(Classification):
           window_overlap: tokens that a window shares with the one before it.
         """
         super().__init__(data_dir, **options)
-        self.windows = Windows.of_options(windows, window_pooling, window_overlap)
+        if windows < 0 or window_overlap < 0:
+            raise UserError(f"{windows=}, {window_overlap=}: neither may be negative")
+        check_choice("window_pooling", window_pooling, POOLINGS)
+        if not windows and (window_pooling, window_overlap) != ("mean", 0):
+            raise UserError("window_pooling and window_overlap are of windows; set windows too")
+        self.windows, self.window_pooling = windows, window_pooling
+        self.window_overlap = window_overlap
         if dev_from_train < 0:
             raise UserError(f"dev_from_train={dev_from_train}; it is a number of examples, or 0")
         if folds and dev_from_train:
@@ -211,7 +219,7 @@ class SequenceClassification(Classification):
 
     @property
     def head(self) -> dict:
-        windows = {"windows": self.windows.pooling} if self.windows else {}
+        windows = {"windows": self.window_pooling} if self.windows else {}
         if self.problem == "regression":
             windows["num_labels"] = 1
         return head_of("classification", self.labels, self.problem, **windows)
@@ -240,7 +248,8 @@ class SequenceClassification(Classification):
         return train
 
     def settings(self) -> dict:
-        return self.windows.options() if self.windows else {}
+        names = ("windows", "window_pooling", "window_overlap")
+        return {name: getattr(self, name) for name in names if self.windows}
 
     def example(self, fields: dict) -> TextExample:
         text_a, *text_b = (fields[name] for name in self.input_fields)
@@ -251,11 +260,17 @@ class SequenceClassification(Classification):
         return [example.text_a] if example.text_b is None else [example.text_a, example.text_b]
 
     def features(self, example: TextExample, tokenizer, max_seq_length: int) -> list[dict]:
+        """One row, or lists of as many windows as may be; those behind a text's end are empty."""
         first, *second = (tokenizer.encode(text) for text in self.texts(example))
-        make = self.windows.feature if self.windows else sequences.pack
-        feature = make(
-            tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
-        )
+        how = tokenizer, first, second[0] if second else None, max_seq_length, self.truncation
+        if self.windows:
+            rows, cut = pack_windows(*how, self.windows, self.window_overlap)
+            empty = [[]] * (self.windows - len(rows))
+            names = ("input_ids", "segment_ids")
+            feature = {name: [row[name] for row in rows] + empty for name in names}
+            feature["truncated"] = int(cut)
+        else:
+            feature = sequences.pack(*how)
         if example.label is not None:
             feature["label_ids"] = self._label_ids(example.label)
         return [feature]
@@ -263,12 +278,6 @@ class SequenceClassification(Classification):
     def clusters(self, examples: list) -> list:
         """Examples that share a text; of single texts also those that share five words in a row."""
         return split_files.clusters_of_texts(examples)
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Over the last axis."""
-    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return exponents / exponents.sum(axis=-1, keepdims=True)
 
 
 def write_answers(path: str, kind: str, labels: list[str], predictions: list[dict]) -> list[str]:

@@ -16,9 +16,9 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from official_bert.backend.variables import array, query_key_value
+from official_bert.layers import MASKED_SCORE
 
 OPSET, IR_VERSION = 20, 9
-_MASKED_SCORE = -10000.0  # as in official_bert.layers
 
 
 class Graph:
@@ -126,7 +126,7 @@ class Rows:
             place = op("Range", 0, op("Gather", self.shape, 1), 1)
             before = op("LessOrEqual", place, op("Unsqueeze", place, [1]))
             allowed = op("And", allowed, before)
-        return op("Where", allowed, 0.0, _MASKED_SCORE)
+        return op("Where", allowed, 0.0, MASKED_SCORE)
 
 
 def hidden_states(graph: Graph, encoder, rows: Rows, input_ids: str, segment_ids: str) -> list[str]:

@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from official_bert.backend.variables import array, query_key_value
 from official_bert.export.answers import Answers
+from official_bert.layers import attention_bias
 from official_bert.tokenization.in_graph_packing import Packed, Rows, longest, positions_in_rows
 
-_MASKED_SCORE = -10000.0  # as in official_bert.layers
 # Tokens that run through the blocks together. With more, every operation allocates and fills tens
 # of megabytes; with fewer, the products lose speed.
 _GROUP_TOKENS = 768
@@ -88,11 +88,7 @@ class PackedEncoder(tf.Module):
         x += tf.cast(tf.gather(self.position_embeddings, packed.positions), tf.float32)
         x = self.embedding_norm(x) if self.embedding_norm else x
         states = [self.projection(x) if self.projection else x]
-        allowed = tf.reshape(rows.mask, [-1, 1, 1, rows.length])
-        if self.config.attention_direction == "left_to_right":
-            place = tf.range(rows.length)
-            allowed &= place <= tf.expand_dims(place, 1)
-        bias = tf.cast(tf.where(allowed, 0.0, _MASKED_SCORE), self.dtype)
+        bias = attention_bias(rows.mask, self.config.attention_direction, self.dtype.name)
         for layer in range(self.config.num_hidden_layers):
             states.append(self.blocks[self.config.block_of(layer)](states[-1], rows, bias))
         return states

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from data_prep.tasks import batches, featurize, get_task
-from data_prep.tasks.windows import Windows
 from official_bert import BertTokenizer, UserError
+from official_bert.tokenization.windows import pack_windows
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{i}" for i in range(20)]
@@ -14,45 +14,49 @@ TOKENIZER = BertTokenizer([*SPECIAL, *WORDS])
 CLS, SEP = 2, 3
 
 
-def rows(windows, ids, length=6, truncation="head"):
-    feature = windows.feature(TOKENIZER, list(ids), None, length, truncation)
-    for row in filter(None, feature["input_ids"]):
-        assert row[0] == CLS and row[-1] == SEP and len(row) <= length
-    return [row[1:-1] for row in feature["input_ids"]], feature["truncated"]
+def rows(most, ids, overlap=0, length=6, truncation="head"):
+    found, cut = pack_windows(TOKENIZER, list(ids), None, length, truncation, most, overlap)
+    for row in found:
+        ids = row["input_ids"]
+        assert ids[0] == CLS and ids[-1] == SEP and len(ids) <= length
+    return [row["input_ids"][1:-1] for row in found], cut
 
 
 @pytest.mark.parametrize(
-    ("windows", "count", "expected", "truncated"),
+    ("most", "overlap", "count", "expected", "truncated"),
     [
-        (Windows(3), 10, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]], 0),
-        (Windows(3), 8, [[0, 1, 2, 3], [4, 5, 6, 7], []], 0),
-        (Windows(3), 0, [[], [], []], 0),
-        (Windows(2), 10, [[0, 1, 2, 3], [4, 5, 6, 7]], 1),
-        (Windows(3, overlap=1), 8, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7]], 0),
-        (Windows(3, overlap=1), 7, [[0, 1, 2, 3], [3, 4, 5, 6], []], 0),
-        (Windows(2, overlap=3), 6, [[0, 1, 2, 3], [1, 2, 3, 4]], 1),
+        (3, 0, 10, [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]], False),
+        (3, 0, 8, [[0, 1, 2, 3], [4, 5, 6, 7]], False),
+        (3, 0, 0, [[]], False),
+        (2, 0, 10, [[0, 1, 2, 3], [4, 5, 6, 7]], True),
+        (3, 1, 8, [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7]], False),
+        (3, 1, 7, [[0, 1, 2, 3], [3, 4, 5, 6]], False),
+        (2, 3, 6, [[0, 1, 2, 3], [1, 2, 3, 4]], True),
     ],
 )
-def test_windows_by_hand(windows, count, expected, truncated):
-    assert rows(windows, range(count)) == (expected, truncated)
+def test_windows_by_hand(most, overlap, count, expected, truncated):
+    assert rows(most, range(count), overlap) == (expected, truncated)
 
 
 def test_the_end_of_a_text_may_be_kept():
-    assert rows(Windows(2), range(10), truncation="tail") == ([[2, 3, 4, 5], [6, 7, 8, 9]], 1)
-    head_and_tail, _ = rows(Windows(2), range(12), truncation="head+tail")
+    assert rows(2, range(10), truncation="tail") == ([[2, 3, 4, 5], [6, 7, 8, 9]], True)
+    head_and_tail, _ = rows(2, range(12), truncation="head+tail")
     assert head_and_tail == [[0, 1, 6, 7], [8, 9, 10, 11]]
 
 
 def test_windows_that_cannot_be():
     for options, message in (
-        ({"most": -1}, "windows=-1"),
-        ({"most": 2, "overlap": -1}, "window_overlap=-1"),
-        ({"most": 2, "pooling": "sum"}, "window_pooling='sum'; it is one of mean, max, first_last"),
+        ({"windows": -1}, "windows=-1"),
+        ({"windows": 2, "window_overlap": -1}, "window_overlap=-1"),
+        (
+            {"windows": 2, "window_pooling": "sum"},
+            "window_pooling='sum'; it is one of mean, max, first_last",
+        ),
     ):
         with pytest.raises(UserError, match=message):
-            Windows(**options)
+            get_task("mrpc", **options)
     with pytest.raises(UserError, match="windows of max_seq_length=6 hold 4 tokens"):
-        rows(Windows(2, overlap=4), range(9))
+        rows(2, range(9), overlap=4)
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def test_a_batch_of_texts_in_windows(folder):
     task = get_task("text_classification", str(folder), windows=3, window_pooling="max")
     assert task.head["windows"] == "max"
     again = get_task("text_classification", **task.settings())
-    assert (again.windows, again.head) == (task.windows, task.head)
+    assert (again.settings(), again.head) == (task.settings(), task.head)
     features = featurize.featurize(task, task.examples("train"), TOKENIZER, 8, num_processes=1)
     assert features.notes["truncated_examples"] == 1
     [(_, batch)] = batches.eval_batches(features, 4, 4)
@@ -80,35 +84,35 @@ def test_a_batch_of_texts_in_windows(folder):
 
 
 @pytest.mark.parametrize(
-    ("windows", "first", "second", "expected", "truncated"),
+    ("most", "overlap", "first", "second", "expected", "truncated"),
     [
         # Seven places beside [CLS] and the two [SEP].
-        (Windows(2), "aa", "bbb", ["aa|bbb", ""], 0),
-        (Windows(3), "aa", "cdefghi", ["aa|cdefg", "aa|hi", ""], 0),
-        (Windows(3), "cdefghi", "aa", ["cdefg|aa", "hi|aa", ""], 0),
-        (Windows(2, overlap=1), "aa", "cdefghijkl", ["aa|cdefg", "aa|ghijk"], 1),
-        (Windows(2), "abcd", "efgh", ["abc|efgh", ""], 1),
-        (Windows(2), "", "abcdefgh", ["|abcdefg", "|h"], 0),
+        (2, 0, "aa", "bbb", ["aa|bbb"], False),
+        (3, 0, "aa", "cdefghi", ["aa|cdefg", "aa|hi"], False),
+        (3, 0, "cdefghi", "aa", ["cdefg|aa", "hi|aa"], False),
+        (2, 1, "aa", "cdefghijkl", ["aa|cdefg", "aa|ghijk"], True),
+        (2, 0, "abcd", "efgh", ["abc|efgh"], True),
+        (2, 0, "", "abcdefgh", ["|abcdefg", "|h"], False),
     ],
 )
-def test_pairs_by_hand(windows, first, second, expected, truncated):
+def test_pairs_by_hand(most, overlap, first, second, expected, truncated):
     """The longer text is cut, at a tie the second; of the other half a window is kept."""
     codes = ([ord(char) for char in text] for text in (first, second))
-    feature = windows.feature(TOKENIZER, *codes, 10, "head")
+    rows, cut = pack_windows(TOKENIZER, *codes, 10, "head", most, overlap)
     found = []
-    for ids, segments in zip(feature["input_ids"], feature["segment_ids"], strict=True):
-        assert len(ids) == len(segments) <= 10 and ids[:1] == [CLS][: len(ids)]
-        end = segments.index(1) if ids else 0  # the separator of the first text is counted to it
-        assert ids[end - 1 :: len(ids) - end or 1] == [SEP, SEP] if ids else not segments
-        texts = ids[1 : end - 1], ids[end:-1]
-        found.append("|".join("".join(map(chr, text)) for text in texts) if ids else "")
-    assert (found, feature["truncated"]) == (expected, truncated)
+    for row in rows:
+        ids, segments = row["input_ids"], row["segment_ids"]
+        assert len(ids) == len(segments) <= 10 and ids[0] == CLS
+        end = segments.index(1)  # the separator of the first text is counted to it
+        assert ids[end - 1 :: len(ids) - end] == [SEP, SEP]
+        found.append("|".join("".join(map(chr, text)) for text in (ids[1 : end - 1], ids[end:-1])))
+    assert (found, cut) == (expected, truncated)
 
 
 def test_windows_of_pairs_that_cannot_be():
     """Half a window is sure to hold the longer text, whatever the other one is."""
     with pytest.raises(UserError, match="hold 4 tokens of the longer text; the overlap must be"):
-        Windows(2, overlap=4).feature(TOKENIZER, [7], [8], 10, "head")
+        pack_windows(TOKENIZER, [7], [8], 10, "head", 2, 4)
     with pytest.raises(UserError, match="window_pooling and window_overlap are of windows"):
         get_task("mrpc", window_overlap=4)
     for name, why in (("swag", "raise max_seq_length"), ("ner", "stride"), ("squad", "doc_stride")):
