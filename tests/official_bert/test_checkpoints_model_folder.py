@@ -1,11 +1,13 @@
-"""Model folders: nothing changes on the way, and what is wrong is named."""
+"""Model folders: nothing changes on the way, what is wrong is named, and nothing grows."""
 
 import dataclasses
 import json
+import tracemalloc
 
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from tiny import CONFIG, VOCAB, change_json
 
 import official_bert as ob
@@ -43,9 +45,17 @@ def folder(tmp_path, tokenizer):
     return tmp_path / "m"
 
 
-def forget_checksums(folder):
-    """Makes the folder one of before there were checksums."""
+@pytest.fixture
+def old_folder(folder):
+    """The same of before there were checksums."""
     change_json(folder / "model.json", drop=["checksums"])
+    return folder
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_folder_without_checksums_loads_with_a_warning(old_folder):
+    with pytest.warns(UserWarning, match="model.json has no checksums"):
+        ob.load(old_folder)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -98,53 +108,67 @@ def test_an_existing_folder_is_kept_unless_overwritten(folder, tokenizer):
     assert [path.name for path in folder.parent.iterdir()] == ["m"]  # nothing temporary is left
 
 
-def test_more_rows_than_pieces_is_a_warning_fewer_an_error(folder):
-    forget_checksums(folder)
-    vocab = folder / "vocab.txt"
+def test_more_rows_than_pieces_is_a_warning_fewer_an_error(old_folder):
+    vocab = old_folder / "vocab.txt"
     vocab.write_text("\n".join(VOCAB[:-2]) + "\n")
     with pytest.warns(UserWarning, match="2 rows"):
-        ob.load(folder)
+        ob.load(old_folder)
     vocab.write_text("\n".join([*VOCAB, "f"]) + "\n")
     with pytest.raises(UserError, match=r"vocab.txt: 11 entries, but vocab_size .* is 10"):
-        ob.load(folder)
+        ob.load(old_folder)
 
 
 @pytest.mark.parametrize(
-    "field, value, message",
+    "fields, message",
     [
-        ("head", "classifier", r"model.json: head='classifier'; it is one of none, pretraining"),
-        ("problem", "ranking", r"model.json: problem='ranking'; it is one of"),
-        ("num_labels", 0, r"model.json: num_labels must be a positive whole number"),
-        ("num_labels", 4, r"labels has 3 entries, num_labels is 4"),
-        ("labels", 5, r"model.json: labels must be a list, not 5"),
-        ("labels", "abc", r"model.json: labels must be a list, not \"abc\""),
-        ("labels", ["a", None, "b"], r"model.json: labels\[1\] must be a text or a whole number"),
-        ("do_lower_case", "no", r"model.json: do_lower_case must be true or false"),
+        ({"head": "classifier"}, "model.json: head='classifier'; it is one of none, pretraining"),
+        ({"problem": "ranking"}, "model.json: problem='ranking'; it is one of"),
+        ({"num_labels": 0}, "model.json: num_labels must be a positive whole number"),
+        ({"num_labels": 4}, "labels has 3 entries, num_labels is 4"),
+        ({"labels": 5}, "model.json: labels must be a list, not 5"),
+        ({"labels": "abc"}, 'model.json: labels must be a list, not "abc"'),
+        ({"labels": ["a", None, "b"]}, r"model.json: labels\[1\] must be a text or a whole number"),
+        ({"do_lower_case": "no"}, "model.json: do_lower_case must be true or false"),
+        # Of the configuration.
+        ({"num_hidden_layers": 2}, "weights.safetensors.* layer_1/attention/query/kernel is None"),
+        ({"intermediate_size": 16}, r"safetensors.* layer_0/inter.* is .*, expected \(8, 16\)"),
+        ({"hidden_size": 9}, "bert_config.json.*num_attention_heads"),
+        ({"hiden_size": 8}, "bert_config.json: unknown field hiden_size"),
+        ({"layer_norm_eps": float("nan")}, "bert_config.json: .*(number)"),
+        ({"layer_norm_eps": float("-inf")}, "bert_config.json: .*(number)"),
+        # Of a model that is not built: its memory is looked at.
+        ({"hidden_size": 200_000, "num_attention_heads": 1}, "describes a model of"),
+        ({"num_hidden_layers": 2_000_000}, "describes a model of"),
+        ({"vocab_size": 2_000_000_000}, "describes a model of"),
+        ({"hidden_size": 10**400}, r"must be below 2\*\*31"),
     ],
 )
-def test_a_wrong_field_is_named(folder, field, value, message):
-    change_json(folder / "model.json", **{field: value})
+@pytest.mark.filterwarnings("ignore:.*rows of the embedding table")
+def test_a_wrong_field_is_named(old_folder, fields, message):
+    of_model = fields.keys() <= {"head", "problem", "num_labels", "labels", "do_lower_case"}
+    change_json(old_folder / ("model.json" if of_model else "bert_config.json"), **fields)
+    tracemalloc.start()
     with pytest.raises(UserError, match=message):
-        ob.load(folder)
+        ob.load(old_folder)
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"num_hidden_layers": 2}, r"weights.safetensors.* layer_1/attention/query/kernel is None"),
-        (
-            {"intermediate_size": 16},
-            r"safetensors.* layer_0/intermediate/kernel is .*, expected \(8, 16\)",
-        ),
-        ({"hidden_size": 9}, r"bert_config.json.*num_attention_heads"),
-        ({"hiden_size": 8}, r"bert_config.json: unknown field hiden_size"),
-    ],
-)
-def test_a_configuration_of_another_model_is_an_error(folder, change, message):
-    forget_checksums(folder)
-    change_json(folder / "bert_config.json", **change)
-    with pytest.raises(UserError, match=message):
-        ob.load(folder)
+@pytest.mark.parametrize("text", ["1e999", "-1e999"])
+def test_the_configuration_must_be_finite(old_folder, text):
+    path = old_folder / "bert_config.json"
+    path.write_text(path.read_text().replace("1e-12", text))
+    with pytest.raises(UserError, match="bert_config.json: .*(number)"):
+        ob.load(old_folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_must_be_finite(old_folder, value):
+    tensors = load_file(old_folder / "weights.safetensors")
+    tensors["head/bias"][0] = value
+    save_file(tensors, old_folder / "weights.safetensors")
+    with pytest.raises(UserError, match=r"head/bias holds numbers that are infinite or NaN"):
+        ob.load(old_folder)
 
 
 @pytest.mark.parametrize("name", ["gone.txt", "sub/vocab.txt", "x" * 300])
@@ -163,7 +187,7 @@ def test_weights_of_a_deeper_model_are_an_error(folder, tmp_path, tokenizer):
     (tmp_path / "d" / "weights.safetensors").replace(folder / "weights.safetensors")
     with pytest.raises(UserError, match="safetensors: its checksum is not the one in model.json"):
         ob.load(folder)
-    forget_checksums(folder)
+    change_json(folder / "model.json", drop=["checksums"])
     with pytest.raises(UserError, match="layer_1/.* is .*, expected None"):
         ob.load(folder)
 
@@ -175,17 +199,20 @@ def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(UserError, match=name):
         ob.load(folder)
+    if name == "vocab.txt":  # a model without one has no casing; checksums tell of it
+        change_json(folder / "model.json", do_lower_case=None)
+        with pytest.raises(UserError, match="model.json"):
+            ob.load(folder)
 
 
-def test_damaged_files_are_named(folder):
-    weights = folder / "weights.safetensors"
+def test_damaged_files_are_named(old_folder):
+    weights = old_folder / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
-    forget_checksums(folder)
     with pytest.raises(UserError, match="weights.safetensors: cannot be read"):
-        ob.load(folder)
-    (folder / "model.json").write_text("{")
+        ob.load(old_folder)
+    (old_folder / "model.json").write_text("{")
     with pytest.raises(UserError, match="model.json: not valid JSON"):
-        ob.load(folder)
+        ob.load(old_folder)
 
 
 def test_foreign_models_and_missing_folders(tmp_path):
