@@ -1,6 +1,7 @@
-"""Training on Keras' JAX backend against training on TensorFlow."""
+"""Keras' JAX and PyTorch backends against TensorFlow."""
 
 import os
+import tempfile
 
 from tests.parity import backend_steps
 from tests.parity.results import Result, check
@@ -19,3 +20,22 @@ def steps_on_jax() -> list[Result]:
         )
         for head, difference in backend_steps.compare(steps).items()
     ]
+
+
+@check("jax", "torch")
+def fit_on_backends() -> list[Result]:
+    """A saved pre-training model, loaded on each backend: its outputs, and a step of `fit`."""
+    import official_bert as ob
+
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        ob.save(f"{folder}/m", backend_steps.build("pretraining"), None)
+        for backend, against in (("jax", "Keras on JAX"), ("torch", "Keras on PyTorch")):
+            apart, moved = backend_steps.compare_fit(backend, f"{folder}/m")
+            what = "weights, outputs, loss, and weights after a step of fit; toy model (2/32/2)"
+            least = f"the most that this step of {against} moved a weight"
+            results += [
+                Result(what, against, max(apart.values()), 1e-5),
+                Result(least, "no learning", moved, 1e-4, True),
+            ]
+    return results

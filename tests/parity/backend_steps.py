@@ -1,4 +1,4 @@
-"""Losses of the same steps on TensorFlow and on JAX, a process a backend.
+"""The same model on several backends, a process each: losses of steps, and Keras' own `fit`.
 
 Pre-trains and fine-tunes a model with each head from the same weights, on the same batches, without
 dropout.
@@ -18,21 +18,57 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
 def compare(steps, heads=HEADS):
-    """Head -> the largest difference between the backends' losses."""
-    runs = {}
-    for backend in ("tensorflow", "jax"):
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.parity.backend_steps", str(steps), *heads],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "KERAS_BACKEND": backend, "TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        runs[backend] = json.loads(done.stdout.splitlines()[-1])
-    return {
-        head: float(np.abs(np.subtract(runs["tensorflow"][head], runs["jax"][head])).max())
-        for head in heads
-    }
+    """Head -> the largest difference between the losses on TensorFlow and on JAX."""
+    ours, theirs = (_on(backend, "steps", steps, *heads) for backend in ("tensorflow", "jax"))
+    return {head: _farthest(ours[head], theirs[head]) for head in heads}
+
+
+def compare_fit(backend, folder):
+    """{what of `fit`: the largest difference from TensorFlow}, and the most that a weight moved."""
+    ours, theirs = (_on(name, "fit", folder) for name in ("tensorflow", backend))
+    moved = _farthest(theirs["weights"], theirs["weights after a step"])
+    return {name: _farthest(ours[name], theirs[name]) for name in ours}, moved
+
+
+def _on(backend, *arguments):
+    """What this file, as a program, prints on the backend."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.parity.backend_steps", *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu"},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _farthest(ours, theirs):
+    return float(np.abs(np.subtract(ours, theirs)).max())
+
+
+def fit(folder):
+    """Numbers of a pre-training model from a folder, on the backend of this process."""
+    import keras
+
+    import official_bert as ob
+
+    model, made = ob.load(folder).model, batch("pretraining", 0)
+
+    def weights():
+        values = map(keras.ops.convert_to_numpy, model.trainable_variables)
+        return np.concatenate([value.ravel() for value in values]).tolist()
+
+    found = {"weights": weights()}
+    # Compiled as a whole: JAX would compile each operation of its own.
+    inputs = {name: made[name] for name in ("input_ids", "input_mask", "segment_ids")}
+    encoded = model.encoder.predict_on_batch(inputs)
+    outputs = [encoded["pooled_output"], encoded["sequence_output"]]
+    scores = model.predict_on_batch(made)
+    outputs += [scores[name] for name in sorted(scores)]
+    found["outputs"] = np.concatenate([np.ravel(x) for x in outputs]).tolist()
+    model.compile(optimizer=ob.BertAdamW(1e-3))
+    logs = model.fit(x=made, batch_size=ROWS, epochs=1, shuffle=False, verbose=0)
+    return found | {"loss": logs.history["loss"], "weights after a step": weights()}
 
 
 def measure(head, steps):
@@ -108,4 +144,6 @@ def batch(head, step):
 
 
 if __name__ == "__main__":
-    print(json.dumps({head: measure(head, int(sys.argv[1])) for head in sys.argv[2:]}))
+    what, first, *heads = sys.argv[1:]
+    found = fit(first) if what == "fit" else {head: measure(head, int(first)) for head in heads}
+    print(json.dumps(found))
