@@ -31,12 +31,13 @@ def make_encoder(vocab=VOCAB, **fields):
     return BertEncoder(BertConfig(**{**sizes, **fields}), seed=7)
 
 
-def loaded(model, vocab=VOCAB, **settings):
-    """The model as `official_bert.load` would give it."""
+def loaded(model, tokenizer=VOCAB, **settings):
+    """The model as `official_bert.load` would give it; `tokenizer` may be its pieces."""
     head, own = describe(model)
-    encoder = model if head == "none" else model.encoder
-    tokenizer = BertTokenizer(vocab)
-    return LoadedModel(encoder.config, encoder, model, head, tokenizer, {**settings, **own})
+    encoder = getattr(model, "encoder", model)
+    tokenizer = BertTokenizer(tokenizer) if isinstance(tokenizer, list) else tokenizer
+    settings = {"head": head, **settings, **own}
+    return LoadedModel(encoder.config, encoder, model, head, tokenizer, settings)
 
 
 def features(tokenizer, rows, max_seq_length):

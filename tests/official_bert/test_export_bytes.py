@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from served_models import loaded
 from tiny_served import Unsaved
 
 from official_bert import (
@@ -13,7 +14,6 @@ from official_bert import (
     BertTagger,
     UserError,
 )
-from official_bert.checkpoints.model_folder import LoadedModel, describe
 from official_bert.export.served_model import valid_utf8
 
 tf = pytest.importorskip("tensorflow")
@@ -59,17 +59,9 @@ def test_strings_are_made_valid_as_python_does():
     ],
 )
 def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokenizer):
-    model = make(BertEncoder(config, seed=0))
-    head, own = describe(model)
-    settings = {
-        "head": head,
-        **own,
-        "labels": ["x", "y"],
-        "max_seq_length": 32,
-        "max_query_length": 8,
-    }
-    encoder = getattr(model, "encoder", model)
-    served = Unsaved(LoadedModel(config, encoder, model, head, tokenizer, settings))
+    settings = {"labels": ["x", "y"], "max_seq_length": 32, "max_query_length": 8}
+    model = loaded(make(BertEncoder(config, seed=0)), tokenizer, **settings)
+    served = Unsaved(model)
     raw = random_bytes(40, seed=2)
     texts = [text.decode("utf-8", "ignore") for text in raw]
     names = list(served._served.text_inputs)
@@ -83,7 +75,7 @@ def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokeniz
             np.testing.assert_allclose(found[name], values, atol=1e-5)
         else:
             assert np.array_equal(found[name], values), name
-    if head == "span":
+    if model.head == "span":
         for answer, start, end, text in zip(
             *(found[n] for n in ("answer", "start", "end")), texts[::-1], strict=True
         ):
@@ -92,9 +84,7 @@ def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokeniz
 
 def test_masks_that_are_none_are_refused(config, tokenizer):
     model = BertClassifier(BertEncoder(config, seed=0), 2, seed=1)
-    settings = {"head": "classification", **describe(model)[1], "labels": ["x", "y"]}
-    loaded = LoadedModel(config, model.encoder, model, "classification", tokenizer, settings)
-    answer = Unsaved(loaded)._served.answer_padded_ids
+    answer = Unsaved(loaded(model, tokenizer, labels=["x", "y"]))._served.answer_padded_ids
     ids, mask = np.full((2, 4), 7, np.int32), np.ones((2, 4), np.int32)
     answer(*map(tf.constant, (ids, mask, 0 * mask)))
     for wrong, message in (

@@ -4,10 +4,10 @@ import dataclasses
 import random
 
 import pytest
+import served_models
 import successor_tokenizers
 
 from official_bert import BertEncoder, BertMultipleChoice, BertSpan, BertTagger, UserError
-from official_bert.checkpoints.model_folder import describe
 from official_bert.predict import Model
 
 WORDS = [
@@ -39,9 +39,7 @@ def loaded(config, pieces):
 
     def make(kind, *labels, **settings):
         model = kind(BertEncoder(fitting, seed=0), *labels, seed=1)
-        head, own = describe(model)
-        settings = {"head": head, **own, "max_seq_length": 24, **settings}
-        return Model(fitting, model.encoder, model, head, pieces, settings)
+        return Model.from_loaded(served_models.loaded(model, pieces, max_seq_length=24, **settings))
 
     return make
 

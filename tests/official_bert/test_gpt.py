@@ -5,12 +5,13 @@ import json
 
 import numpy as np
 import pytest
+import served_models
 from keras import ops
 from successor_tokenizers import word_ends
 from tiny import VOCAB
 
 import official_bert as ob
-from official_bert.checkpoints import google, huggingface, model_folder
+from official_bert.checkpoints import google, huggingface
 from official_bert.common.errors import UserError
 from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.export.packed_encoder import PackedEncoder
@@ -190,11 +191,8 @@ def test_texts_are_served_as_training_reads_them(gpt, pairs):
     tokenizer = word_ends(["low", "lower"], "st")
     texts = ["Lower, lowest", "", "low low low low low low low"]
     model = BertClassifier(of_vocabulary(gpt, tokenizer), 2, seed=1)
-    head, own = model_folder.describe(model)
-    settings = {**own, "labels": ["no", "yes"], "input_fields": ["a", "b"][: 1 + bool(pairs)]}
-    loaded = model_folder.LoadedModel(
-        model.encoder.config, model.encoder, model, head, tokenizer, settings
-    )
+    settings = {"labels": ["no", "yes"], "input_fields": ["a", "b"][: 1 + bool(pairs)]}
+    loaded = served_models.loaded(model, tokenizer, **settings)
     given = {"a": texts, "b": pairs} if pairs else {"a": texts}
     found = Unsaved(loaded, max_seq_length=8)(**given)["logits"]
     batch = tokenizer(texts, pairs, max_length=8, truncation="head")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import served_models
 from scipy.special import softmax
 
 from official_bert import (
@@ -13,23 +14,17 @@ from official_bert import (
     BertTagger,
     UserError,
 )
-from official_bert.checkpoints.model_folder import describe
 from official_bert.predict import Model
 
 TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "the dog ?"]
 
 
 @pytest.fixture
-def loaded(config, tokenizer):
+def loaded(tokenizer):
     """loaded(model) as `official_bert.load` would give it."""
-
-    def as_loaded(model, **settings):
-        head, own = describe(model)
-        encoder = getattr(model, "encoder", model)
-        settings = {"head": head, **own, **settings}
-        return Model(config, encoder, model, head, tokenizer, settings)
-
-    return as_loaded
+    return lambda model, **settings: Model.from_loaded(
+        served_models.loaded(model, tokenizer, **settings)
+    )
 
 
 @pytest.fixture(scope="module")
