@@ -10,7 +10,7 @@ import typing
 from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
 from official_bert.common.errors import UserError, meant
-from official_bert.common.json_files import fields_of
+from official_bert.common.json_files import fields_of, shorten
 from official_bert.config import BertConfig, named_config
 
 
@@ -183,14 +183,16 @@ def from_dict(kind, values, where="configuration"):
     Raises:
       UserError: an unknown field, or a value of another kind.
     """
-    nested, bert = {}, values.get("bert")
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: a {kind.__name__} must be a JSON object, not {shorten(values)}")
+    nested, hints = {}, typing.get_type_hints(kind)
+    bert, phases = (values.get(name) if name in hints else None for name in ("bert", "phases"))
     if isinstance(bert, dict):
-        hints = typing.get_args(typing.get_type_hints(kind)["bert"])
-        kinds = [one for one in hints if dataclasses.is_dataclass(one)]
+        kinds = [one for one in typing.get_args(hints["bert"]) if dataclasses.is_dataclass(one)]
         fitting = (one for one in kinds if bert.keys() <= one.__dataclass_fields__.keys())
         nested["bert"] = next(fitting, kinds[0]).from_dict(bert)
-    if "phases" in values:
-        nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in values["phases"])
+    if isinstance(phases, (list, tuple)):
+        nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in phases)
     plain = {name: value for name, value in values.items() if name not in nested}
     return kind(**fields_of(kind, plain, where), **nested)
 

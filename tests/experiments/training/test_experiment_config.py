@@ -163,6 +163,22 @@ def test_every_configuration_and_scale_loads():
             assert from_dict(kind, json.loads(json.dumps(to_dict(config)))) == config
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (PretrainConfig, {"phases": [3]}, "here: a Phase must be a JSON object, not 3"),
+        (PretrainConfig, {"phases": [{"bert": {}}]}, "here: unknown field bert"),
+        (PretrainConfig, {"phases": {}}, "here: .*phases"),
+        (FinetuneConfig, {"phases": []}, "here: unknown field phases"),
+        (FinetuneConfig, {"bert": {"filters": []}}, "unknown field filters"),
+        (PretrainConfig, {"bert": []}, "here: .*bert"),
+    ],
+)
+def test_stored_values_of_another_kind_are_refused(kind, values, message):
+    with pytest.raises(UserError, match=message):
+        from_dict(kind, values, "here")
+
+
 def test_adams_bias_is_corrected_on_own_data_alone():
     for name, scales in OWN.items():
         for scale in scales:
