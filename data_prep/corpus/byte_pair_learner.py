@@ -26,18 +26,13 @@ def learn_byte_pairs(
       progress: show bars on stderr.
 
     Raises:
-      UserError: `tokenizers` is not installed, or vocab_size is too small.
+      UserError: vocab_size is too small.
     """
     least = len(SPECIAL) + len(BYTE_CHARACTERS)
     if vocab_size < least:
         raise UserError(f"--vocab_size={vocab_size}: the bytes and special tokens are {least}")
-    try:
-        import tokenizers
-    except ImportError:
-        raise UserError(
-            "--kind=byte_pair learns by the library tokenizers, which is not installed: "
-            "pip install tokenizers"
-        ) from None
+    import tokenizers
+
     learner = tokenizers.Tokenizer(tokenizers.models.BPE())
     learner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(
@@ -49,8 +44,8 @@ def learn_byte_pairs(
     )
     learner.train_from_iterator(_batches(paths, invalid_utf8), trainer)
     pieces = sorted(learner.get_vocab(), key=learner.get_vocab().__getitem__)
-    merges = _merges(learner)
-    return BytePairTokenizer([*pieces, SPECIAL.mask], merges)
+    merges = parse_json(learner.to_str(), "tokenizers")["model"]["merges"]
+    return BytePairTokenizer([*pieces, SPECIAL.mask], list(map(tuple, merges)))
 
 
 def _batches(paths, invalid_utf8) -> Iterator[list[str]]:
@@ -62,9 +57,3 @@ def _batches(paths, invalid_utf8) -> Iterator[list[str]]:
                 yield lines
                 lines = []
     yield lines
-
-
-def _merges(learner) -> list[tuple[str, str]]:
-    written = parse_json(learner.to_str(), "tokenizers")["model"]["merges"]
-    # Before version 0.20 a pair was written as one text.
-    return [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in written]

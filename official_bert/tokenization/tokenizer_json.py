@@ -58,16 +58,12 @@ def library(contents: dict[str, Any], where: str):
     """`tokenizers.Tokenizer` of the contents, and the contents as it writes them: complete.
 
     Raises:
-      UserError: it is not installed, does not know them, would draw its pieces at random, or gives
-        an added token another id.
+      UserError: it does not know them, would draw its pieces at random, or gives an added token
+        another id.
     """
     check(contents, where)
-    try:
-        import tokenizers
-    except ImportError:
-        raise UserError(
-            f"{where}: needs the library that reads it: pip install tokenizers"
-        ) from None
+    import tokenizers
+
     model = field(contents, "model", dict, where)
     if model.get("dropout"):
         raise UserError(
