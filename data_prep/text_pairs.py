@@ -30,7 +30,7 @@ from data_prep.tasks import reading, squad_examples
 from official_bert.common import commands
 from official_bert.common.bounded import check_below
 from official_bert.common.claims import claim
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_folder, write_text
 
 SWORD = "sword:"
@@ -121,10 +121,9 @@ def _texts(name: str, sword):
     """(place, text) of each."""
     if not name.startswith(SWORD):
         return reading.read_lines(name)
-    try:
-        from pysword.modules import SwordModules
-    except ImportError:
-        raise UserError("SWORD modules need: pip install 'official-bert[generation]'") from None
+    check_installed("pysword", "SWORD modules need", "generation")
+    from pysword.modules import SwordModules
+
     if not Path(sword, "mods.d").is_dir():
         raise UserError(f"--sword={sword}: no folder of SWORD modules (it has no mods.d)")
     check_below(sword, _MOST_BYTES)

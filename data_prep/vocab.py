@@ -15,7 +15,7 @@ then all other pieces, most used first, as in the released vocabularies.
     python -m data_prep.vocab --kind=byte_pair --input='corpus/*.gz' --vocab_size=50265 \\
         --output=tokenizer.json
 
-learns RoBERTa's kind by the library `tokenizers` (pip install tokenizers).
+learns RoBERTa's kind by the library `tokenizers`.
 """
 
 import functools

@@ -22,7 +22,7 @@ from data_prep.corpus.text_files import INVALID_UTF8, text_lines
 from data_prep.jobs import command_flags
 from official_bert.common import commands
 from official_bert.common.claims import claim
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, check_installed
 from official_bert.common.files import atomic_write
 from official_bert.compared.word_vectors import LEARNT_WIDTH
 from official_bert.tokenization.words import WordTokenizer
@@ -57,12 +57,9 @@ def learn(
     """
     check_choice("kind", kind, KINDS, "word2vec")
     logging.getLogger("gensim").setLevel(logging.WARNING)
-    try:
-        from gensim.models import Word2Vec
-    except ImportError:
-        raise UserError(
-            "word vectors are learnt by gensim: pip install 'official-bert[words]'"
-        ) from None
+    check_installed("gensim", "word vectors are learnt by gensim", "words")
+    from gensim.models import Word2Vec
+
     paths = expand_inputs(inputs)
     input_look.check(paths)
     settings = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from data_prep.jobs import storage
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_installed
 from official_bert.common.json_files import field, parse_json
 
 _MAGIC = b"PAR1"
@@ -68,13 +68,10 @@ class _opened:
         self._path = path
 
     def __enter__(self):
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise UserError(
-                f"{self._path} is a Parquet file: pip install 'official-bert[parquet]'"
-            ) from None
+        check_installed("pyarrow", f"{self._path} is a Parquet file", "parquet")
+        import pyarrow
+        import pyarrow.parquet
+
         self._file = storage.reading(self._path)
         try:
             return pyarrow, pyarrow.parquet.ParquetFile(self._file)

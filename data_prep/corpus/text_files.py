@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from data_prep.jobs import storage
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_installed
 
 BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
@@ -262,12 +262,9 @@ class _ZstandardFrame:
     _STEP = 1 << 10  # bytes, of which none becomes more than 32 kB
 
     def __init__(self):
-        try:
-            import zstandard
-        except ImportError:
-            raise UserError(
-                "a Zstandard file: pip install 'official-bert[zstd]', or unpack it"
-            ) from None
+        check_installed("zstandard", "a Zstandard file; unpack it, or", "zstd")
+        import zstandard
+
         self._error = zstandard.ZstdError
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._input = b""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from data_prep.jobs import storage
 from data_prep.jobs.workers import missing_tasks, run_task, summaries
-from official_bert.common.errors import UserError
+from official_bert.common.errors import check_installed
 
 
 class BeamWorkers:
@@ -31,12 +31,9 @@ class BeamWorkers:
     """
 
     def __init__(self, runner: str, options: list[str] = ()):
-        try:
-            from apache_beam.options.pipeline_options import PipelineOptions
-        except ImportError:
-            raise UserError(
-                "--runner needs Apache Beam: pip install 'official-bert[beam]'"
-            ) from None
+        check_installed("apache_beam", "--runner needs Apache Beam", "beam")
+        from apache_beam.options.pipeline_options import PipelineOptions
+
         flags = [f"--runner={runner}", *(f"--{option.lstrip('-')}" for option in options)]
         self._options = PipelineOptions(flags)
 

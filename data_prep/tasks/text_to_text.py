@@ -6,14 +6,13 @@ the vocabulary lower-cases and drops accents, so are the targets before both.
 """
 
 import dataclasses
-import importlib.util
 import math
 
 import numpy as np
 
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write
 from official_bert.export import text_answers
 from official_bert.tokenization import reference, sequences
@@ -99,8 +98,7 @@ class TextToText(SplitTask):
           UserError: no file, a missing column, an empty text, or what scores is not installed.
         """
         for module, package in _LIBRARIES.items():
-            if importlib.util.find_spec(module) is None:
-                raise UserError(f"{package} is missing: pip install 'official-bert[generation]'")
+            check_installed(module, f"{package} is missing", "generation")
         found = []
         for index, row, where in self.rows(split, self.table(split)):
             target = row.get(self.target_column)

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 
@@ -25,6 +26,12 @@ def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> 
     if value not in (known := list(choices)):
         where = f"{source}: " if source else ""
         raise UserError(f"{where}{name}={value!r:.80}; it is one of {', '.join(known)}")
+
+
+def check_installed(module: str, what: str, extra: str) -> None:
+    """Raises UserError where a package is missing that `what` needs and our extra installs."""
+    if importlib.util.find_spec(module) is None:
+        raise UserError(f"{what}: pip install 'official-bert[{extra}]'")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ comma. (`transformers` leaves the second out, and writes `` and '' as " first.)
 """
 
 import functools
-import importlib.util
 import os
 import unicodedata
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ import numpy as np
 
 from official_bert.common import guarded
 from official_bert.common.bounded import read_bytes
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write, scratch
 from official_bert.tokenization import offsets
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
@@ -198,11 +197,8 @@ def check(model: bytes, where: str) -> None:
     Raises:
       UserError: it is no SentencePiece model, or the library fails on it.
     """
-    if importlib.util.find_spec("sentencepiece") is None:
-        raise UserError(
-            f"{where}: a SentencePiece model needs the library that reads it: "
-            "pip install sentencepiece"
-        )
+    what = f"{where}: a SentencePiece model needs the library that reads it"
+    check_installed("sentencepiece", what, "sentencepiece")
     with scratch() as folder:
         path = folder / "spiece.model"
         with atomic_write(path, "wb") as file:

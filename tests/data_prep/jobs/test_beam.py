@@ -65,6 +65,6 @@ def _square(task):
 
 
 def test_without_beam_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "apache_beam.options.pipeline_options", None)
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
     with pytest.raises(UserError, match=r"official-bert\[beam\]"):
         BeamWorkers("DirectRunner")
