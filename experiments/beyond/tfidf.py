@@ -11,7 +11,7 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 import numpy as np
 
 from experiments.training import starts
-from experiments.training.whole_run import WholeStart, check_scikit_learn
+from experiments.training.whole_run import WholeStart
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"
@@ -23,11 +23,6 @@ class Tfidf(WholeStart):
 
     names, head, does = (NAME,), "classification", "tells one or two texts apart"
     repeats = False
-
-    def check_finetuning(self, config, task):
-        """Raises UserError where scikit-learn is missing, or the task is not about whole texts."""
-        check_scikit_learn(config)
-        return super().check_finetuning(config, task)
 
     def learn(self, config, task, train, logged):
         return learn(task, train), 0

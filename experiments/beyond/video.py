@@ -14,7 +14,7 @@ from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
 from experiments.training import start_checks, starting_point, starts
-from experiments.training.whole_run import WholeStart, check_scikit_learn
+from experiments.training.whole_run import WholeStart
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
@@ -54,7 +54,6 @@ class VideoBert(WholeStart):
     lacks = WholeStart.lacks - {"init_from"}
 
     def check_finetuning(self, config, task):
-        check_scikit_learn(config)
         super().check_finetuning(config, task)
         if not config.init_from:
             return config.bert_config, None

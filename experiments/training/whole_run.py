@@ -1,6 +1,5 @@
 """Fine-tuning runs of what no `Trainer` trains step by step; they leave no model."""
 
-import importlib.util
 import time
 
 from experiments.training import finetune_report, starts
@@ -78,11 +77,3 @@ class WholeStart(starts.Start):
         finetune_report.write_report(folder, results, analysis)
         results["seconds"] = round(time.perf_counter() - started, 2)
         return folder.finish(results)
-
-
-def check_scikit_learn(config) -> None:
-    """Raises UserError where scikit-learn is missing, which the model of a FinetuneConfig needs."""
-    if importlib.util.find_spec("sklearn") is None:
-        raise UserError(
-            f"--config.model={config.model} needs scikit-learn: pip install 'official-bert[words]'"
-        )
