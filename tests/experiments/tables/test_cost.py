@@ -63,14 +63,12 @@ def test_a_rate_is_measured_in_a_training_step():
     from official_bert.config import BertConfig
     from official_bert.family.openai_gpt import OPENAI_GPT
 
-    bert = BertConfig(
-        vocab_size=20, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
-        intermediate_size=8, **OPENAI_GPT,
-    )  # fmt: skip
+    sizes = {"vocab_size": 20, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
+             "intermediate_size": 8}  # fmt: skip
     tf.config.run_functions_eagerly(True)  # cheaper than to compile it
     try:
         told = []
-        for _ in range(2):
+        for bert in (BertConfig(**sizes, **OPENAI_GPT), BertConfig(**sizes)):
             assert 0 < cost.measured_rate(bert, 8, 2, told.append) < 1e12
         assert told == ["  times a step: 1 deep, 4 wide, 2 rows of 8 tokens"]
         assert 0 < cost.measured_rate(elmo.TINY, 8, 2) < 1e12
