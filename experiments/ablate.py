@@ -191,7 +191,7 @@ def main(_):
 
 
 def _define_flags():
-    define_flags(overwrite=False)
+    define_flags(run)
     flags.DEFINE_bool(
         "dry_run",
         False,
@@ -203,7 +203,6 @@ def _define_flags():
     flags.DEFINE_float("peak_tflops", PEAK_TFLOPS, "of the device that --share is of; an H100's "
                        "in bfloat16", lower_bound=0.0)  # fmt: skip
     flags.DEFINE_integer("workers", 0, "cells side by side; 0: as configured, or one a GPU or core")
-    command_flags.define(run, ("ablation", "workdir", "quiet", "command"))
 
 
 if __name__ == "__main__":

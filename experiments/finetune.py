@@ -69,7 +69,7 @@ def summary(results):
 
 
 def _define_flags():
-    define_flags()
+    define_flags(run)
     flags.DEFINE_string(
         "search", "", "values to try, 'FIELD=V,V;FIELD=V,V'; prints one table, the best first"
     )

@@ -45,5 +45,5 @@ def summary(results):
 
 
 if __name__ == "__main__":
-    define_flags()
+    define_flags(run)
     commands.run(main)

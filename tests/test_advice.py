@@ -4,11 +4,13 @@ import ast
 import dataclasses
 import functools
 import importlib
+import operator
 import re
 
 from data_prep import tasks
 from data_prep.jobs import command_flags
 from experiments.tables.ablation import Ablation
+from experiments.training import config_files
 from experiments.training.config import FinetuneConfig, PretrainConfig
 from tests.test_architecture import FILES, imported_modules
 
@@ -28,7 +30,6 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.grid", "cells"): "reports run no cells",
     ("experiments.training.checkpointing", "overwrite"): "only runs restore checkpoints",
-    ("experiments.training.config_files", "workdir"): "`define_flags` defines it",
     ("experiments.training.inputs", "overwrite"): "only runs check what they read",
     ("experiments.training.predictor", "split"): "predict asks for a split that one file may be",
     ("experiments.training.predictor", "task_options"): "export and serve set none",
@@ -76,11 +77,15 @@ def options(command):
     found = calls(command)
     names = {name for function, name in found if ".DEFINE_" in function}
     if ("define_flags", None) in found:
-        names |= {"config", "workdir", "overwrite", "task_options"}
+        names |= {"config", "workdir", "task_options"}
     for node in ast.walk(tree(command)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "command_flags.define":
-            function = getattr(importlib.import_module(command), node.args[0].id)
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if called in ("command_flags.define", "define_flags") and node.args:
+            get = operator.attrgetter(ast.unparse(node.args[0]))
+            function = get(importlib.import_module(command))
             skipped = map(ast.literal_eval, node.args[1:2])
+            if called == "define_flags":
+                skipped = [config_files._SET_BY_COMMANDS]
             names |= {one.name for one in command_flags.parameters(function, *skipped)}
     if ("define_task_options", None) in found:
         names.add("task_options")

@@ -21,6 +21,7 @@ import typing
 
 from absl import flags
 
+from data_prep.jobs import command_flags
 from data_prep.jobs.docstrings import arguments
 from data_prep.tasks import docstring_of, options_of
 from experiments.training.config_values import guess, override, unknown_field
@@ -38,6 +39,8 @@ SHARED_FILES |= dict.fromkeys(
 
 _HELP = {"--help", "-help", "--helpshort", "-helpshort", "--helpfull", "-helpfull", "-?"}
 _TASK_OPTIONS = "task_options."
+# What a function that runs a configuration is given besides its options.
+_SET_BY_COMMANDS = ("config", "ablation", "workdir", "quiet", "command", "began", "lock")
 
 
 def known():
@@ -232,27 +235,22 @@ def _type_name(hint):
     return re.sub(r"\b[a-z_]\w*(?:\.\w+)*\.(?=\w)", "", name)
 
 
-def define_flags(default=None, overwrite=True):
-    """Defines --config, --config.FIELD for the fields on this command line, and --workdir.
+def define_flags(function):
+    """Defines --config, --config.FIELD for the fields on this command line, --workdir, and a flag
+    for each option of the function that the command calls with them.
 
     Called from a command's `__main__` part and never when a module is imported, so that several
     commands can be imported into one process.
     """
     flags.DEFINE_string(
         "config",
-        default,
+        None,
         "FILE.py[:SCALE], or the name of a file in experiments/configs. Replace single fields "
         "with --config.FIELD=VALUE, for example --config.learning_rate=3e-5; --help together with "
         "--config lists them.",
     )
     flags.DEFINE_string("workdir", None, "folder of the run: results, checkpoints, the model")
-    if overwrite:
-        flags.DEFINE_bool(
-            "overwrite",
-            False,
-            "remove what an earlier run left in --workdir (model, "
-            "checkpoints, predictions, results) and begin anew",
-        )
+    command_flags.define(function, _SET_BY_COMMANDS)
     _define_all("config.", "replaces a field of the configuration")
     define_task_options()
     add_to_help(sys.argv[1:])

@@ -16,14 +16,14 @@ from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive
 
 
-def pretrain(config, workdir, progress=True, overwrite=False, began=None, lock=None):
+def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None, lock=None):
     """One pre-training run; continues an interrupted one, returns the results of a finished one.
 
     Args:
       config: PretrainConfig.
       workdir: the run's folder.
       progress: show a progress line on stderr.
-      overwrite: discard an earlier run in `workdir`.
+      overwrite: remove what an earlier run left there, model and results too, and begin anew.
       began: `time.perf_counter()` of when the command began; the log says when the first step was
         done, counted from there.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
@@ -45,14 +45,14 @@ def pretrain(config, workdir, progress=True, overwrite=False, began=None, lock=N
     return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start, lock)
 
 
-def finetune(config, workdir, progress=True, overwrite=False, lock=None):
+def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None):
     """One fine-tuning run; continues an interrupted one, returns the results of a finished one.
 
     Args:
       config: FinetuneConfig.
       workdir: the run's folder.
       progress: show a progress line on stderr.
-      overwrite: discard an earlier run in `workdir`.
+      overwrite: remove what an earlier run left there, model and results too, and begin anew.
       lock: the folder's `locks.FolderLock`, where the caller holds it.
 
     Returns: what results.json holds: "task", "dev" {metric: value}, "main_metric", "baseline",
