@@ -8,7 +8,7 @@ the command line (`config_files`).
 import dataclasses
 
 from official_bert import objectives
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, check_choice
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, named_config
 
@@ -64,14 +64,14 @@ class TrainingConfig:
     deterministic: bool = _bookkeeping(False)
 
     def __post_init__(self):
-        _check_choice(self, "distribute", DISTRIBUTE)
-        _check_choice(self, "shard", SHARD)
+        check_choice("distribute", self.distribute, DISTRIBUTE, "configuration")
+        check_choice("shard", self.shard, SHARD, "configuration")
         if self.shard and self.distribute not in ("mirrored", "tpu"):
             raise UserError(
                 f"configuration: shard={self.shard} divides weights among devices; set "
                 f"distribute=mirrored or tpu instead of {self.distribute}"
             )
-        _check_choice(self, "precision", PRECISION)
+        check_choice("precision", self.precision, PRECISION, "configuration")
         _check_positive(self, "train_batch_size", "learning_rate", "gradient_accumulation")
         _check_share(self, "warmup_proportion", "it is a share of the training steps")
 
@@ -129,8 +129,8 @@ class PretrainConfig(TrainingConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        _check_choice(self, "output_bias", ("zeros", "unigram"))
-        _check_choice(self, "optimizer", ("adamw", "lamb"))
+        check_choice("output_bias", self.output_bias, ("zeros", "unigram"), "configuration")
+        check_choice("optimizer", self.optimizer, ("adamw", "lamb"), "configuration")
         if not self.phases:
             raise UserError("configuration: phases is empty; give at least one Phase")
         for written in self.objectives:
@@ -234,8 +234,8 @@ class FinetuneConfig(TrainingConfig):
         _check_positive(self, "num_train_epochs", "max_seq_length", "layer_decay")
         _check_positive(self, "teacher_temperature")
         _check_share(self, "teacher_weight", "it is a share of the loss")
-        _check_choice(self, "schedule", ("linear", "slanted_triangular"))
-        _check_choice(self, "decoder", (*DECODERS, *RNN_DECODERS))
+        check_choice("schedule", self.schedule, ("linear", "slanted_triangular"), "configuration")
+        check_choice("decoder", self.decoder, (*DECODERS, *RNN_DECODERS), "configuration")
         for name in ("lm_loss_weight", "unfreeze_epochs"):
             if getattr(self, name) < 0:
                 raise UserError(f"configuration: {name} must not be negative")
@@ -258,12 +258,6 @@ def choose_scale(scales, scale):
         raise UserError(f'no scale "{scale}" in this configuration; valid: {", ".join(scales)}')
     chosen = scales[scale]
     return chosen() if callable(chosen) else chosen
-
-
-def _check_choice(config, name, valid):
-    value = getattr(config, name)
-    if value not in valid:
-        raise UserError(f'configuration: {name} is "{value}"; valid: {", ".join(valid)}')
 
 
 def _check_positive(config, *names):

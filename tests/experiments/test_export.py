@@ -77,7 +77,10 @@ def test_the_command_says_how_near_onnx_is(model_folder, tmp_path, capsys):
         ([], "--model is missing"),
         (["--model=/nowhere", "--output=x"], "/nowhere: no such folder"),
         (["--model=x", "--output=y", "--precision=int4"], "precision"),
-        (["--model=x", "--output=y", "--precision=int8"], "saved_model has float32, bfloat16"),
+        (
+            ["--model=x", "--output=y", "--precision=int8"],
+            "precision='int8'; it is one of float32",
+        ),
         (["--model=x", "--output=y", "--format=onnx", "--version=2"], "--version is for"),
     ],
 )

@@ -85,7 +85,10 @@ def test_dictionaries_take_keys_and_json():
         ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
         ("seed.x=1", "no parts"),
         ("seed", "has no value"),
-        ("distribute=horovod", "valid: one_device, mirrored, multi_worker, tpu"),
+        (
+            "distribute=horovod",
+            "distribute='horovod'; it is one of one_device, mirrored",
+        ),
         ("train_batch_size=0", "must be > 0"),
         ("bert.hidden_size=-1", "hidden_size must be positive"),
     ],
