@@ -31,9 +31,10 @@ test-lowest: .venv-lowest/stamp
 	.venv-lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
 
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
-ANY_BACKEND := checkpoints_embedded checkpoints_model_folder features heads model_predict objectives window_pooling
+ANY_BACKEND := $(addprefix official_bert/test_,checkpoints_embedded checkpoints_model_folder features heads \
+	model_predict objectives window_pooling) experiments/training/test_training_steps
 test-jax: .venv-jax/stamp
-	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/official_bert/test_%.py)
+	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py)
 
 smoke-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m experiments.ablate --config=table5:smoke --workdir=runs/smoke-jax

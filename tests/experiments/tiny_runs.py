@@ -3,6 +3,8 @@
 import json
 import random
 
+import numpy as np
+
 from data_prep.create_pretraining_data import create
 from experiments.training.config import BertConfig, Phase, PretrainConfig
 
@@ -75,6 +77,21 @@ def bert(**fields):
         "initializer_range": 0.1,  # as 0.02 at 768 wide: activations start as large
     }
     return BertConfig.from_dict({**sizes, **fields})
+
+
+def batch(rows=8, length=12, seed=0, predictions=4):
+    """A batch of pre-training: random ids, and of the predictions about half count."""
+    draw = np.random.default_rng(seed)
+    vocab = bert().vocab_size
+    return {
+        "input_ids": draw.integers(0, vocab, (rows, length)).astype(np.int32),
+        "input_mask": np.ones((rows, length), np.int32),
+        "segment_ids": np.zeros((rows, length), np.int32),
+        "masked_lm_positions": draw.integers(0, length, (rows, predictions)).astype(np.int32),
+        "masked_lm_ids": draw.integers(0, vocab, (rows, predictions)).astype(np.int32),
+        "masked_lm_weights": draw.integers(0, 2, (rows, predictions)).astype(np.float32),
+        "next_sentence_labels": draw.integers(0, 2, (rows, 1)).astype(np.int32),
+    }
 
 
 def quiet_bert():

@@ -1,4 +1,4 @@
-"""The training step on JAX: one program, micro-batches, devices, variables that are not reached."""
+"""The training step on JAX: one program, devices, divided weights."""
 
 import re
 from collections import Counter
@@ -22,20 +22,6 @@ pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
-def _batch(seed=0, rows=8, length=12, predictions=4):
-    draw = np.random.default_rng(seed)
-    vocab = tiny_runs.bert().vocab_size
-    return {
-        "input_ids": draw.integers(0, vocab, (rows, length)).astype(np.int32),
-        "input_mask": np.ones((rows, length), np.int32),
-        "segment_ids": np.zeros((rows, length), np.int32),
-        "masked_lm_positions": draw.integers(0, length, (rows, predictions)).astype(np.int32),
-        "masked_lm_ids": draw.integers(0, vocab, (rows, predictions)).astype(np.int32),
-        "masked_lm_weights": draw.integers(0, 2, (rows, predictions)).astype(np.float32),
-        "next_sentence_labels": draw.integers(0, 2, (rows, 1)).astype(np.int32),
-    }
-
-
 def _trainer(
     distribute="one_device", precision="float32", bert=None, shard="", devices=None, **options
 ):
@@ -53,7 +39,7 @@ def _trainer(
 
 
 def _batches(first, last):
-    return iter([_batch(step % 3) for step in range(first, last)])
+    return iter([tiny_runs.batch(seed=step % 3) for step in range(first, last)])
 
 
 def _train(trainer, calls, **options):
@@ -61,26 +47,6 @@ def _train(trainer, calls, **options):
     batches = _batches(0, sum(calls))
     losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
     return np.concatenate(losses), trainer.weights()
-
-
-def test_calls_of_any_length_and_a_continued_run_take_the_same_steps_to_the_bit():
-    trainer = _trainer()
-    losses, weights = _train(trainer, [19])
-    assert losses[-1] < losses[0] and trainer.step == 19
-    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=seed), 1)
-    first, _ = _train(trainer, [3, 1, 2])
-    kept = trainer.arrays()
-    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=2), 7)  # something else
-    trainer.reset(lambda seed: BertPretrainer(tiny_runs.bert(), seed=seed), 1)
-    trainer.load_arrays(kept)
-    batches = _batches(6, 19)
-    rest = np.concatenate([trainer.train_from(batches, count)["loss"] for count in (4, 9)])
-    np.testing.assert_array_equal([*first, *rest], losses)
-    for ours, theirs in zip(trainer.weights(), weights, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert trainer.learning_rate(1) == pytest.approx(5e-3)
-    metrics = trainer.evaluate([_batch(0), _batch(1)])
-    assert metrics["masked_lm_loss"] > 0 and 0 <= metrics["next_sentence_accuracy"] <= 1
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +65,7 @@ def test_eight_devices_draw_the_same_masks_and_take_the_same_steps(one_device, s
     np.testing.assert_allclose(found, losses, atol=1e-5)
     for ours, theirs in zip(others, weights, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    batch = {name: x[:6] for name, x in _batch().items()}
+    batch = {name: x[:6] for name, x in tiny_runs.batch().items()}
     expected = one.predict(batch)
     for name, values in eight.predict(batch).items():
         np.testing.assert_allclose(values, expected[name], atol=1e-4)
@@ -125,7 +91,7 @@ def test_a_checkpoint_goes_on_on_any_number_of_devices(one_device):
 def test_a_program_for_eight_devices(shard):
     """Rows are divided, matrices where they are to be; gradients are summed once, all at once."""
     trainer = _trainer("mirrored", shard=shard)
-    program = trainer.lowered(stacked(iter([_batch()]), 1, 1, 1)).compile()
+    program = trainer.lowered(stacked(iter([tiny_runs.batch()]), 1, 1, 1)).compile()
     _, divided = program.input_shardings
     assert {tuple(x.spec) for x in divided["batches"].values()} == {(None, None, "rows")}
     trained = trainer.model.trainable_variables
@@ -155,39 +121,15 @@ def test_pieces_of_words_are_joined_where_their_rows_are():
     assert "f32[" in str(sent) and "s32[" not in str(sent)
 
 
-def test_micro_batches_are_one_batch():
-    losses, weights = _train(_trainer(bert=QUIET), [4])
-    found, others = _train(_trainer(bert=QUIET, accumulation=4), [4])
-    np.testing.assert_allclose(found, losses, atol=1e-5)
-    for ours, theirs in zip(others, weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
 @pytest.mark.parametrize(("precision", "near"), [("float32", 1e-5), ("mixed_bfloat16", 5e-3)])
 def test_divided_weights_with_micro_batches(precision, near):
     found = []
     for place in (("one_device", ""), ("mirrored", "weights")):
         trainer = _trainer(place[0], precision, QUIET, place[1], accumulation=2)
-        batches = iter([_batch(step, rows=16) for step in range(2)])
+        batches = iter([tiny_runs.batch(seed=step, rows=16) for step in range(2)])
         found.append([trainer.train_from(batches, 2)["loss"], *trainer.weights()])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=near)
-
-
-def test_what_the_loss_does_not_reach_is_not_decayed():
-    trainer = _trainer(bert=QUIET, weight_decay=0.1)
-    before = [v.numpy() for v in trainer.model.trainable_variables]
-    _train(trainer, [2], without=("next_sentence_loss",))
-    for variable, old in zip(trainer.model.trainable_variables, before, strict=True):
-        left = "pooler" in variable.path or "next_sentence" in variable.path
-        assert (variable.numpy() == old).all() == left, variable.path
-
-
-def test_bfloat16_is_near_float32():
-    losses, _ = _train(_trainer(bert=QUIET), [3])
-    found, _ = _train(_trainer(bert=QUIET, precision="mixed_bfloat16"), [3])
-    np.testing.assert_allclose(found, losses, rtol=0.02)
-    assert (found != losses).any()
 
 
 def test_places_that_jax_has_not():
