@@ -15,6 +15,7 @@ WORDS = [
 ]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LENGTH = 24
+PAIRED = ("masked_lm", "next_sentence")
 
 
 def write_vocab(path):
@@ -122,3 +123,25 @@ def pretrain_config(data, **fields):
         "steps_per_loop": 3,
     }
     return PretrainConfig(**{**values, **fields})
+
+
+def trainer(kind, bert, strategy, precision="float32", objectives=PAIRED, **options):
+    """A trainer of that class, with a schedule of 100 steps; `options`: of its StepOptions."""
+    from experiments.training.trainer_state import StepOptions
+    from official_bert.pretraining import BertPretrainer
+
+    made = kind(
+        lambda seed: BertPretrainer(bert, objectives, seed=seed),
+        strategy,
+        StepOptions(train_metrics=True, **options),
+        precision,
+        seed=1,
+    )
+    made.set_schedule(1e-2, 2, 100)
+    return made
+
+
+def train(trainer, batches, calls, **options):
+    """(losses of the steps of several calls; final weights)."""
+    losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
+    return np.concatenate(losses), trainer.weights()

@@ -16,7 +16,6 @@ from experiments.training.jax_distribution import Devices, stacked
 from experiments.training.jax_trainer import JaxTrainer
 from experiments.training.trainer_state import StepOptions
 from official_bert.common.errors import UserError
-from official_bert.pretraining import BertPretrainer
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 QUIET = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -26,16 +25,9 @@ def _trainer(
     distribute="one_device", precision="float32", bert=None, shard="", devices=None, **options
 ):
     devices = devices or jax_distribution.get_strategy(distribute, shard)
-    shape = tiny_runs.bert(**bert or {})
-    trainer = JaxTrainer(
-        lambda seed: BertPretrainer(shape, seed=seed),
-        devices,
-        StepOptions(train_metrics=True, **options),
-        precision,
-        seed=1,
+    return tiny_runs.trainer(
+        JaxTrainer, tiny_runs.bert(**bert or {}), devices, precision, **options
     )
-    trainer.set_schedule(1e-2, 2, 100)
-    return trainer
 
 
 def _batches(first, last):
@@ -43,10 +35,7 @@ def _batches(first, last):
 
 
 def _train(trainer, calls, **options):
-    """(losses of the steps of several calls; final weights)."""
-    batches = _batches(0, sum(calls))
-    losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
-    return np.concatenate(losses), trainer.weights()
+    return tiny_runs.train(trainer, _batches(0, sum(calls)), calls, **options)
 
 
 @pytest.fixture(scope="module")

@@ -17,16 +17,8 @@ ONE = distribution.get_strategy("one_device")
 QUIET = tiny_runs.bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
-def _trainer(bert=QUIET, precision="float32", objectives=("masked_lm", "next_sentence"), **options):
-    trainer = Trainer(
-        lambda seed: BertPretrainer(bert, objectives, seed=seed),
-        ONE,
-        StepOptions(train_metrics=True, **options),
-        precision,
-        seed=1,
-    )
-    trainer.set_schedule(1e-2, 2, 100)
-    return trainer
+def _trainer(bert=QUIET, **options):
+    return tiny_runs.trainer(Trainer, bert, ONE, **options)
 
 
 def _batch(step):
@@ -44,10 +36,7 @@ def _batches(first, last):
 
 
 def _train(trainer, calls, **options):
-    """(losses of the steps of several calls; final weights)."""
-    batches = _batches(0, sum(calls))
-    losses = [trainer.train_from(batches, count, **options)["loss"] for count in calls]
-    return np.concatenate(losses), trainer.weights()
+    return tiny_runs.train(trainer, _batches(0, sum(calls)), calls, **options)
 
 
 def _assert_near(found, expected, atol=1e-5):
