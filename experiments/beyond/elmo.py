@@ -12,7 +12,7 @@ from experiments.beyond.word_vectors import words_in
 from experiments.training import start_checks, starts
 from experiments.training.starting_point import BertStart, StartingPoint
 from official_bert.common.errors import UserError
-from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder, is_elmo_folder
+from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
 from official_bert.objectives import parts
 from official_bert.tokenization.words import WordTokenizer
 
@@ -51,12 +51,8 @@ class NewElmo(StartingPoint):
 class Elmo(BertStart):
     """An ELMo, to pre-train (`bert` is an ElmoConfig) or to read the states of."""
 
+    marker, bert = "*weights.hdf5", ElmoConfig
     lacks = BertStart.lacks | {"freeze"}
-
-    def asked(self, config):
-        if hasattr(config, "model"):
-            return is_elmo_folder(config.model)
-        return isinstance(config.bert, ElmoConfig)
 
     def check_pretraining(self, config):
         if [parts(written)[0] for written in config.objectives] != ["adjacent_words"]:
@@ -77,6 +73,7 @@ class Elmo(BertStart):
         check_elmo_folder(folder)
 
     def check_finetuning(self, config, task):
+        check_elmo_folder(config.model, "--config.model=")
         if not config.features:
             raise UserError(
                 f"--config.model={config.model}: ELMo's states are features; set "

@@ -91,14 +91,12 @@ class WordStart:
 class WordVectors(BertStart):
     """Given vectors of words, a pre-trained ELMo's, or both."""
 
+    names = NAMES
     pretrained_field = "elmo"
     has_seeds = True
     word_by_word = True
     lacks = frozenset(("init_from", "bilstm", "concat_pooling", "features", "freeze", "teacher",
                        "lm_loss_weight", "vocab"))  # fmt: skip
-
-    def asked(self, config):
-        return getattr(config, "model", "") in NAMES
 
     def check_finetuning(self, config, task):
         """Raises UserError where the vectors are missing, or the task is not about whole texts."""

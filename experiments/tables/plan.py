@@ -287,6 +287,12 @@ class _Planner:
         exported = any(
             e.row == row.label and e.column == column.label for e in self.ablation.exports
         )
+        if not variant.pretrain:
+            config = dataclasses.replace(config, model=place(variant.checkpoint))
+            if variant.word_vectors:
+                vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
+                config = dataclasses.replace(config, word_vectors=vectors)
+        kind = starts.of(config)
         if variant.random_init:
             config = dataclasses.replace(
                 config,
@@ -297,13 +303,7 @@ class _Planner:
             )
         elif variant.pretrain:
             model = _model(self.models[variant.name, pretrain_seed], row)
-            field = starts.of(config).pretrained_field
-            config = dataclasses.replace(config, **{field: model})
-        else:
-            config = dataclasses.replace(config, model=place(variant.checkpoint))
-            if variant.word_vectors:
-                vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
-                config = dataclasses.replace(config, word_vectors=vectors)
+            config = dataclasses.replace(config, **{kind.pretrained_field: model})
         shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
         bert = shape or _checkpoint_config(config.model)
         config = dataclasses.replace(config, save_model=exported)
@@ -311,7 +311,6 @@ class _Planner:
         ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
         prints["data"] = digest
         train, dev = (round(count * cost.windows(config)) for count in (train, dev))
-        kind = starts.of(config)
         flops = kind.planned_flops(config, bert, train, dev)
         rate = cost.WORD_BY_WORD if kind.word_by_word else cost.MATRICES
         parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]

@@ -15,7 +15,6 @@ from experiments.training import (
     loop,
     session,
     start_checks,
-    starts,
     teacher_checks,
     teachers,
 )
@@ -30,13 +29,13 @@ from official_bert.config import DECODERS
 _OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
 
 
-def run(config, folder, progress, task, examples):
-    """See `runs.finetune`; `folder` is its RunFolder, `task` and `examples` what
+def run(kind, config, folder, progress, task, examples):
+    """See `runs.finetune`; `folder` is its RunFolder; `kind`, `task` and `examples` are what
     `start_checks.finetuning` returned."""
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
     session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
-    start = starts.of(config).of_finetuning(config, task, examples)
+    start = kind.of_finetuning(config, task, examples)
     start_checks.check_model(config, task, start.bert)
     teacher = teachers.of(config, start.tokenizer)
     if teacher:

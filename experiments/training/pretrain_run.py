@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from experiments.training import heldout, loop, session, starts, teachers
+from experiments.training import heldout, loop, session, teachers
 from experiments.training.backend import distribution
 from experiments.training.pretrain_feed import Feed
 from official_bert.common import commands
@@ -12,12 +12,12 @@ from official_bert.objectives import objective
 from official_bert.pretraining import BertPretrainer
 
 
-def run(config, folder, progress, records, began=None):
-    """See `runs.pretrain`; `folder` is its RunFolder, `records` of `start_checks.pretraining`,
-    `began` its first moment."""
+def run(kind, config, folder, progress, records, began=None):
+    """See `runs.pretrain`; `folder` is its RunFolder, `kind` and `records` are of
+    `start_checks.pretraining`, `began` is its first moment."""
     started = time.perf_counter()
     strategy = distribution.strategy_of(config)
-    start = starts.of(config).of_pretraining(config)
+    start = kind.of_pretraining(config)
     if config.init_from and progress:
         commands.say(start.about_heads(config))
     objectives = tuple(map(objective, config.objectives_of(start.bert)))

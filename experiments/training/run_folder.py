@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from data_prep.jobs import storage
-from experiments.training import provenance, starts
+from experiments.training import provenance
 from experiments.training.config_values import differences, from_dict, result_dict, to_dict
 from official_bert.common import commands, manifests
 from official_bert.common.errors import UserError
@@ -107,8 +107,11 @@ class RunFolder:
     def predictions(self):
         return self.path / "predictions"
 
-    def finished(self):
+    def finished(self, check_model):
         """The results of a finished run, or None; paths as from here.
+
+        Args:
+          check_model: function of the model's folder that raises UserError where it is damaged.
 
         Raises:
           UserError: a file that they name is gone, the model is damaged, or the configuration asks
@@ -127,7 +130,7 @@ class RunFolder:
             )
         stored = storage.read_json(self._results, finite=False)
         results = _with_paths(stored, lambda inside: str(self.path / inside))
-        _with_paths(results, self._check_there)
+        _with_paths(results, lambda path: self._check_there(path, check_model))
         return results
 
     def finish(self, results):
@@ -188,12 +191,12 @@ class RunFolder:
     def _inside(self, path):
         return os.path.relpath(path, self.path)
 
-    def _check_there(self, path):
+    def _check_there(self, path, check_model):
         try:
             if not os.path.exists(path):
                 raise UserError(f"{path}: missing")
             if Path(path) == self.model:
-                starts.of(self._config).check_model(self.model)
+                check_model(self.model)
         except UserError as error:
             raise UserError(
                 f"{self.path} is finished, but {error}; put it back, or --overwrite runs it again"

@@ -7,7 +7,7 @@ without loading TensorFlow.
 import contextlib
 
 from data_prep.tasks import TASKS
-from experiments.training import start_checks, starts
+from experiments.training import start_checks
 from experiments.training.config import places
 from experiments.training.run_folder import RunFolder
 from official_bert.common import commands
@@ -36,11 +36,11 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
       FloatingPointError: the loss is no longer finite.
     """
 
-    def start(folder, records):
+    def start(kind, folder, records):
         commands.import_tensorflow()
         from experiments.training import pretrain_run
 
-        return pretrain_run.run(config, folder, progress, records, began)
+        return pretrain_run.run(kind, config, folder, progress, records, began)
 
     return _continue(config, workdir, progress, overwrite, start_checks.pretraining, start, lock)
 
@@ -68,8 +68,8 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
         return finetune_run.run(*arguments)
 
-    def start(folder, read):
-        return starts.of(config).finetune(step_by_step, config, folder, progress, *read)
+    def start(kind, folder, read):
+        return kind.finetune(step_by_step, config, folder, progress, *read)
 
     return _continue(config, workdir, progress, overwrite, start_checks.finetuning, start, lock)
 
@@ -85,14 +85,14 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
         chief = distribution.is_chief(config.distribute)
     with contextlib.nullcontext(lock) if lock or not chief else exclusive(workdir) as lock:
         folder = RunFolder(workdir, config, overwrite, chief, lock)
-        found, inputs = checked or check(config)
+        kind, found, inputs = checked or check(config)
         folder.begin(inputs)
-        finished = folder.finished()
+        finished = folder.finished(kind.check_model)
         if finished:
             if progress:
                 commands.say(f"{workdir} is finished; --overwrite runs it again")
             return finished
-        return start(folder, found)
+        return start(kind, folder, found)
 
 
 def _inputs(config):

@@ -40,8 +40,8 @@ _SIZES = (
 def finetuning(config):
     """The task of a FinetuneConfig and its examples.
 
-    Returns: ((Task, {split: examples} of all splits that are read; empty where they come from
-      TFDS), Inputs).
+    Returns: (starts.Start, (Task, {split: examples} of all splits that are read; empty where they
+      come from TFDS), Inputs).
     Raises:
       UserError: an option, a file, a column, a row or the model is wrong.
     """
@@ -54,13 +54,13 @@ def finetuning(config):
         teacher_checks.finetuning(config, task, tokenizer, theirs)
     if task.reads_tfds:
         _check_tfds(config)
-        return (task, {}), inputs.of_finetuning(config, {})
+        return kind, (task, {}), inputs.of_finetuning(config, {})
     if not os.path.exists(config.data_dir or "."):
         raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
     examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
     check_model(config, task, bert)
     examples |= read_others(task, config, {})[0]
-    return (task, examples), inputs.of_finetuning(config, examples)
+    return kind, (task, examples), inputs.of_finetuning(config, examples)
 
 
 def refuse(config, names, what):
@@ -143,11 +143,12 @@ def _check_language_model(config, bert):
 def pretraining(config):
     """The records of each phase of a PretrainConfig, opened.
 
-    Returns: ([(records, held-out records or None)], Inputs).
+    Returns: (starts.Start, [(records, held-out records or None)], Inputs).
     Raises:
       UserError: vocabulary, checkpoint or records are missing, or do not fit together.
     """
-    starts.of(config).check_pretraining(config)
+    kind = starts.of(config)
+    kind.check_pretraining(config)
     if config.init_from:
         bert, tokenizer = peek(config.init_from, "init_from")
         if bert:
@@ -170,7 +171,7 @@ def pretraining(config):
     read = inputs.of_pretraining(config, opened)
     if config.trunk:
         trunks.check(config, read)
-    return opened, read
+    return kind, opened, read
 
 
 def new_model(config):

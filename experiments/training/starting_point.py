@@ -159,9 +159,6 @@ class StartingPoint:
 class BertStart(starts.Start):
     """A model folder, an imported checkpoint, a preset, or random weights."""
 
-    def asked(self, config):
-        return True
-
     def of_pretraining(self, config):
         """
         Raises:

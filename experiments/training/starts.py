@@ -1,12 +1,14 @@
 """The door into training: which kind of model a configuration starts from.
 
-A run starts from a BERT (`starting_point`), unless one of the kinds in `experiments.beyond` says
-that the configuration asks for it. What a kind does otherwise stands in its own file; nothing else
-knows it by name.
+A run starts from a BERT (`starting_point`), unless its configuration has what chooses one of the
+kinds in `experiments.beyond`. What a kind does otherwise stands in its own file; nothing else knows
+it by name.
 """
 
 import functools
+import glob
 import importlib
+import os
 import pkgutil
 
 from official_bert.checkpoints import integrity
@@ -14,13 +16,17 @@ from official_bert.checkpoints.model_folder import MODEL_FILE
 from official_bert.common.json_files import read_json
 
 BERT, BEYOND = "experiments.training.starting_point", "experiments.beyond"
-_kinds: list = []
+_kinds: dict = {}  # a name, or a type of `bert` -> the kind that it chooses
+_marked: dict = {}  # a pattern of files -> the kind that a folder with one chooses
 
 
 class Start:
     """A kind of start: what training and tables ask of it.
 
     Attributes:
+      names: what `model` of a FinetuneConfig says that chooses this kind.
+      marker: pattern of a file; a folder `model` of a FinetuneConfig with one chooses it.
+      bert: type of `bert` of a PretrainConfig that chooses it.
       pretrained_field: the field of a FinetuneConfig that names a pre-training of a table.
       repeats: whether runs of other seeds differ.
       has_seeds: whether a table's row without pre-training is trained once for each of its seeds.
@@ -28,15 +34,12 @@ class Start:
       word_by_word: its work is that of LSTMs over words, which reaches a lower rate.
     """
 
+    names, marker, bert = (), "", None
     pretrained_field = "model"
     repeats = True
     has_seeds = False
     lacks = frozenset(("init_from", "word_vectors", "elmo"))
     word_by_word = False
-
-    def asked(self, config) -> bool:
-        """Whether a PretrainConfig or FinetuneConfig asks for this kind."""
-        raise NotImplementedError
 
     def check_pretraining(self, config) -> None:
         """Raises UserError where a PretrainConfig asks for what this kind does not have."""
@@ -64,7 +67,7 @@ class Start:
 
     def finetune(self, step_by_step, config, folder, progress, task, examples) -> dict:
         """A whole fine-tuning run, see `runs.finetune`; `step_by_step` is that of a `Trainer`."""
-        return step_by_step(config, folder, progress, task, examples)
+        return step_by_step(self, config, folder, progress, task, examples)
 
     def planned_flops(self, config, bert, train_examples: int, dev_examples: int) -> float:
         """Of a fine-tuning run that is to come; `bert`: a BertConfig, or what is in its place."""
@@ -73,13 +76,22 @@ class Start:
 
 def register(kind: Start) -> None:
     """Adds a kind; each module that has one calls it."""
-    _kinds.append(kind)
+    _kinds.update(dict.fromkeys((*kind.names, kind.bert), kind))
+    if kind.marker:
+        _marked[kind.marker] = kind
 
 
 def of(config) -> Start:
-    """The kind of start that a configuration asks for."""
-    _load()
-    return next(kind for kind in _kinds if kind.asked(config))
+    """The kind of start that a PretrainConfig or FinetuneConfig asks for."""
+    bert = _load()
+    if not hasattr(config, "model"):
+        return _kinds.get(type(config.bert), bert)
+    marked = (
+        kind
+        for marker, kind in _marked.items()
+        if os.path.isdir(config.model) and glob.glob(marker, root_dir=config.model)
+    )
+    return _kinds.get(config.model) or next(marked, bert)
 
 
 @functools.cache
@@ -87,4 +99,4 @@ def _load() -> None:
     beyond = importlib.import_module(BEYOND)
     for module in pkgutil.iter_modules(beyond.__path__, f"{BEYOND}."):
         importlib.import_module(module.name)
-    _kinds.append(importlib.import_module(BERT).BertStart())  # it asks for what nobody else does
+    return importlib.import_module(BERT).BertStart()

@@ -16,12 +16,10 @@ class WholeStart(starts.Start):
     """A kind of start that trains as it likes.
 
     Attributes:
-      names: what `model` of a FinetuneConfig says that asks for it.
       head: of the tasks that it is for.
       does: with them what, in words.
     """
 
-    names = ()
     head = does = ""
     lacks = starts.Start.lacks | _STEPWISE
 
@@ -35,9 +33,6 @@ class WholeStart(starts.Start):
         Returns: (function of examples -> predictions, steps).
         """
         raise NotImplementedError
-
-    def asked(self, config):
-        return getattr(config, "model", "") in self.names
 
     def check_finetuning(self, config, task):
         if task.head["head"] != self.head:

@@ -175,14 +175,9 @@ def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarr
     return table + 1
 
 
-def is_elmo_folder(folder) -> bool:
-    """Whether there are one options.json and one file of weights of bilm-tf."""
-    return bool(options_file(folder) and weights_file(folder))
-
-
 def check_elmo_folder(folder, flag: str = "") -> None:
-    """Raises UserError unless `is_elmo_folder`."""
-    if not is_elmo_folder(folder):
+    """Raises UserError unless there are one options.json and one file of weights of bilm-tf."""
+    if not (options_file(folder) and weights_file(folder)):
         raise UserError(f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5")
 
 

@@ -82,7 +82,7 @@ def test_what_an_own_vocabulary_changes(made, data):
 def test_going_on_with_the_general_vocabulary(made):
     vocab = embedded.find(GENERAL) / "vocab.txt"
     config = own_vocabulary.pretraining(SIZE, records(made, "general", vocab), vocab, GENERAL)
-    [(opened, _)], _ = start_checks.pretraining(config)
+    _, [(opened, _)], _ = start_checks.pretraining(config)
     assert config.num_train_steps == 2 and opened.max_seq_length == 64
 
 
