@@ -28,7 +28,7 @@ from data_prep.jobs import storage
 from experiments import report
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.report import write_overview
-from experiments.tables.wording import number
+from experiments.tables.wording import apart, number
 from official_bert.common.errors import UserError
 from official_bert.common.markdown import markdown_table
 
@@ -139,7 +139,8 @@ def _shown(value: float, column: dict) -> str:
 
 def _counted(row: re.Match) -> str:
     link, table = row.groups()
-    verdicts = [v["verdict"] for v in _read(table)["verdicts"] if not v["own"]]
+    planned, _ = apart(_read(table)["verdicts"])
+    verdicts = [v["verdict"] for v in planned if not v["own"]]
     counts = [verdicts.count(kind) for kind in (REPRODUCED, NOT_REPRODUCED, NOT_DECIDED)]
     return f"| {link} | {' / '.join(map(str, counts))} |"
 

@@ -135,8 +135,7 @@ def _claims(scale: Scale, size: str):
         worse = worse if worse == RANDOM else f"{worse}, {size}"
         asked = each(columns, f"{better}, {size}", worse)
         name, text = f"{name}, {size}", f"{text}, after {size} tokens"
-        text += " (exploratory)" if size == EXPLORATORY else ""
-        return Claim(name, text, section, asked, own=own)
+        return Claim(name, text, section, asked, own=own, exploratory=size == EXPLORATORY)
 
     trained = [column for column in scale.columns if column != "cloze"]
     claims = (

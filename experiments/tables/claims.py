@@ -50,6 +50,7 @@ class Claim:
       section: where the paper makes it.
       left_out: the paper's columns that the claim is about too, but that are not in this table.
       own: the claim is this table's own; the paper does not make it.
+      exploratory: looked at without a plan; it is counted apart from the decided ones.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Claim:
     comparisons: tuple[Comparison, ...]
     left_out: tuple[str, ...] = ()
     own: bool = False
+    exploratory: bool = False
 
 
 def each(columns: Sequence[str], better: str, worse: str, **fields) -> tuple[Comparison, ...]:

@@ -54,6 +54,7 @@ def claims_of(results: dict) -> tuple[Claim, ...]:
             tuple(Comparison(**{n: finding[n] for n in names}) for finding in verdict["findings"]),
             tuple(verdict["left_out"]),
             verdict["own"],
+            verdict.get("exploratory", False),
         )
         for verdict in results["verdicts"]
     )
@@ -163,6 +164,7 @@ def _verdict_values(verdict: Verdict) -> dict[str, Any]:
         "text": verdict.claim.text,
         "section": verdict.claim.section,
         "own": verdict.claim.own,
+        **({"exploratory": True} if verdict.claim.exploratory else {}),
         "left_out": list(verdict.claim.left_out),
         "verdict": verdict.verdict,
         "mean_effect": verdict.mean_effect and _effect(verdict.mean_effect),

@@ -143,7 +143,7 @@ def _where(verdict: dict) -> str:
 
 def _claim(number: int, verdict: dict) -> list[str]:
     """A claim with its verdict, its drawing and its comparisons."""
-    lines = [f"### {number}. {verdict['text'].rstrip('.')}.", ""]
+    lines = [f"### {number}. {wording.claim(verdict)}.", ""]
     said = f"**{verdict['verdict']}**{_where(verdict)}"
     mean = verdict["mean_effect"]
     if mean:
@@ -177,7 +177,8 @@ def text(results: dict, folder: str | Path = "") -> str:
     ]
     lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
     for verdict in results["verdicts"]:
-        lines.append(f"{verdict['verdict'].upper():<26} {verdict['text']}{_where(verdict)}")
+        said = f"{wording.claim(verdict)}{_where(verdict)}"
+        lines.append(f"{verdict['verdict'].upper():<26} {said}")
         lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict["findings"]]
     for export in results["exports"]:
         lines += ["", "The exported classifier's answers:"]
@@ -231,7 +232,7 @@ def _rows(runs: list[dict]) -> list[list[str]]:
         one = next(found[name] for found in verdicts if name in found)
         whose = "ours" if one["own"] else "the paper's" if runs[0]["paper"] else "its paper's"
         cells = [_cell(found.get(name)) for found in verdicts]
-        rows.append([one["text"].rstrip("."), whose, *cells])
+        rows.append([wording.claim(one), whose, *cells])
     return rows
 
 
@@ -251,7 +252,8 @@ def _asked(tables) -> list[str]:
         for results in runs
         for v in results["verdicts"]
     ]
-    decided = [v for v in verdicts if v["verdict"] != NOT_DECIDED]
+    planned, exploratory = wording.apart(verdicts)
+    decided = [v for v in planned if v["verdict"] != NOT_DECIDED]
     tested = sorted(f["p"] for v in verdicts for f in v["findings"] if f["p"] is not None)
     # Holm: in rising order each p times the number of those that are left.
     bound = 0.0
@@ -262,13 +264,14 @@ def _asked(tables) -> list[str]:
     kept = [v for v in decided if _deciding(v) <= bound]
     lost = [v for v in decided if v not in kept]
     said = [
-        f"{count(len(verdicts), 'claim')} asked at all scales, {len(decided)} of them decided, by "
-        f"{count(len(tested), 'tested comparison')}. Holm's correction over all of these "
+        f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided, and "
+        f"{len(exploratory)} exploratory ones beside them, by "
+        f"{count(len(tested), 'tested comparison')} in all. Holm's correction over all of these "
         f"comparisons leaves {len(kept)} of the {len(decided)}."
     ]
     if lost:
         said += ["", "Decided, but not after that correction:", ""]
-        said += [f"- {v['where']}, {SHORT[v['verdict']]}: {v['text'].rstrip('.')}" for v in lost]
+        said += [f"- {v['where']}, {SHORT[v['verdict']]}: {wording.claim(v)}" for v in lost]
     return said
 
 

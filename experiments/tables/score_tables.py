@@ -3,7 +3,7 @@
 import itertools
 
 from experiments.tables.claims import NOT_TESTED
-from experiments.tables.wording import SHORT, comparison, interval, number, signed
+from experiments.tables.wording import SHORT, claim, comparison, interval, number, signed
 from experiments.training.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
@@ -76,7 +76,7 @@ def claims(results: dict) -> list[list[str]]:
     paper = "the paper's" if results["paper"] else ""
     for index, verdict in enumerate(results["verdicts"], 1):
         mean = verdict["mean_effect"]
-        text, whose = verdict["text"].rstrip("."), "ours" if verdict["own"] else paper
+        text, whose = claim(verdict), "ours" if verdict["own"] else paper
         said = f"**{SHORT[verdict['verdict']]}**"
         tested = [f for f in verdict["findings"] if f["verdict"] != NOT_TESTED]
         if len(tested) < len(verdict["findings"]):

@@ -22,17 +22,18 @@ def name_of(table: str) -> str:
 
 
 def lead(results: dict) -> list[str]:
-    """At most three lines: verdicts, the paper's sizes, what the open comparisons could show."""
-    verdicts = results["verdicts"]
+    """At most three lines: verdicts, the paper's sizes, what the open comparisons could show. But
+    for the first line, exploratory claims are left out."""
+    planned, exploratory = apart(results["verdicts"])
     whose = "of the paper" if results["paper"] else "of this table"
-    groups = [(f"Claims {whose}", False), ("Our own claims", True)]
-    said = [
-        f"{name}: {join(counts)}."
-        for name, own in groups
-        if (counts := _counts([v for v in verdicts if v["own"] == own]))
-    ]
+    groups = {
+        f"Claims {whose}": [v for v in planned if not v["own"]],
+        "Our own claims": [v for v in planned if v["own"]],
+        "Exploratory claims, which no other number here counts": exploratory,
+    }
+    said = [f"{name}: {join(_counts(group))}." for name, group in groups.items() if group]
     lines = [" ".join(said)]
-    findings = {comparison(f): f for v in verdicts for f in v["findings"]}.values()
+    findings = {comparison(f): f for v in planned for f in v["findings"]}.values()
     sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
     if sized:
         lines.append(
@@ -51,15 +52,29 @@ def lead(results: dict) -> list[str]:
 
 
 def shown(results: dict) -> list[str]:
-    """Two sentences: the claims that were reproduced, and what became of the others."""
-    claims = [(v["text"].rstrip("."), SHORT[v["verdict"]]) for v in results["verdicts"]]
-    reproduced = [text for text, verdict in claims if verdict == REPRODUCED]
-    others = [f"{text} ({verdict})" for text, verdict in claims if verdict != REPRODUCED]
-    number = f"{len(reproduced)} of {count(len(claims), 'claim')}"
+    """The claims that were reproduced, and what became of the others, in a sentence each."""
+    planned, _ = apart(results["verdicts"])
+    reproduced = [v for v in planned if v["verdict"] == REPRODUCED]
+    others = [v for v in results["verdicts"] if v not in reproduced]
+    others = [f"{claim(v)} ({SHORT[v['verdict']]})" for v in others]
+    number = f"{len(reproduced)} of {count(len(planned), 'claim')}"
     return [
-        f"Reproduced, {number}: {'; '.join(reproduced) or 'none'}.",
+        f"Reproduced, {number}: {'; '.join(map(claim, reproduced)) or 'none'}.",
         f"The others: {'; '.join(others) or 'none'}.",
     ]
+
+
+def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
+    """(planned claims, exploratory ones)"""
+    groups = [], []
+    for verdict in verdicts:
+        groups[verdict.get("exploratory", False)].append(verdict)
+    return groups
+
+
+def claim(verdict: dict) -> str:
+    """The text of a claim, which says where it is exploratory."""
+    return verdict["text"].rstrip(".") + " (exploratory)" * verdict.get("exploratory", False)
 
 
 def _counts(verdicts: list[dict]) -> list[str]:

@@ -12,6 +12,7 @@ from damage import flipped
 
 from data_prep.jobs import command_flags
 from experiments import report as command
+from experiments.configs import series
 from experiments.tables import archives, assemble, judgement, plots, report, score_tables, wording
 from experiments.tables.claims import NOT_DECIDED
 from official_bert.common.errors import UserError
@@ -128,6 +129,24 @@ def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
     assert open_ones.startswith("1 comparison is open")
     users = copy.deepcopy(squad) | {"paper": None}
     assert wording.lead(users)[0].startswith("Claims of this table: ")
+
+
+def test_exploratory_claims_are_counted_apart():
+    results = read(RESULTS / "table5" / "series")
+    assert judgement.claims_of(results) == series.get_config("131m").claims
+    verdicts, sizes, open_ones = wording.lead(results)
+    assert verdicts.endswith("counts: 2 reproduced, 1 not reproduced and 2 open.")
+    later = [v for v in results["verdicts"] if "131M" in v["name"]]
+    planned = [v for v in results["verdicts"] if v not in later]
+    counts, *lines = wording.lead(results | {"verdicts": planned})
+    assert verdicts.startswith(f"{counts} Exploratory") and [sizes, open_ones] == lines
+    reproduced, _ = wording.shown(results)
+    assert reproduced.startswith("Reproduced, 4 of 10 claims:") and "131M" not in reproduced
+    decided = sum(v["verdict"] != NOT_DECIDED for v in planned)
+    said = report.overview({"table5": [results]}).splitlines()
+    assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided, and 5 ex")
+    listed = [line for line in said if "131M" in line]
+    assert len(listed) == 5 and all(" (exploratory) | " in line for line in listed)
 
 
 def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):
