@@ -26,6 +26,7 @@ from pathlib import Path
 
 from absl import flags
 
+from data_prep.jobs import command_flags
 from data_prep.tasks import reading, squad_examples
 from official_bert.common import commands
 from official_bert.common.bounded import check_below
@@ -38,14 +39,16 @@ _PARTS = 1000  # of which dev and test have a share each
 _MOST_BYTES = 1 << 30  # of a file of SWORD's
 
 
-def make(pairs, output, share=0.06, max_words=0, overwrite=False) -> dict[str, int]:
+def make(
+    pairs, output, share: float = 0.06, max_words: int = 0, overwrite: bool = False
+) -> dict[str, int]:
     """Writes the folder.
 
     Args:
       pairs: (what decides its place, source, target) of each; `aligned` or `questions`.
-      output: the folder.
+      output: the folder to make.
       share: of the pairs in dev, and in test.
-      max_words: of either side; 0: any.
+      max_words: of either side, longer pairs are left out; 0: none is.
       overwrite: replace a folder that is there.
 
     Returns: {split: pairs}, and "left out".
@@ -163,18 +166,17 @@ def _unpacked(unpack, name: str):
 
 
 def main(_):
-    values = flags.FLAGS
-    needed = ("output",) if values.squad else ("source", "target", "output")
-    if missing := [name for name in needed if not values[name].value]:
-        raise UserError(f"--{missing[0]} is missing")
-    if values.squad and (values.source or values.target):
+    values, asked = flags.FLAGS, command_flags.values(make)
+    if not values.squad:
+        commands.required("source", "target")
+    elif values.source or values.target:
         raise UserError("--squad has both sides; leave --source and --target out")
     files = values.squad or [values.source, values.target]
     read = [values.sword if name.startswith(SWORD) else name for name in files]
     claim(read, folders=[values.output], overwrite=values.overwrite)
     pairs = questions(files) if values.squad else aligned(*files, values.sword)
     with contextlib.redirect_stdout(sys.stderr):  # pysword prints what it cannot read
-        counts = make(pairs, values.output, values.share, values.max_words, values.overwrite)
+        counts = make(pairs, **asked)
     print(", ".join(f"{count:,} {what}" for what, count in counts.items()))
 
 
@@ -182,11 +184,8 @@ def _define_flags():
     flags.DEFINE_string("source", None, "what is read: a text a line, or sword:MODULE")
     flags.DEFINE_string("target", None, "what is to be written, aligned with it")
     flags.DEFINE_list("squad", [], "files of SQuAD's format in place of both, commas between")
-    flags.DEFINE_string("output", None, "folder of the pairs")
-    flags.DEFINE_float("share", 0.06, "part of the pairs in dev, and in test")
-    flags.DEFINE_integer("max_words", 0, "leave longer pairs out; 0: none", lower_bound=0)
-    flags.DEFINE_string("sword", "/usr/share/sword", "folder of SWORD's modules")
-    flags.DEFINE_bool("overwrite", False, "replace what --output holds")
+    command_flags.define(aligned, ("source", "target"))
+    command_flags.define(make, ("pairs",), least={"max_words": 0})
 
 
 if __name__ == "__main__":

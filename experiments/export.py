@@ -21,11 +21,11 @@ from data_prep.jobs import command_flags
 from experiments.training import export_model
 from official_bert.common import commands
 from official_bert.common.errors import UserError
+from official_bert.export.exports import HEADS
 from official_bert.export.settings import POOLINGS, PRECISIONS, ServingSettings
 
 _OF_SAVED_MODELS = ("version", "input_fields", "null_score_diff_threshold")
-_HEADS = ["classification", "span", "multiple_choice", "tagging", "masked_words", "text",
-          "embedding", "features"]  # fmt: skip
+_HEADS = sorted({head for possible in HEADS.values() for head in possible})
 
 
 def describe(saved_model: Path) -> str:

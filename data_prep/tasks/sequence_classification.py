@@ -13,6 +13,7 @@ from data_prep.tasks import metrics, split_files
 from data_prep.tasks.task import FileTask, MissingFile, head_of
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write
+from official_bert.export.text_answers import class_of
 from official_bert.span_answers import shares
 from official_bert.tokenization import sequences
 from official_bert.tokenization.windows import pack_windows
@@ -55,21 +56,13 @@ class Classification(FileTask):
         if len(logits) != len(examples):
             raise ValueError(f"{len(logits)} rows of logits for {len(examples)} examples")
         if self.problem == "regression":
-            values = logits.reshape(len(examples))
-            return [
-                {"id": example.id, "value": float(value)}
-                for example, value in zip(examples, values, strict=True)
-            ]
-        labels, found = self.labels, []
-        single = self.problem == "single_label"
-        probabilities = shares(logits) if single else 1 / (1 + np.exp(-logits))
-        for example, row in zip(examples, probabilities, strict=True):
-            if single:
-                answer = {"label": labels[int(np.argmax(row))]}
-            else:
-                answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
-            found.append({"id": example.id, **answer, "probabilities": [float(p) for p in row]})
-        return found
+            rows = logits.reshape(len(examples))
+        else:
+            rows = shares(logits) if self.problem == "single_label" else 1 / (1 + np.exp(-logits))
+        return [
+            {"id": example.id, **class_of(row, self.problem, self.labels)}
+            for example, row in zip(examples, rows, strict=True)
+        ]
 
     def score(self, examples, predictions) -> dict[str, float]:
         gold, predicted = self._gold_and_predicted(examples, predictions)

@@ -8,8 +8,8 @@ pre-trainings of a 4/512 model on 147 million tokens each, for one H100, see bel
 6.7 hours and 52 minutes on two cores with AVX-512; need BERT_DATA_DIR), squad (night's
 pre-trainings with other seeds, SQuAD alone, fine-tuned for twice as long; of its five seeds one
 took 36 minutes with AVX-512, about two hours without), smoke (under 5 minutes, from the embedded
-sample), checkpoints (`make reproduce`: models of 33 million tokens that come with the project, of
-CHECKPOINT_SEEDS each, fine-tuned on the embedded sample in minutes), quickstart (`make
+sample), checkpoints (`make reproduce`: models of 33 million tokens that come with the project,
+three a row, fine-tuned on the embedded sample in minutes), quickstart (`make
 reproduce-from-scratch`: three pre-trainings of a 2/128 model on the embedded sample, without the
 BiLSTM's row, and the spam classifier exported; about ten minutes on two cores with AVX-512, 25
 without, under 3 GB of memory).
@@ -48,8 +48,6 @@ GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")
 TAGS = ("entities", "chunks", "part of speech", "names")
 OTHERS = ("QQP", *TAGS, "cloze")
 BILSTM = "LTR & No NSP + BiLSTM"
-# Of the pre-trainings of `series` whose models are kept.
-CHECKPOINT_SEEDS = (1, 2, 3)
 
 
 def get_config(scale: str = "smoke") -> Ablation:
@@ -187,10 +185,7 @@ def _squad() -> Scale:
 
 def _checkpoints() -> Scale:
     """The models of 33 million tokens (`series`) on the tasks of the embedded sample."""
-    smoke, night, source = get_scale("smoke"), get_scale("night"), series.get_config("33m")
-    bert = dataclasses.replace(source.variant(f"{series.BERT}, 33M").pretrain, trunk="")
-    rows = (series.BERT, series.NO_NSP, series.LTR)
-    made = {row: series.checkpoints(row, CHECKPOINT_SEEDS) for row in rows}
+    smoke, kept = get_scale("smoke"), series.kept()
     names = smoke.columns["names"].changed(max_train_examples=0, num_train_epochs=2.0)
     # Batch, epochs, rate and Adam's correction are those that single runs of BERT learnt most with
     # in this time (experiments/results/PLAN.md).
@@ -209,18 +204,16 @@ def _checkpoints() -> Scale:
         bias_correction=True,
     )
     passages = Text(("sample:squad_train_passages",), heldout=True)
-    return Scale(
+    return dataclasses.replace(
+        kept,
         name="checkpoints",
         corpus=dataclasses.replace(
-            source.corpus,
+            kept.corpus,
             texts=(Text(("sample:wikipedia",)), passages),
-            vocab=made["BERT"][0],
             description="54 MB of English Wikipedia and 53 MB of novels; the cloze text: passages "
             "of 44 other articles",
         ),
-        records=(dataclasses.replace(night.records[1], dupe_factor=1),),
-        bert=bert,
-        pretrain_seeds=CHECKPOINT_SEEDS,
+        records=(dataclasses.replace(get_scale("night").records[1], dupe_factor=1),),
         columns={
             "QNLI": qnli,
             "names": names,
@@ -232,8 +225,6 @@ def _checkpoints() -> Scale:
             "half of the sentences with names, and 2.6 % of those of the cloze, stand in the text "
             "of the pre-training, which all rows but the last have read alike",
         ),
-        left_to_right_fraction=night.left_to_right_fraction,
-        checkpoints=made,
         data_dir="",
     )  # fmt: skip
 

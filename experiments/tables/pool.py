@@ -10,7 +10,6 @@ at once, in the middle of a cell if need be: the cell's checkpoints remain.
 
 import contextlib
 import dataclasses
-import importlib
 import json
 import os
 import queue
@@ -26,6 +25,7 @@ from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
 from experiments.training import provenance
 from experiments.training.run_folder import FAILURE, RESULTS
+from official_bert.common import registry
 from official_bert.common.commands import end
 from official_bert.common.errors import UserError
 from official_bert.common.files import appending, make_folder
@@ -213,8 +213,7 @@ def main(runner: str) -> None:
         # A worker whose parent was killed may still be on its way out of this very folder.
         with exclusive(folder, wait=True) as lock, _output_to(folder / "log.txt"):
             if function is None:
-                module, _, name = runner.partition(":")
-                function = getattr(importlib.import_module(module), name)
+                function = registry.load(runner)
             run_cell(function, command["kind"], command["config"], folder, lock)
 
 

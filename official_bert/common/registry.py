@@ -8,9 +8,9 @@ import importlib
 
 
 def load(place: str):
-    """The class at "module:class"."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    """The class or function at "module:name"."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 class Registry(dict[str, str]):

@@ -30,17 +30,23 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
     Args:
       outputs: of `Answers`, one {name: array} a text.
     """
-    if problem == "regression":
-        return [{"value": float(output["values"])} for output in outputs]
-    found = []
-    for row in (output["probabilities"] for output in outputs):
-        if problem == "single_label":
-            answer = {"label": labels[int(np.argmax(row))]}
-        else:
-            answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
-        shares = {label: float(p) for label, p in zip(labels, row, strict=True)}
-        found.append({**answer, "probabilities": shares})
+    name = "values" if problem == "regression" else "probabilities"
+    found = [class_of(output[name], problem, labels) for output in outputs]
+    for answer in found:
+        if name in answer:
+            answer[name] = dict(zip(labels, answer[name], strict=True))
     return found
+
+
+def class_of(row, problem: str, labels: list) -> dict:
+    """What `classes` says of one text, its probabilities as a list; `row`: these, or the value."""
+    if problem == "regression":
+        return {"value": float(row)}
+    if problem == "single_label":
+        answer = {"label": labels[int(np.argmax(row))]}
+    else:
+        answer = {"labels": [labels[i] for i in np.flatnonzero(row > 0.5)]}
+    return {**answer, "probabilities": [float(p) for p in row]}
 
 
 def written(tokenizer, outputs: list[dict]) -> list[dict]:

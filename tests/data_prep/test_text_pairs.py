@@ -85,7 +85,7 @@ def test_a_folder_in_the_way_is_refused_before_anything_is_read(files, monkeypat
     source, target, output = files
     output.mkdir()
     (output / "mine").write_text("mine")
-    monkeypatch.setattr(text_pairs, "make", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(text_pairs, "_texts", lambda *_: pytest.fail("it was read"))
     options = ("--source=" + source, "--target=" + target, f"--output={output}")
     assert call(text_pairs, *options) == 2
     assert "exists already; choose another" in capsys.readouterr().err
