@@ -161,7 +161,7 @@ def _text_writer(path: str):
     with contextlib.ExitStack() as stack:
         binary = stack.enter_context(storage.writing(path))
         if path.endswith(".gz"):
-            binary = stack.enter_context(storage.packing(binary))
+            binary = stack.enter_context(storage.gzipped(binary))
         text = io.TextIOWrapper(binary, encoding="utf-8", newline="\n")
         yield text
         text.flush()
@@ -294,7 +294,7 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "input",
         None,
-        "Files, folders or globs, plain or packed, or corpora of TensorFlow Datasets "
+        "Files, folders or globs, plain or compressed, or corpora of TensorFlow Datasets "
         "(tfds:wikipedia/20230601.en), whose documents need no --documents.",
         required=True,
     )

@@ -296,7 +296,7 @@ FLAGS = flags.FLAGS
 
 
 def define_flags() -> None:
-    flags.DEFINE_string("input", None, "Text files or globs, plain or gzip.", required=True)
+    flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
     flags.DEFINE_enum("kind", "word_piece", ("word_piece", "byte_pair"), "Of the vocabulary.")

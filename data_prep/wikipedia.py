@@ -289,7 +289,7 @@ def _write(output: str, report: dict, pages, documents, dropped: Counter, follow
 
 
 def _write_text(path: str, text: str) -> None:
-    with storage.writing(path) as raw, storage.packing(raw) as file:
+    with storage.writing(path) as raw, storage.gzipped(raw) as file:
         file.write(text.encode("utf-8"))
 
 

@@ -43,7 +43,7 @@ def learn(
     Words are cut as GLUE's baselines cut texts of which they know no word.
 
     Args:
-      inputs: files or globs, plain or packed, a sentence a line.
+      inputs: files or globs, plain or compressed, a sentence a line.
       kind: what is predicted from what.
       seed: of the first vectors and of what is drawn.
       do_lower_case: whether words are in lower case.
@@ -107,7 +107,7 @@ FLAGS = flags.FLAGS
 
 def define_flags() -> None:
     command_flags.define(learn, least={"seed": 0}, kind=KINDS, invalid_utf8=INVALID_UTF8)
-    flags.DEFINE_string("input", None, "Text files or globs, plain or packed.", required=True)
+    flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The file of vectors to write.", required=True)
     flags.DEFINE_bool("overwrite", False, "Replace a file that is there.")
 

@@ -20,7 +20,7 @@ def learn_byte_pairs(
     of their merges, and <mask> last.
 
     Args:
-      paths: text files, plain or packed.
+      paths: text files, plain or compressed.
       vocab_size: pieces; fewer come out where the text has no more pairs that occur twice.
       invalid_utf8: see `text_files.decode_lines`.
       progress: show bars on stderr.

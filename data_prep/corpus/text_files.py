@@ -39,7 +39,7 @@ class DamagedFile(UserError):
 
 
 def text_lines(path: str, invalid_utf8: str = "", counts: Counter | None = None) -> Iterator[str]:
-    """Yields the lines of one text file, plain or packed, without their line ends.
+    """Yields the lines of one text file, plain or compressed, without their line ends.
 
     Only a newline ends a line (with or without a carriage return), as in the original; other
     Unicode separators stay inside it. A byte order mark at the start of the file is dropped.

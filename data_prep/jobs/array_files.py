@@ -16,13 +16,13 @@ from official_bert.common.files import atomic_write
 _CHECKSUM = "checksum"
 
 
-def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], packed: bool = False) -> None:
+def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], compressed: bool = False) -> None:
     """Writes the file whole or not at all.
 
     Args:
-      packed: whether arrays are compressed.
+      compressed: whether arrays are compressed.
     """
-    save = np.savez_compressed if packed else np.savez
+    save = np.savez_compressed if compressed else np.savez
     with atomic_write(path, "wb") as file:
         save(file, **arrays, **{_CHECKSUM: np.uint32(_checksum(arrays))})
 

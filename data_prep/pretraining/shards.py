@@ -15,7 +15,7 @@ import numpy as np
 from data_prep.jobs import storage
 from data_prep.pretraining import key_ranges
 from data_prep.pretraining.rows import features, options_of_rows, row_checks, row_dtype
-from data_prep.pretraining.tf_example import pack_records
+from data_prep.pretraining.tf_example import framed_records
 
 _PACKED_AT_ONCE = 2048  # numpy's temporary arrays stay below the size that malloc gives back
 
@@ -131,10 +131,10 @@ def _write_shard(task, name, rows):
     with storage.writing(os.path.join(task["folder"], name)) as raw:
         hashing = _HashingFile(raw)
         compressed = task["options"]["compression"] == "GZIP"
-        with storage.packing(hashing) if compressed else contextlib.nullcontext(hashing) as file:
+        with storage.gzipped(hashing) if compressed else contextlib.nullcontext(hashing) as file:
             for at in range(0, len(rows), _PACKED_AT_ONCE):
                 some = rows[at : at + _PACKED_AT_ONCE]
-                file.write(pack_records(features(some, task["options"])))
+                file.write(framed_records(features(some, task["options"])))
     return {
         "file": name,
         "examples": len(rows),

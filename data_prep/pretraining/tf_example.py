@@ -25,7 +25,7 @@ from official_bert.common.protocol_buffers import varint
 _LARGEST = (1 << 21) - 1  # of varints of three bytes: any token id, any length of a list here
 
 
-def pack_records(features: dict[str, np.ndarray]) -> bytes:
+def framed_records(features: dict[str, np.ndarray]) -> bytes:
     """The content of an uncompressed TFRecord file of these rows, each a tf.Example.
 
     Args:

@@ -27,7 +27,7 @@ _NAMES = {
     "json": "JSON",
     "parquet": "Parquet",
 }
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
 _MOST_NAMED = 8  # columns
 _said: set[str] = set()
@@ -209,9 +209,9 @@ def said(table: Table | str):
 
 
 def ending(path: str) -> str:
-    """The ending of a name, without that of a packed file: "tsv"."""
-    for packed in _PACKED:
-        path = path.removesuffix(packed)
+    """The ending of a name, without that of a compressed file: "tsv"."""
+    for suffix in _COMPRESSED:
+        path = path.removesuffix(suffix)
     return path.rpartition(".")[2].lower() if "." in path else ""
 
 

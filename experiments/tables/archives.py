@@ -45,8 +45,8 @@ def write(grid: Grid, folder: Path) -> list[Path]:
         paths.append(folder / f"seed-{seed}.tar.gz")
         with (
             atomic_write(paths[-1], "wb") as file,
-            storage.packing(file) as packed,
-            tarfile.open(fileobj=packed, mode="w") as archive,
+            storage.gzipped(file) as compressed,
+            tarfile.open(fileobj=compressed, mode="w") as archive,
         ):
             for cell, kept in itertools.product(sorted(cells), KEPT):
                 if (cell / kept).exists():

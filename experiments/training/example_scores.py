@@ -73,7 +73,7 @@ def write(path, found: dict[str, tuple[str, np.ndarray]], clusters=None) -> None
     }
     if clusters is not None:
         arrays["clusters"] = np.asarray(clusters, np.int32)
-    array_files.write(path, arrays, packed=True)
+    array_files.write(path, arrays, compressed=True)
 
 
 def load(path, metric: str) -> tuple[str, np.ndarray] | None:

@@ -11,7 +11,7 @@ from corpora import VOCAB, write_corpus, write_vocabulary
 
 from data_prep import show_records
 from data_prep.create_pretraining_data import create
-from data_prep.pretraining.tf_example import pack_records
+from data_prep.pretraining.tf_example import framed_records
 from official_bert.common.errors import UserError
 
 
@@ -34,7 +34,7 @@ def one(tmp_path):
         "masked_lm_weights": np.array([[1, 1, 1, 0]], np.float32),
         "next_sentence_labels": np.array([[1]]),
     }
-    (tmp_path / "one.tfrecord").write_bytes(pack_records(features))
+    (tmp_path / "one.tfrecord").write_bytes(framed_records(features))
     write_vocabulary(tmp_path / "vocab.txt")
     return str(tmp_path / "one.tfrecord")
 

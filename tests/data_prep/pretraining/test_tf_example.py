@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep.pretraining.record_files import parse_example, read_records
-from data_prep.pretraining.tf_example import pack_records
+from data_prep.pretraining.tf_example import framed_records
 
 tf = pytest.importorskip("tensorflow")
 
@@ -48,7 +48,7 @@ def test_the_bytes_are_those_of_protocol_buffers(rows, shapes, seed):
     }
     if seed % 2:  # a row may end with integers or with floats
         features["weights"] = generator.random((rows, 3)).astype(np.float32)
-    framed = io.BytesIO(pack_records(features))
+    framed = io.BytesIO(framed_records(features))
     for row in range(rows):
         packed = next_record(framed)
         assert packed == message(features, row)
@@ -63,7 +63,7 @@ def test_the_file_is_that_of_tensorflows_writer(tmp_path):
     with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
         for row in range(50):
             writer.write(message(features, row))
-    framed = pack_records(features)
+    framed = framed_records(features)
     assert framed == (tmp_path / "theirs").read_bytes()
     (tmp_path / "ours").write_bytes(framed)
     assert list(read_records(str(tmp_path / "ours"))) == [message(features, r) for r in range(50)]
@@ -72,8 +72,8 @@ def test_the_file_is_that_of_tensorflows_writer(tmp_path):
 @pytest.mark.parametrize("value", [-1, 2**21])
 def test_values_that_do_not_fit_are_refused(value):
     with pytest.raises(ValueError, match="can be packed"):
-        pack_records({"ids": np.array([[value]])})
+        framed_records({"ids": np.array([[value]])})
 
 
 def test_no_records_make_an_empty_file():
-    assert pack_records({"ids": np.zeros((0, 7), np.int64)}) == b""
+    assert framed_records({"ids": np.zeros((0, 7), np.int64)}) == b""
