@@ -76,7 +76,9 @@ class Start:
 
 def register(kind: Start) -> None:
     """Adds a kind; each module that has one calls it."""
-    _kinds.update(dict.fromkeys((*kind.names, kind.bert), kind))
+    _kinds.update(dict.fromkeys(kind.names, kind))
+    if kind.bert:
+        _kinds[kind.bert] = kind
     if kind.marker:
         _marked[kind.marker] = kind
 
