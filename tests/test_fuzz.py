@@ -1,14 +1,25 @@
-"""A second or so of each target of `python -m tests.fuzz`, the same inputs every time."""
+"""Damaged inputs of every kind: each refused by name, or read right."""
 
 import pytest
 
 from tests import fuzz
-
-EXAMPLES = {"model_folder": 20, "huggingface": 8, "foreign_folder": 8, "checkpoint": 80,
-            "records": 40, "task_files": 60, "task_folders": 40, "corpora": 30, "arrays": 40,
-            "vocabulary": 60, "configuration": 150, "server": 80}  # fmt: skip
+from tests.damage import DAMAGES, MISTAKES
+from tests.tiny_inputs import INPUTS
 
 
-@pytest.mark.parametrize("target", fuzz.TARGETS, ids=lambda target: target.__name__)
-def test_damaged_input_is_refused_in_one_line(target):
-    assert fuzz.run(target, EXAMPLES[target.__name__], derandomize=True)
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_damage_of_every_file_is_refused_by_name(name):
+    given = INPUTS[name]
+    damages = DAMAGES | MISTAKES
+    if given.slow:
+        damages = {kind: damages[kind] for kind in ("half", "a changed bit", "zeros", "noise")}
+    for file in given.files:
+        refused = {kind for kind in damages if given.check(file, damages[kind], kind in DAMAGES)}
+        assert refused >= {"zeros", "noise"} | ({"half"} if not given.halves else set()), file
+
+
+@pytest.mark.parametrize("name", fuzz.TARGETS)
+def test_damage_at_random_is_refused_in_one_line(name):
+    """The same in every run; `python -m tests.fuzz` goes on."""
+    few = name in INPUTS and INPUTS[name].slow
+    assert fuzz.run(name, 4 if few else 20, derandomize=True)["inputs"]

@@ -11,8 +11,10 @@ the bound lies halfway between it and a straight line.
 import contextlib
 import functools
 import json
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -23,8 +25,8 @@ from data_prep.tasks.squad_metrics import f1
 from official_bert import BertTokenizer, UserError
 from official_bert.common.json_files import parse_json
 from official_bert.tokenization import reference
-from tests import tiny_inputs
 from tests.official_bert.successor_tokenizers import byte_pairs, sentence_piece_model
+from tests.tiny import VOCAB
 
 SMALL, LARGE = 1 << 12, 1 << 15  # characters; a window of the splitters is smaller
 MOST, MOST_AGAIN, PLAINLY = 15, 22, 32  # times as long; the last is not measured again
@@ -82,24 +84,20 @@ def pieces():
 def tokenizer(kind):
     if kind == "byte_pair":
         return byte_pairs(["Ġthe", "dog", "aa", "!!", "ab"])
-    return BertTokenizer([*tiny_inputs.VOCAB, "##a", "##aa", "aa", "!", "<", "ref", "中"])
+    return BertTokenizer([*VOCAB, "##a", "##aa", "aa", "!", "<", "ref", "中"])
 
 
-def task_file(name, content):
+def task_file(task, name, content):
     """Reads a task's file of which a part is the text."""
 
     def read(text):
-        task, path = get_task_of(name), tiny_inputs.folder() / "growth" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content(text), encoding="utf-8", errors="replace", newline="")
-        for example in task(str(path.parent)).examples("train"):
-            assert example is not None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_text(content(text), encoding="utf-8", errors="replace", newline="")
+            for example in get_task(task, folder).examples("train"):
+                assert example is not None
 
     return refusing(read)
-
-
-def get_task_of(name):
-    return functools.partial(get_task, tiny_inputs.TASK_FILES[name][0])
 
 
 def squad(text):
@@ -108,6 +106,7 @@ def squad(text):
     return json.dumps({"data": [{"paragraphs": [{"context": text, "qas": [question]}]}]})
 
 
+TEXTS = "text_classification"
 FUNCTIONS = {
     "wikitext": refusing(wikitext.passages),
     "kinds of pages": lambda text: wikitext.page_kind("a", 0, False, text),
@@ -130,11 +129,13 @@ FUNCTIONS = {
     "unigram, offsets": lambda text: pieces().encode_with_offsets(text),
     "JSON": refusing(lambda text: parse_json(text, "a text")),
     "JSON, a string": refusing(lambda text: parse_json(json.dumps(text), "a text")),
-    "CoNLL": task_file("train.txt", lambda text: text),
-    "TSV": task_file("train.tsv", lambda text: f"text\tlabel\n{text}\tx\n"),
-    "CSV": task_file("train.csv", lambda text: f"text,label\n{text},x\n"),
-    "JSON lines": task_file("train.jsonl", lambda text: json.dumps({"text": text, "label": "x"})),
-    "SQuAD": task_file("train-v1.1.json", squad),
+    "CoNLL": task_file("conll2003", "train.txt", lambda text: text),
+    "TSV": task_file(TEXTS, "train.tsv", lambda text: f"text\tlabel\n{text}\tx\n"),
+    "CSV": task_file(TEXTS, "train.csv", lambda text: f"text,label\n{text},x\n"),
+    "JSON lines": task_file(
+        TEXTS, "train.jsonl", lambda text: json.dumps({"text": text, "label": "x"})
+    ),
+    "SQuAD": task_file("squad_v1.1", "train-v1.1.json", squad),
     "answers": lambda text: f1(text, text[::-1]),
 }
 

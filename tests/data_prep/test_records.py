@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import json
 import shutil
 
 import numpy as np
@@ -261,20 +260,6 @@ def test_nothing_matches(tmp_path):
         open_records(str(tmp_path / "nothing-*"))
     with pytest.raises(UserError, match="holds no records"):
         open_records(str(tmp_path))
-
-
-@pytest.mark.parametrize("manifest", [True, False])
-@pytest.mark.parametrize("kind", ["static", "gzip"])
-def test_a_truncated_file_is_named(made, tmp_path, manifest, kind):
-    source = open_records(made[kind])
-    for file in source.files:
-        shutil.copy(file, tmp_path)
-    if manifest:
-        (tmp_path / "manifest.json").write_text(json.dumps(source.manifest))
-    victim = tmp_path / source.files[2].rsplit("/", 1)[1]
-    victim.write_bytes(victim.read_bytes()[:-7])
-    with pytest.raises(UserError, match=f"{victim.name} is truncated"):
-        open_records(str(tmp_path / "*.tfrecord"))
 
 
 def test_a_file_of_something_else_is_named(tmp_path):

@@ -245,7 +245,6 @@ def test_errors(dump, tmp_path):
     text = dump.read_bytes()
     fails(text[: len(text) // 2], r"bad\.xml is damaged or truncated after page 'Page \d+'")
     packed = bz2.compress(text)
-    fails(packed[: len(packed) // 2], r"is damaged or truncated", "bad.xml.bz2")
     fails(packed[:40], r"is damaged or truncated before its first page", "bad.xml.bz2")
     fails(b"<html><p>x</p></html>", r"no MediaWiki dump \(its root is <html>\)")
     fails(dump_xml([]).encode(), "holds no page")

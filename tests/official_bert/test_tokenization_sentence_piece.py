@@ -79,8 +79,5 @@ def test_files(tmp_path, tokenizer):
     assert again.digest() == tokenizer.digest()
     assert pickle.loads(pickle.dumps(again)).encode(TEXTS[1]) == tokenizer.encode(TEXTS[1])
     assert load_tokenizer(tmp_path / "spiece.model", False).digest() != tokenizer.digest()
-    (tmp_path / "spiece.model").write_bytes(tokenizer.model[:50])
-    with pytest.raises(UserError, match="damaged|lacks"):
-        load_tokenizer(tmp_path / "spiece.model")
     with pytest.raises(UserError, match="cannot be read"):
         load_tokenizer(tmp_path / "none.model")

@@ -50,16 +50,6 @@ def test_what_is_not_plain_is_read_as_its_text(tmp_path, kind):
     assert b"".join(line_blocks(str(path))) == TEXT.encode()
 
 
-@pytest.mark.parametrize("kind", ["gzip", "bzip2", "xz", "Zstandard"])
-def test_half_a_packed_file_is_an_error(tmp_path, kind):
-    packed = KINDS[kind](bytes(range(256)) * 4000)
-    for name, content in (("half", packed[: len(packed) // 2]), ("odd", packed[:16] + b"x" * 99)):
-        path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(UserError, match=f"{name} is a damaged or truncated {kind} file"):
-            list(text_lines(str(path)))
-
-
 @pytest.mark.parametrize("pack", [gzip.compress, bytes], ids=["packed", "plain"])
 def test_a_line_of_all_memory_is_refused(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(text_files, "_LONGEST_LINE", 1000)

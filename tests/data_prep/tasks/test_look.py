@@ -237,12 +237,6 @@ def test_broken_lines_of_qqp_have_no_answer(write):
     assert asked == ["one", None, "a"]
 
 
-def test_a_damaged_parquet_file(write):
-    pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
-    with pytest.raises(UserError, match="damaged Parquet file"):
-        rows_of(write("a.parquet", b"PAR1" + bytes(40)))
-
-
 def test_a_header_with_a_wrong_name_is_no_pair_of_texts(write):
     wanted = (("question1", "question2"),)
     path = write("pairs.tsv", "question1\tq2\nis it?\tit is\n")

@@ -78,12 +78,6 @@ def test_jsonl_and_gzip(write):
         ("a.jsonl", '{"text": "x"}\n{"text"\n', r"a\.jsonl line 2: not valid JSON"),
         ("a.jsonl", "1\n", r"line 1: expected a JSON object"),
         ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),
-        ("a.tsv.gz", gzip.compress(b"text\nx\n", mtime=0)[:-9], "damaged or truncated gzip file"),
-        (
-            "a.tsv.gz",
-            gzip.compress(b"text\nx\n", mtime=0)[:10] + b"\xff" * 9,
-            "damaged or truncated gzip file",
-        ),
         ("a.jsonl", "1" * 5000, r"line 1: not valid JSON"),
     ],
 )
