@@ -74,7 +74,7 @@ def pretraining_twin() -> list[Result]:
 
 @check("torch", "transformers")
 def finetuning_steps() -> list[Result]:
-    """20 steps of every head on a toy encoder; benchmarks/finetune_parity.py takes MiniLM."""
+    """20 steps of every head on a toy encoder."""
     import torch
 
     from tests.parity import finetuning
