@@ -15,7 +15,7 @@ search continues. The table of all is printed and kept in search.json:
 
 from absl import flags
 
-from experiments.training import search
+from experiments.training import finetune_report, search
 from experiments.training.config import FinetuneConfig
 from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.runs import finetune as run
@@ -39,29 +39,12 @@ def summary(results):
         f"{results['task']}: {results['train_examples']} training examples, "
         f"{results['steps']} steps, {results['seconds']:.0f} s"
     ]
-    for name, value in results["dev"].items():
-        baseline = results["baseline"].get(name)
-        beside = f"   (trivial baseline {baseline:.4f})" if baseline is not None else ""
-        lines.append(f"  dev {name:<24} {value:.4f}{beside}")
+    for name, score, baseline in finetune_report.scores(results):
+        beside = f"   (trivial baseline {baseline})" if baseline else ""
+        lines.append(f"  {name if ':' in name else f'dev {name}':<28} {score}{beside}")
     if results.get("scoring"):
         lines.append(f"  {results['scoring']}")
-    for split in ("train", "dev"):
-        notes = results.get(f"{split}_notes", {})
-        told = {
-            "longer than max_seq_length and cut": notes.get("truncated_examples"),
-            "left out, answer not in the paragraph": notes.get("answers_not_found"),
-            "with an answer stated elsewhere, taken at the nearest place": notes.get(
-                "answers_moved_to_the_nearest_place"
-            ),
-            "with an id that was there before, numbered": notes.get("repeated_ids_numbered"),
-        }
-        lines += [f"  {split}: {count} texts {what}" for what, count in told.items() if count]
-    for name in ("dev_before_tuning", "dev_mismatched"):
-        if name in results:
-            scores = ", ".join(f"{metric} {value:.4f}" for metric, value in results[name].items())
-            lines.append(f"  {name}: {scores}")
-    for split, why in results.get("splits_without_predictions", {}).items():
-        lines.append(f"  {split}: no predictions, {why}")
+    lines += [f"  {note}" for note in finetune_report.notes(results)]
     for what, path in results["files"].items():
         lines.append(f"  {what}: {path}")
     lines += [f"note: {line}" for line in results.get("advice", ())]

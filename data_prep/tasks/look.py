@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks import reading
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
 FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")
@@ -81,8 +81,7 @@ class Table:
         others = [str(name) for name in self.columns if name not in (*read, "id", "")]
         if self.optional is None or not others:
             return told
-        more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-        return f"{told}; ignored: {', '.join(others[:_MOST_NAMED])}{more}"
+        return f"{told}; ignored: {first_of(others, _MOST_NAMED)}"
 
     def where(self, number: int) -> str:
         """What errors call a row."""

@@ -163,6 +163,15 @@ def _paper() -> Scale:
     )
 
 
+# What the pre-trainings of this project have that is not the paper's.
+_OWN = PretrainConfig(
+    train_batch_size=32,
+    learning_rate=1e-3,
+    adam_beta_2=0.98,
+    output_bias="unigram",
+    keep_checkpoints=1,
+)
+
 # One GPU: a 4/512 model on 107 MB of text, for minutes or for a day.
 
 WIKIPEDIA = Text(("corpus/wikipedia/wiki_0*.txt.gz", "corpus/wikipedia/wiki_1[0-3].txt.gz"),
@@ -177,7 +186,8 @@ NLI_MIXTURE = ("glue_data/MNLI/dev_matched.tsv", "nli/snli_dev.tsv", "nli/vitami
 
 def _gpu() -> Scale:
     # 147 million tokens, about six passes over the corpus; see _two_cores for the short phase.
-    bert = PretrainConfig(
+    bert = dataclasses.replace(
+        _OWN,
         bert=named_config(
             "small", vocab_size=16_384, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         ),
@@ -187,24 +197,17 @@ def _gpu() -> Scale:
         ),
         num_warmup_steps=200,
         train_batch_size=256,
-        learning_rate=1e-3,
-        adam_beta_2=0.98,
-        output_bias="unigram",
         precision="mixed_bfloat16",
         records_on_device=True,
         max_heldout_examples=4096,
-        keep_checkpoints=1,
     )
-    finetune = FinetuneConfig(
+    finetune = dataclasses.replace(
+        CPU_FINETUNE,
         max_seq_length=128,
         train_batch_size=64,
         learning_rate=2e-4,
-        num_train_epochs=3.0,
-        dropout=0.1,
-        adam_beta_2=0.98,
         max_train_examples=32_000,
         precision="mixed_bfloat16",
-        save_model=False,
     )
     columns = local_columns(finetune, (1,), {"doc_stride": 64})
     columns |= {
@@ -293,20 +296,16 @@ SHORT_RECORDS = _records("length 16", 16, 3, dupe_factor=1)
 def _two_cores(name: str, steps: tuple[int, int], seeds: tuple[int, ...], columns: dict) -> Scale:
     """A scale of two cores: steps of the phases at lengths 16 and 64, and pre-training seeds."""
     short, long = steps
-    bert = PretrainConfig(
+    bert = dataclasses.replace(
+        _OWN,
         bert=TINY,
         phases=(
             dataclasses.replace(SHORT, num_train_steps=short),
             Phase("length 64", 64, long),
         ),
         num_warmup_steps=(short + long) // 25,
-        train_batch_size=32,
-        learning_rate=1e-3,
-        adam_beta_2=0.98,
-        output_bias="unigram",
         eval_every=2_000,
         max_heldout_examples=2048,
-        keep_checkpoints=1,
     )
     return Scale(
         name=name,
@@ -343,18 +342,14 @@ def _night() -> Scale:
 
 
 def _smoke() -> Scale:
-    bert = PretrainConfig(
+    bert = dataclasses.replace(
+        _OWN,
         bert=dataclasses.replace(TINY, vocab_size=4096, max_position_embeddings=64),
         phases=(Phase("length 64", 64, 600),),
         num_warmup_steps=60,
-        train_batch_size=32,
-        learning_rate=1e-3,
-        adam_beta_2=0.98,
-        output_bias="unigram",
         eval_every=200,
         max_heldout_examples=512,
         save_every=200,
-        keep_checkpoints=1,
     )
     finetune = dataclasses.replace(CPU_FINETUNE, num_train_epochs=1.0, max_train_examples=1500)
 

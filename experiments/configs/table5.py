@@ -220,8 +220,7 @@ def _checkpoints() -> Scale:
             "cloze": cloze("length 64", 2048),
         },
         notes=(
-            "models of this size reach a small part of the paper's scores: what is compared is "
-            "their order",
+            *kept.notes,
             "half of the sentences with names, and 2.6 % of those of the cloze, stand in the text "
             "of the pre-training, which all rows but the last have read alike",
         ),

@@ -1,5 +1,7 @@
 """Advice at the end of a fine-tuning that learnt little: what it shows, and what to try."""
 
+from official_bert.common.errors import first_of
+
 _MOST_NAMED = 5
 
 
@@ -46,8 +48,7 @@ def _never(analysis: dict) -> list[str]:
     never = [f"{label} ({support})" for label, support, found in here if support and not found]
     if not never:
         return []
-    more = f" and {len(never) - _MOST_NAMED} more" if len(never) > _MOST_NAMED else ""
-    return [f"never predicted (examples in dev): {', '.join(never[:_MOST_NAMED])}{more}"]
+    return [f"never predicted (examples in dev): {first_of(never, _MOST_NAMED)}"]
 
 
 def _trials(config, task) -> list[str]:

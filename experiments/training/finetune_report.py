@@ -24,16 +24,34 @@ def of_analysis(analysis: dict) -> list[str]:
     return [table(analysis[name]) for name, table in tables.items() if analysis.get(name)]
 
 
-def _scores(results: dict) -> str:
+def scores(results: dict) -> list[tuple[str, str, str]]:
+    """(name, score, that of the trivial baseline or "") of every score."""
     rows = [
         (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
         for metric, value in results["dev"].items()
     ]
     for name in ("dev_before_tuning", "dev_mismatched"):
         rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
+    return rows
+
+
+def notes(results: dict) -> list[str]:
+    """What was cut, left out or not predicted, a line a split."""
+    lines = []
+    for split in ("train", "dev"):
+        counts = results.get(f"{split}_notes", {}).items()
+        told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
+        if told:
+            lines.append(f"{split}: {', '.join(told)}")
+    for split, why in results.get("splits_without_predictions", {}).items():
+        lines.append(f"{split}: no predictions, {why}")
+    return lines
+
+
+def _scores(results: dict) -> str:
     title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
     scoring = f"\n\n{results['scoring']}." if results.get("scoring") else ""
-    return f"{title}\n\n{_table('score', 'dev', 'trivial baseline', rows=rows)}{scoring}"
+    return f"{title}\n\n{_table('score', 'dev', 'trivial baseline', rows=scores(results))}{scoring}"
 
 
 def _notes(results: dict) -> str:
@@ -41,14 +59,7 @@ def _notes(results: dict) -> str:
         f"Trained on {results['train_examples']:,} examples, {results['steps']:,} steps; "
         f"{results['train_seconds']:.0f} s."
     ]
-    for split in ("train", "dev"):
-        counts = results.get(f"{split}_notes", {})
-        told = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
-        if told:
-            lines.append(f"{split}: {told}.")
-    for split, why in results.get("splits_without_predictions", {}).items():
-        lines.append(f"{split}: no predictions, {why}.")
-    return "  \n".join(lines)
+    return "  \n".join([*lines, *(f"{line}." for line in notes(results))])
 
 
 def _confusion(confusion: dict) -> str:

@@ -4,6 +4,7 @@ Files, columns, options, lengths and vocabularies: an error comes within a secon
 the flag that mends it. What was read for that is handed on, so that nothing is read twice.
 """
 
+import dataclasses
 import importlib.util
 import os
 import re
@@ -14,26 +15,15 @@ from experiments.training import inputs, starts, teacher_checks, trunks
 from experiments.training.examples import check_class_weights, read_examples, read_others
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
-from official_bert.config import DECODERS, RNN_DECODERS, parts_named
+from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
 # What two BertConfigs must share for weights to fit.
-_SIZES = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "type_vocab_size",
-    "hidden_act",
-    "embedding_size",
-    "num_hidden_groups",
-    "pooler_activation",
-    "embedding_norm",
-    "prediction_transform",
-    "norm_first",
+_SIZES = sorted(
+    {field.name for field in dataclasses.fields(BertConfig)}
+    - {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
+    - {"attention_direction", "gelu_form", "layer_norm_eps", "pad_token_id"}
 )
 
 

@@ -4,6 +4,7 @@ A folder of 2019 may say no model_type, or have Google's bert_config.json beside
 then the names of the tensors say which model it is.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,14 +30,11 @@ _ACTIVATIONS = {
     "linear": ("linear", "erf"),
 }
 # Fields of `BertConfig` that `Member.bert_fields` adds to those of BERT's config.json.
-_OF_SUCCESSORS = (
-    "embedding_size",
-    "num_hidden_groups",
-    "pooler_activation",
-    "embedding_norm",
-    "prediction_transform",
-    "norm_first",
-)
+_OF_SUCCESSORS = [
+    field.name
+    for field in dataclasses.fields(BertConfig)
+    if field.metadata.get("successors") and field.name != "pad_token_id"
+]
 # Fields with the same name and meaning in config.json and in bert_config.json.
 SAME_FIELDS = (
     "vocab_size",

@@ -16,7 +16,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.checkpoints.integrity import check_finite, check_size, check_type
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.checkpoints.names import from_ours, rows_of, to_ours
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 from official_bert.config import BertConfig
 
 # Begins the names of the encoder's tensors.
@@ -68,9 +68,9 @@ class ImportReport:
         for name, reason in self.left_out:
             reasons.setdefault(reason, []).append(name)
         for reason, names in reasons.items():
-            lines.append(f"left out, {reason}: {_list(names)}")
+            lines.append(f"left out, {reason}: {first_of(names, 6)}")
         if self.initial:
-            lines.append(f"not in the source, initial values kept: {_list(self.initial)}")
+            lines.append(f"not in the source, initial values kept: {first_of(self.initial, 6)}")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
 
@@ -229,8 +229,3 @@ def _reason(name: str, source: TensorSource, reasons) -> str:
             "computes what BERT does not"
         )
     return "no part of this model"
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-    return ", ".join(names[:6]) + more

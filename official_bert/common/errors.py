@@ -21,6 +21,13 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f' (did you mean "{near[0]}"?)' if near else ""
 
 
+def first_of(names: Iterable[str], most: int) -> str:
+    """ "a, b and 3 more" of five names, at most two."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> None:
     """Raises UserError where a value is none of some; `source` starts the message."""
     if value not in (known := list(choices)):

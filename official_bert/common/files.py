@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from official_bert.common import manifests, system
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 from official_bert.common.paths import OWN_STREAM, local_path, real_path
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -157,9 +157,8 @@ def check_free(path: str | os.PathLike, overwrite: bool = False) -> None:
         if not overwrite:
             raise UserError(f"{shown} exists already; choose another folder or pass --overwrite")
         if strangers := list(map(str, manifests.foreign(path))):
-            more = f" and {len(strangers) - 3} more" if len(strangers) > 3 else ""
             raise UserError(
-                f"{shown} holds what this project did not write ({', '.join(strangers[:3])}{more}) "
+                f"{shown} holds what this project did not write ({first_of(strangers, 3)}) "
                 "and is not replaced; move that away, or choose another folder"
             )
 
