@@ -34,7 +34,7 @@ from data_prep.jobs.processes import Processes
 from data_prep.jobs.progress import progress_bar
 from official_bert.common import commands
 from official_bert.common.claims import claim
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
 _MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:
@@ -273,7 +273,7 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
     if empty:
         lines.append(
             f"no document in {len(empty)} files, by the layout that was asked for: "
-            f"{', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}"
+            f"{first_of(empty, 5)}"
         )
     return lines
 

@@ -33,7 +33,7 @@ from data_prep.pretraining.store_tasks import (
     token_dtype,
     tokenise,
 )
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 
 BLOCK_TOKENS = 1 << 21
 _RULES = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -205,7 +205,7 @@ def _block_tasks(options, inputs, dtype, parts, folder):
     documents = read_documents(parts)
     keys = np.concatenate([d["key"] for d in documents]) if documents else np.zeros(0, np.uint64)
     if not len(keys):
-        raise UserError(f"no text in the input: {', '.join(inputs[:3])}")
+        raise UserError(f"no text in the input: {first_of(inputs, 3)}")
     tokens = np.concatenate([d["tokens"] for d in documents])
     order = np.argsort(keys, kind="stable")
     keys, tokens = keys[order], tokens[order]

@@ -143,12 +143,7 @@ def entity_per_class(gold, predicted) -> dict[str, dict[str, float]]:
         warnings.simplefilter("ignore")
         report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0)
     return {
-        kind: {
-            "precision": float(values["precision"]),
-            "recall": float(values["recall"]),
-            "f1": float(values["f1-score"]),
-            "support": int(values["support"]),
-        }
+        kind: _of_class(*(values[n] for n in ("precision", "recall", "f1-score", "support")))
         for kind, values in report.items()
         if not kind.endswith(" avg")
     }
@@ -172,15 +167,12 @@ def per_class(gold, predicted, labels: list) -> dict[str, dict[str, float]]:
     values = metrics.precision_recall_fscore_support(
         gold, predicted, labels=list(which), zero_division=0
     )
-    return {
-        str(label): {
-            "precision": float(precision),
-            "recall": float(recall),
-            "f1": float(f1),
-            "support": int(support),
-        }
-        for label, precision, recall, f1, support in zip(labels, *values, strict=True)
-    }
+    return {str(label): _of_class(*found) for label, *found in zip(labels, *values, strict=True)}
+
+
+def _of_class(precision, recall, f1, support) -> dict[str, float]:
+    scores = {"precision": precision, "recall": recall, "f1": f1}
+    return {**_floats(scores), "support": int(support)}
 
 
 def _padded(columns: np.ndarray) -> np.ndarray:

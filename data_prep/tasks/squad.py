@@ -33,7 +33,7 @@ from data_prep.tasks.squad_examples import (
 )
 from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.files import atomic_write
 from official_bert.tokenization.windows import beside_question
 
@@ -247,7 +247,7 @@ class Squad(TfdsTask):
         if missing:
             self._say(
                 f"{len(missing)} questions have no prediction and are left out "
-                f"({', '.join(missing[:3])}, ...)"
+                f"({first_of(missing, 3)})"
             )
         scores = squad_metrics.evaluate_v2(texts, golds, self.f1_by)
         if all("null_odds" in prediction for prediction in predictions):

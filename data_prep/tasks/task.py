@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data_prep.tasks import look, reading
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.files import atomic_write
 
 
@@ -275,7 +275,7 @@ def find_file(data_dir: str, names, what: str) -> str:
     if not data_dir:
         where, hint = "", "; set data_dir to the folder of the files"
     elif what == "train" and (others := _files_like(data_dir, names)):
-        hint = f"; it holds {', '.join(others[:3])}: a file may itself be data_dir"
+        hint = f"; it holds {first_of(others, 3)}: a file may itself be data_dir"
     raise MissingFile(f"no file for {what}: looked for {', '.join(names)}{where}{hint}")
 
 

@@ -11,7 +11,7 @@ from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 
@@ -161,7 +161,7 @@ class TextClassification(SplitTask, SequenceClassification):
             counts = collections.Counter(example.label for example in examples)
             rows = [f"{label} {count:,}" for label, count in counts.most_common()]
             if missing := [label for label in self.labels if label not in counts]:
-                rows.append(f"none of {', '.join(missing[:6])}" + ", ..." * (len(missing) > 6))
+                rows.append(f"none of {first_of(missing, 6)}")
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
             look.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
 

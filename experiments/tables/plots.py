@@ -4,7 +4,7 @@ claims as forest plots (our intervals, the paper's effects, single pre-trainings
 import io
 
 from experiments.tables.claims import GREATER, NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
-from experiments.tables.wording import comparison
+from experiments.tables.wording import comparison, comparisons
 from experiments.training.heldout import main_loss
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
@@ -270,7 +270,7 @@ def forests(results: dict) -> dict[str, str]:
 
 def beside_the_paper(results: dict) -> dict[str, tuple[str, str]]:
     """ "paper" -> (caption, SVG) of the differences in points that the paper prints too."""
-    found = {comparison(f): f for v in results["verdicts"] for f in v["findings"]}.values()
+    found = comparisons(results["verdicts"])
     shown = [f for f in found if f["paper_effect"] is not None and f["unit"] == "points"]
     shown = [f for f in shown if f["effect"] is not None]
     caption = (

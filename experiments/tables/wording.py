@@ -33,7 +33,7 @@ def lead(results: dict) -> list[str]:
     }
     said = [f"{name}: {join(_counts(group))}." for name, group in groups.items() if group]
     lines = [" ".join(said)]
-    findings = {comparison(f): f for v in planned for f in v["findings"]}.values()
+    findings = comparisons(planned)
     sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
     if sized:
         lines.append(
@@ -158,6 +158,11 @@ def holes(results: dict) -> list[str]:
         for label, cell in row["cells"].items()
         if "hole" in cell
     ]
+
+
+def comparisons(verdicts: list[dict]) -> list[dict]:
+    """The findings of claims, each comparison once."""
+    return list({comparison(f): f for v in verdicts for f in v["findings"]}.values())
 
 
 def comparison(finding: dict) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 from data_prep.tasks import options_of
 from data_prep.tasks.batches import sample
 from data_prep.tasks.task import MissingFile
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 
 
 def read_examples(task, split, config):
@@ -100,6 +100,6 @@ def _listed(text, labels):
         except ValueError:
             raise UserError(
                 f"--config.class_weights: {part.strip()!r} is no LABEL=WEIGHT; "
-                f"the labels are {', '.join(labels[:20])}; or say balanced"
+                f"the labels are {first_of(labels, 20)}; or say balanced"
             ) from None
     return weights

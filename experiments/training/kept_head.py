@@ -6,6 +6,8 @@ same labels. Otherwise the head is new, and every start says which of the two it
 
 import re
 
+from official_bert.common.errors import first_of
+
 # What transformers calls labels that nobody named.
 _NAMELESS = re.compile(r"LABEL_\d+")
 
@@ -61,4 +63,4 @@ def _labels(settings):
 
 
 def _few(settings, names):
-    return ", ".join(names[:10]) if names else f"{settings['num_labels']} without names"
+    return first_of(names, 10) if names else f"{settings['num_labels']} without names"

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Collection
 from pathlib import Path
 
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.common.paths import inside
 
@@ -132,7 +132,7 @@ def _wanted(
             f"--input={name} --pickle --output=FOLDER`, reads it in a guarded process"
         )
     if not small or not weights:
-        some = ", ".join(sorted(present)[:8]) or "none"
+        some = first_of(sorted(present), 8) or "none"
         raise UserError(f"{name}: no model that is read here; its files: {shorten(some, 200)}")
     return small, weights
 
