@@ -161,7 +161,7 @@ def make_records(corpus, vocab, output: Path, length: int, most: int, progress: 
 def pretraining(size: Size, records: dict[str, str], vocab, start: str = ""):
     """Table 5's recipe for two cores without next sentence prediction; `start` is a model to go on
     with, which keeps its shape and skips what warms up the attention, the rows of length 16."""
-    base = get_scale("cpu").bert
+    base = get_scale("cpu").no_nsp
     entries = len(Path(vocab).read_text(encoding="utf-8").splitlines())
     bert = dataclasses.replace(base.bert, vocab_size=entries, **size.bert)
     short, long = base.phases
@@ -173,7 +173,7 @@ def pretraining(size: Size, records: dict[str, str], vocab, start: str = ""):
         phases = (Phase(records["length 64"], 64, sum(size.steps)),)
     return dataclasses.replace(
         base, bert="" if start else bert, init_from=start, vocab="" if start else str(vocab),
-        phases=phases, use_nsp=False, num_warmup_steps=sum(size.steps) // 25, **size.pretrain,
+        phases=phases, num_warmup_steps=sum(size.steps) // 25, **size.pretrain,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 from official_bert.encoder import BertEncoder, input_specs
 from official_bert.losses import ModelWithLosses
-from official_bert.objectives import objective
+from official_bert.objectives import BERT, objective
 from official_bert.randomness import next_seed
 
 
@@ -35,7 +35,7 @@ class BertPretrainer(ModelWithLosses):
     def __init__(
         self,
         encoder: BertEncoder | BertConfig,
-        objectives=("masked_lm", "next_sentence"),
+        objectives=BERT,
         seed: int | None = None,
         teacher=None,
         **kwargs,

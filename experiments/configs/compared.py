@@ -38,8 +38,7 @@ GPT_FINETUNE = {field: getattr(gpt.FINETUNE, field) for field in _GPT_FIELDS}
 def pretraining_of_gpt(scale: Scale) -> PretrainConfig:
     """GPT on the text of a scale's BERT and for as many steps; it predicts as many tokens as the
     scale's left-to-right models."""
-    fraction = {"name": "next_token", "fraction": scale.left_to_right_fraction}
-    return dataclasses.replace(gpt.gpt(scale.bert), objectives=(fraction,))
+    return dataclasses.replace(gpt.gpt(scale.bert), objectives=scale.predicting("next_token"))
 
 
 def with_compared(
@@ -115,8 +114,8 @@ def with_compared(
 def _side_by_side(scale: Scale) -> PretrainConfig:
     """Two models of the shape of a scale's BERT, one for each direction, concatenated."""
     both = ShallowConfig.of_two(scale.bert.bert_config)
-    objective = {"name": "adjacent_tokens", "fraction": scale.left_to_right_fraction}
-    return dataclasses.replace(scale.bert, bert=both, objectives=(objective,))
+    objectives = scale.predicting("adjacent_tokens")
+    return dataclasses.replace(scale.bert, bert=both, objectives=objectives)
 
 
 def _fields(config: FinetuneConfig) -> dict:

@@ -92,7 +92,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
     distilled = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_states")
     return {
         "BERT": base,
-        "No NSP": dataclasses.replace(base, use_nsp=False),
+        "No NSP": scale.no_nsp,
         "left-to-right": scale.left_to_right,
         "RoBERTa": changed(masked, like=_on(SINGLE, base)),
         "factorised tables": changed(**narrow),

@@ -46,7 +46,7 @@ def get_config(scale: str = "smoke") -> Ablation:
     steps = [round(total * share) for share in SHARES[scale]]
     snapshots = tuple(steps[:-1])
     pretrains = {
-        "masked LM": dataclasses.replace(chosen.bert, use_nsp=False),
+        "masked LM": chosen.no_nsp,
         "left-to-right": chosen.left_to_right,
     }
     if more:

@@ -33,7 +33,7 @@ def get_config() -> Ablation:
         smoke.bert,
         phases=(dataclasses.replace(SHORT, num_train_steps=800),),
         num_warmup_steps=80,
-        use_nsp=False,
+        objectives=("masked_lm",),
         output_bias="zeros",
         eval_every=0,
         log_every=25,

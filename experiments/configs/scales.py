@@ -61,14 +61,18 @@ class Scale:
     workers: int = 0
 
     @property
+    def no_nsp(self) -> PretrainConfig:
+        return dataclasses.replace(self.bert, objectives=("masked_lm",))
+
+    @property
     def left_to_right(self) -> PretrainConfig:
         """What BERT is compared with: the same model, left to right and without NSP."""
-        return dataclasses.replace(
-            self.bert,
-            bert=dataclasses.replace(self.bert.bert, attention_direction="left_to_right"),
-            use_nsp=False,
-            left_to_right_fraction=self.left_to_right_fraction,
-        )
+        bert = dataclasses.replace(self.bert.bert, attention_direction="left_to_right")
+        return dataclasses.replace(self.bert, bert=bert, objectives=self.predicting("next_token"))
+
+    def predicting(self, name: str) -> tuple[dict, ...]:
+        """The objective of that name alone, asked at `left_to_right_fraction` of the positions."""
+        return ({"name": name, "fraction": self.left_to_right_fraction},)
 
     def tasks(self, *names: str) -> tuple[Column, ...]:
         """The columns of those names that this scale has, in the order asked for.
@@ -192,7 +196,7 @@ def _gpu() -> Scale:
             "small", vocab_size=16_384, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         ),
         phases=(
-            Phase("length 32", 32, 1_500, train_batch_size=1024, use_nsp=False),
+            Phase("length 32", 32, 1_500, train_batch_size=1024, pairs=False),
             Phase("length 128", 128, 3_000),
         ),
         num_warmup_steps=200,
@@ -289,7 +293,7 @@ TINY = BertConfig(
 # to attend to neighbours before it can learn anything else, and among 16 tokens a neighbour is
 # found soon; 97 of 100 pairs of that length are random next sentences, so NSP would teach nothing.
 # BERT and No NSP have this phase in common, to the bit; left-to-right models have their own.
-SHORT = Phase("length 16", 16, train_batch_size=128, use_nsp=False)
+SHORT = Phase("length 16", 16, train_batch_size=128, pairs=False)
 SHORT_RECORDS = _records("length 16", 16, 3, dupe_factor=1)
 
 

@@ -51,7 +51,7 @@ def get_config(scale: str = "33m") -> Ablation:
     chosen, sizes = choose_scale(made, scale)
     pretrains = {
         BERT: chosen.bert,
-        NO_NSP: dataclasses.replace(chosen.bert, use_nsp=False),
+        NO_NSP: chosen.no_nsp,
         LTR: chosen.left_to_right,
     }
     variants = [

@@ -44,7 +44,7 @@ WIDTH = {"paper": 768, "gpu": 768, "gpu-day": 768, "cpu": 128, "smoke": 64}
 def get_config(scale: str = "smoke") -> Ablation:
     chosen = get_scale(scale)
     seeds = SEEDS.get(scale, chosen.pretrain_seeds[:1])
-    short = {phase.records for phase in chosen.bert.phases if not phase.use_nsp}
+    short = {phase.records for phase in chosen.bert.phases if not phase.pairs}
     records = [one for one in chosen.records if one.name in short]
     variants = []
     for name, (mask, same, random) in RATES.items():
@@ -55,9 +55,7 @@ def get_config(scale: str = "smoke") -> Ablation:
             rates = {"mask_rate": mask, "same_rate": same, "random_rate": random}
             records.append(dataclasses.replace(base, name=renamed, **rates))
         phases = tuple(
-            dataclasses.replace(phase, records=f"{phase.records}, {name}")
-            if phase.use_nsp
-            else phase
+            dataclasses.replace(phase, records=f"{phase.records}, {name}") if phase.pairs else phase
             for phase in chosen.bert.phases
         )
         pretrain = dataclasses.replace(chosen.bert, phases=_shortened(phases, scale))

@@ -34,7 +34,7 @@ from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
-from official_bert.objectives import parts
+from official_bert.objectives import check_direction, parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,6 +172,8 @@ class _Planner:
                 seed=seed,
             )
             bert = resolve_bert(config.bert)
+            where = f"variant {variant.name}: objectives"
+            check_direction(config.objectives, bert.attention_direction, where)
             flops = pretrain_flops(config)
             name = f"pretrain/{variant.name}/{seed}"
             if config.trunk:
@@ -190,7 +192,7 @@ class _Planner:
                 ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
                 fingerprints=prints,
                 cost=cost.seconds(flops),
-                affinity=f"pretrain {bert} {config.objectives_of(bert)}",
+                affinity=f"pretrain {bert} {config.objectives}",
                 round=seed,
             )
             self.models[variant.name, seed] = f"@{name}"
@@ -240,7 +242,7 @@ class _Planner:
         if row.finetune or not variant.pretrain:
             return []
         bert = resolve_bert(variant.pretrain.bert)
-        learnt = {parts(written)[0] for written in variant.pretrain.objectives_of(bert)}
+        learnt = {parts(written)[0] for written in variant.pretrain.objectives}
         if learnt.isdisjoint(asked.asked_of):
             return []
         runs = []

@@ -38,8 +38,8 @@ class Phase:
     # Records for evaluation; "" evaluates nothing in this phase.
     heldout_records: str = _place()
     train_batch_size: int = 0  # 0: the run's train_batch_size
-    # False: a phase without the objectives on pairs of segments that the run has.
-    use_nsp: bool = True
+    # False: without those of the run's objectives that are about pairs of segments.
+    pairs: bool = True
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,12 +98,9 @@ class PretrainConfig(TrainingConfig):
     num_decay_steps: int = -1
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
-    use_nsp: bool = True
-    # As official_bert.objectives writes them; (): BERT's, as `use_nsp`, `left_to_right_fraction`
-    # and the direction of attention say.
-    objectives: tuple[str | dict, ...] = ()
-    # Left-to-right models: share of the positions whose next token is predicted in a step.
-    left_to_right_fraction: float = 1.0
+    # As official_bert.objectives writes them: masked_lm alone is "No NSP", next_token is for models
+    # that read left to right.
+    objectives: tuple[str | dict, ...] = objectives.BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = _place()
     # Folder of a finished run that is this one up to its own end (records, rates, seed), and whose
@@ -131,20 +128,11 @@ class PretrainConfig(TrainingConfig):
         super().__post_init__()
         check_choice("output_bias", self.output_bias, ("zeros", "unigram"), "configuration")
         check_choice("optimizer", self.optimizer, ("adamw", "lamb"), "configuration")
-        if not self.phases:
-            raise UserError("configuration: phases is empty; give at least one Phase")
+        for name in ("phases", "objectives"):
+            if not getattr(self, name):
+                raise UserError(f"configuration: {name} is empty; give at least one")
         for written in self.objectives:
             objectives.parts(written, "configuration: objectives")
-        if self.objectives and not (self.use_nsp and self.left_to_right_fraction == 1.0):
-            raise UserError(
-                "configuration: objectives says all; leave use_nsp and left_to_right_fraction out"
-            )
-
-    def objectives_of(self, bert):
-        """The objectives, written out, for a model of the shape `bert`."""
-        return self.objectives or objectives.of_bert(
-            bert.attention_direction, self.use_nsp, self.left_to_right_fraction
-        )
 
     @property
     def num_train_steps(self):

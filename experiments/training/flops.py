@@ -126,7 +126,7 @@ def pretrain_flops(
         length = phase.max_seq_length
         masked = (max_predictions or {}).get(phase.records, round(0.16 * length))
         batch = phase.train_batch_size or config.train_batch_size
-        step = step_flops(teacher or bert, config.objectives_of(bert), batch, length, masked)
+        step = step_flops(teacher or bert, config.objectives, batch, length, masked)
         total += step * phase.num_train_steps
     return total
 

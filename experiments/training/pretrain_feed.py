@@ -29,7 +29,7 @@ class Feed:
     def __init__(self, config, start, strategy, records):
         bert = start.bert
         self._bert, self._strategy, self._seed = bert, strategy, config.seed
-        self._written = config.objectives_of(bert)
+        self._written = config.objectives
         of_pairs = [one for one in map(objective, self._written) if one.of_pairs]
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
         self.phases = []
@@ -38,7 +38,7 @@ class Feed:
             batch_size = phase.train_batch_size or config.train_batch_size
             check_batch_size(batch_size, strategy, config.gradient_accumulation)
             check_fit(opened, phase.records, bert, start.tokenizer)
-            if phase.use_nsp:
+            if phase.pairs:
                 _check_pairs(opened, phase.records, of_pairs)
             last = first + phase.num_train_steps
             self.phases.append(_Stretch(first, last, opened, heldout, batch_size, phase))
@@ -57,7 +57,7 @@ class Feed:
                 self._strategy,
                 self._on_device,
             )
-        without = () if phase.phase.use_nsp else self._losses_of_pairs
+        without = () if phase.phase.pairs else self._losses_of_pairs
         with explained(phase.records):
             metrics = trainer.train_from(self._iterator, count, without)
         self._next_step = step + count

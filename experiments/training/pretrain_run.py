@@ -20,7 +20,7 @@ def run(kind, config, folder, progress, records, began=None):
     start = kind.of_pretraining(config)
     if config.init_from and progress:
         commands.say(start.about_heads(config))
-    objectives = tuple(map(objective, config.objectives_of(start.bert)))
+    objectives = tuple(map(objective, config.objectives))
     teacher = teachers.of(config, start.tokenizer)
     feed = Feed(config, start, strategy, records)
 

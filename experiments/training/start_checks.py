@@ -16,6 +16,7 @@ from experiments.training.examples import check_class_weights, read_examples, re
 from official_bert.checkpoints import model_folder, resolve
 from official_bert.common.errors import UserError
 from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
+from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
 
@@ -145,6 +146,8 @@ def pretraining(config):
             bert = compatible(config, bert, tokenizer)
     else:
         bert, tokenizer = new_model(config)
+    if bert:
+        check_direction(config.objectives, bert.attention_direction, "--config.objectives")
     theirs = peek(config.teacher, "teacher") if config.teacher else (None, None)
     teacher_checks.pretraining(config, bert, tokenizer, theirs)
     opened = []

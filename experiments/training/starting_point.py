@@ -13,7 +13,7 @@ from official_bert.common import commands
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
-from official_bert.objectives import needs_teacher, parts
+from official_bert.objectives import LANGUAGE_MODELS, needs_teacher, parts
 from official_bert.tokenization import load_tokenizer
 
 # The models of the last runs, so that a search does not read its own again for every cell.
@@ -130,7 +130,7 @@ class StartingPoint:
 
     def about_heads(self, config):
         """What the start of a pre-training from a checkpoint says of its heads."""
-        own = [w for w in config.objectives_of(self.bert) if not needs_teacher(w)]
+        own = [w for w in config.objectives if not needs_teacher(w)]
         wanted = map(_head_name, own)
         missing = [name for name in wanted if name not in map(_head_name, self._trained)]
         if not missing:
@@ -140,7 +140,8 @@ class StartingPoint:
         if "masked-LM" in missing:
             text += " (losses of about 12 in the first steps are normal, and fall soon)"
         if "next-sentence" in missing:
-            text += "; --config.use_nsp=false trains the masked LM alone"
+            alone = LANGUAGE_MODELS[self.bert.attention_direction]
+            text += f"; --config.objectives={alone} trains the language model alone"
         return text
 
     @property

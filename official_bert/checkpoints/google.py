@@ -17,7 +17,6 @@ from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
-from official_bert.objectives import of_bert
 
 _LEFT_OUT = (
     (r"(^|/)beta[12]_power", "optimiser slots"),
@@ -196,9 +195,8 @@ def _settings(shapes, stored: dict[str, str], head: str | None, config: BertConf
     has_words = any(name.startswith("cls/predictions/") for name in stored)
     has_pairs = "cls/seq_relationship/output_weights" in stored
     if head == "pretraining" or (head is None and (has_words or has_pairs)):
-        objectives = of_bert("bidirectional", has_pairs)
-        lone_pairs = head is None and not has_words
-        return {"head": "pretraining", "objectives": list(objectives[lone_pairs:])}
+        words = ["masked_lm"] * (head is not None or has_words)
+        return {"head": "pretraining", "objectives": words + ["next_sentence"] * has_pairs}
     if head == "none":
         return {"head": head}
     if shapes.get("cls/squad/output_weights") == [2, config.hidden_size]:

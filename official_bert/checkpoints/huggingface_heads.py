@@ -18,7 +18,7 @@ from official_bert.config import BertConfig
 from official_bert.family.member import Member
 from official_bert.family.members import MEMBERS
 from official_bert.family.openai_gpt import OpenAIGPT
-from official_bert.objectives import of_bert, parts
+from official_bert.objectives import LANGUAGE_MODELS, parts
 
 # Those of pre-training depend on the objectives.
 _CLASSES = {"none": "Model"} | {head: named.classes for head, named in FINE_TUNED.items()}
@@ -101,8 +101,8 @@ def _objectives(source, config: BertConfig, has_words: bool) -> list[str]:
     names = source.stored_names
     if "discriminator_predictions.dense.weight" in names:
         return ["replaced_token"]
-    has_pairs = "cls.seq_relationship.weight" in names
-    found = list(of_bert(config.attention_direction, has_pairs))[0 if has_words else 1 :]
+    found = [LANGUAGE_MODELS[config.attention_direction]] * has_words
+    found += ["next_sentence"] * ("cls.seq_relationship.weight" in names)
     return found + ["sentence_order"] * ("sop_classifier.classifier.weight" in names)
 
 

@@ -28,6 +28,7 @@ from official_bert.common.json_files import MOST_BYTES, field, is_json_object, r
 from official_bert.config import BertConfig
 from official_bert.family import members
 from official_bert.family.members import BACKBONES
+from official_bert.objectives import LANGUAGE_MODELS
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
@@ -98,6 +99,8 @@ def from_backbone(
         lambda name: keras.ops.convert_to_numpy(variables[name]),
     )
     computed, settings = kind.computes["gelu_form"], {"head": head or "none"}
+    if head == "pretraining":
+        settings["objectives"] = [LANGUAGE_MODELS[config.attention_direction], "next_sentence"]
     notes = [f"GELU in the {config.gelu_form} form (KerasHub computes {computed})"]
     return transfer.assembled(config, settings, source, tokenizer, notes, **encoder_options)
 

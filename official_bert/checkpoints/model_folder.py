@@ -233,9 +233,7 @@ def build(config: BertConfig, settings: dict[str, Any], **encoder_options):
             model = encoder
         case "pretraining":
             model = pretraining.BertPretrainer(
-                encoder,
-                settings.get("objectives") or objectives.of_bert(config.attention_direction),
-                dtype=encoder.dtype_policy,
+                encoder, settings["objectives"], dtype=encoder.dtype_policy
             )
         case _:
             model = heads.build_head(encoder, settings, bilstm=bool(settings.get("bilstm")))

@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
-from official_bert.compared.configs import SHALLOW
 from official_bert.compared.elmo_config import ElmoConfig
 from official_bert.objectives.masked_lm import MaskedLM, restore_masked_tokens
 from official_bert.objectives.next_token import NextToken
@@ -24,7 +23,6 @@ class AdjacentTokens(NextToken):
     """
 
     name = "adjacent_tokens"
-    attention_direction = SHALLOW
 
     def build(self, model, initializer):
         super().build(model, initializer)

@@ -4,30 +4,20 @@ Configurations and model folders write an objective as its name, "masked_lm", or
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
 
 Written = str | dict[str, Any]
-
-
-def of_bert(
-    attention_direction: str, use_nsp: bool = True, left_to_right_fraction: float = 1.0
-) -> tuple[Written, ...]:
-    """The objectives of the models of section 5.1, as they are written.
-
-    Args:
-      attention_direction: of the `BertConfig`; left-to-right models predict the next token, shallow
-        concatenations those on both sides.
-      use_nsp: False for "No NSP".
-      left_to_right_fraction: `fraction` of `NextToken`.
-    """
-    names = {"left_to_right": "next_token", "shallow_concatenation": "adjacent_tokens"}
-    language_model: Written = names.get(attention_direction, "masked_lm")
-    if language_model != "masked_lm" and left_to_right_fraction != 1.0:
-        language_model = {"name": language_model, "fraction": left_to_right_fraction}
-    return (language_model, "next_sentence") if use_nsp else (language_model,)
+BERT = ("masked_lm", "next_sentence")  # section 3.1
+# The language models of section 5.1, by the `attention_direction` of the `BertConfig`.
+LANGUAGE_MODELS = {
+    "bidirectional": "masked_lm",
+    "left_to_right": "next_token",
+    "shallow_concatenation": "adjacent_tokens",
+}
 
 
 def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, Any]]:
@@ -42,10 +32,21 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     return name, options
 
 
+def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
+    """Raises UserError where one is the language model of another `attention_direction`."""
+    own = LANGUAGE_MODELS[direction]
+    for name in (parts(one)[0] for one in written):
+        if name != own and name in LANGUAGE_MODELS.values():
+            raise UserError(
+                f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
+                f"write {own} in its place"
+            )
+
+
 def fills_masks(settings: dict[str, Any]) -> bool:
     """Whether the pre-trainer of a `model.json` has a masked-LM head that reads the encoder:
     ELECTRA's is its generator's."""
-    return any(parts(one)[0] == "masked_lm" for one in settings.get("objectives") or ["masked_lm"])
+    return any(parts(one)[0] == "masked_lm" for one in settings["objectives"])
 
 
 def needs_teacher(written: Written) -> bool:

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from official_bert.common.errors import UserError
 from official_bert.layers import LayerNorm, activation, dense, gather_positions
+from official_bert.objectives import check_direction
 from official_bert.objectives.protocol import Choice, Loss
 from official_bert.objectives.sentence_pair import add_head
 
@@ -25,7 +25,6 @@ class MaskedLM(Choice):
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     metrics = ("masked_lm_accuracy",)
     perplexities = {"masked_lm_perplexity": "masked_lm_loss"}
-    attention_direction = "bidirectional"
 
     @property
     def losses(self):
@@ -34,11 +33,7 @@ class MaskedLM(Choice):
 
     def build(self, model, initializer):
         config = model.encoder.config
-        if config.attention_direction != self.attention_direction:
-            raise UserError(
-                f"objective {self.name}: the encoder's attention_direction is "
-                f"{config.attention_direction!r}, it needs {self.attention_direction!r}"
-            )
+        check_direction([self.name], config.attention_direction)
         model.masked_lm = MaskedLMHead(
             config.one_direction, initializer, dtype=model.dtype_policy, name="masked_lm"
         )

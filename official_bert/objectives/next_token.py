@@ -23,7 +23,6 @@ class NextToken(MaskedLM):
     fraction: float = 1.0
 
     name = "next_token"
-    attention_direction = "left_to_right"
 
     def corrupt(self, model, batch, seed):
         batch = restore_masked_tokens(batch)

@@ -1,4 +1,4 @@
-"""The list of objectives, how they are written, and models of the time before there was one."""
+"""The list of objectives, how they are written, and which directions of attention they fit."""
 
 import keras
 import numpy as np
@@ -9,7 +9,7 @@ from official_bert import BertPretrainer, UserError
 from official_bert.checkpoints import model_folder
 from official_bert.family.replaced_token import draw
 from official_bert.family.span_boundary import SpanBoundary, span_ends
-from official_bert.objectives import objective, of_bert
+from official_bert.objectives import objective
 from official_bert.objectives.next_token import NextToken
 from official_bert.objectives.sentence_pair import NextSentence, SentenceOrder, swap_segments
 from official_bert.randomness import make_seed
@@ -36,15 +36,8 @@ def test_what_is_no_objective(written, message):
         objective(written)
 
 
-def test_objectives_of_the_models_of_table_5():
-    assert of_bert("bidirectional") == ("masked_lm", "next_sentence")
-    assert of_bert("bidirectional", use_nsp=False) == ("masked_lm",)
-    assert of_bert("left_to_right", False) == ("next_token",)
-    assert of_bert("left_to_right", False, 0.3) == ({"name": "next_token", "fraction": 0.3},)
-
-
 def test_an_objective_that_does_not_fit_the_direction_of_attention(config):
-    with pytest.raises(UserError, match="next_token: .* 'bidirectional', it needs 'left_to_right'"):
+    with pytest.raises(UserError, match="next_token is .* 'bidirectional'; write masked_lm in"):
         BertPretrainer(config, ["next_token"])
 
 

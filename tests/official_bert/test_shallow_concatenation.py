@@ -10,16 +10,14 @@ from keras import ops
 from scipy.special import erf, log_softmax
 
 import official_bert as ob
-from experiments.training.config import PretrainConfig
 from experiments.training.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens
-from official_bert.compared.configs import SHALLOW, ShallowConfig
+from official_bert.compared.configs import ShallowConfig
 from official_bert.compared.shallow_concatenation import ShallowBlock
 from official_bert.encoder import BertEncoder
 from official_bert.export.settings import ServingSettings
-from official_bert.objectives import of_bert
 from official_bert.pretraining import BertPretrainer
 from official_bert.randomness import make_seed
 
@@ -202,18 +200,14 @@ def test_sizes_and_work(shallow, model):
     assert shallow.encoder_flops(2, 16) == 2 * one.encoder_flops(2, 16)
     halves = pretraining_step_flops(one, ["next_token"], 2, 16, 3)
     assert pretraining_step_flops(shallow, ["adjacent_tokens"], 2, 16, 3) == 2 * halves
-    assert of_bert(SHALLOW, False, 0.3) == ({"name": "adjacent_tokens", "fraction": 0.3},)
-    assert PretrainConfig(bert=shallow, use_nsp=False).objectives_of(shallow) == (
-        "adjacent_tokens",
-    )
 
 
 def test_what_it_is_not_for(config, shallow, model, tokenizer):
     with pytest.raises(UserError, match="BertConfig.num_attention_heads .3. must be even"):
         dataclasses.replace(shallow, num_attention_heads=3, hidden_size=36)
-    with pytest.raises(UserError, match="masked_lm: the encoder's .* 'shallow_concatenation'"):
+    with pytest.raises(UserError, match="'shallow_concatenation'; write adjacent_tokens"):
         BertPretrainer(shallow)
-    with pytest.raises(UserError, match="adjacent_tokens: .* it needs 'shallow_concatenation'"):
+    with pytest.raises(UserError, match="adjacent_tokens is not .* 'bidirectional'; write"):
         BertPretrainer(config, ["adjacent_tokens"])
     with pytest.raises(UserError, match="only one of the objectives adjacent_tokens, span_bound"):
         BertPretrainer(shallow, ["adjacent_tokens", "span_boundary"])

@@ -98,13 +98,23 @@ def test_unknown_scale_lists_the_valid_ones():
 def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
     ablation = load_config("table5:smoke")
     bert, no_nsp, ltr = (ablation.variant(n).pretrain for n in ("BERT", "No NSP", "LTR & No NSP"))
-    assert dataclasses.replace(bert, use_nsp=False) == no_nsp
-    assert ltr.bert.attention_direction == "left_to_right" and not ltr.use_nsp
+    assert dataclasses.replace(bert, objectives=("masked_lm",)) == no_nsp
+    assert dataclasses.replace(no_nsp, bert=ltr.bert, objectives=ltr.objectives) == ltr
+    assert ltr.objectives == ({"name": "next_token", "fraction": 0.3},)
     made = plan.plan(ablation)
     assert len(made.pretrains) == 3
     bilstm = [c for c in made.cells if "BiLSTM" in c.name]
     assert bilstm and all(c.config["bilstm"] for c in bilstm)
     assert all(c.needs == (made.pretrains["LTR & No NSP", 1],) for c in bilstm)
+
+
+def test_a_variant_whose_objectives_do_not_fit_its_direction_is_refused():
+    ablation = load_config("table5:smoke")
+    ltr = ablation.variant("LTR & No NSP")
+    wrong = dataclasses.replace(ltr.pretrain, objectives=("masked_lm", "next_sentence"))
+    ablation = dataclasses.replace(ablation, variants=(dataclasses.replace(ltr, pretrain=wrong),))
+    with pytest.raises(UserError, match="LTR & No NSP: objectives: masked_lm is .* next_token in"):
+        plan.plan(ablation)
 
 
 def test_random_rows_start_where_the_trained_ones_did():

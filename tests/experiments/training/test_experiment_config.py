@@ -38,7 +38,7 @@ def test_file_scale_and_overrides(config_file):
         [
             "learning_rate=3e-5",
             "num_warmup_steps=1e3",
-            "use_nsp=false",
+            "objectives=masked_lm",
             "phases.1.records=a,b.tfrecord",
             "bert.hidden_dropout_prob=0",
             "snapshots=10,20",
@@ -46,7 +46,7 @@ def test_file_scale_and_overrides(config_file):
     )
     assert config.seed == len("full")
     assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
-    assert config.use_nsp is False
+    assert config.objectives == ("masked_lm",)
     assert config.phases[1] == Phase("a,b.tfrecord", 512)
     assert config.bert == dataclasses.replace(resolve_bert("tiny"), hidden_dropout_prob=0.0)
     assert config.snapshots == (10, 20)
@@ -77,9 +77,11 @@ def test_dictionaries_take_keys_and_json():
     "change, message",
     [
         ("learnin_rate=1", r'unknown field "learnin_rate" \(did you mean "learning_rate"\?\)'),
+        ("use_nsp=false", 'unknown field "use_nsp".* objectives, '),
+        ("objectives=", "objectives is empty"),
         ("nothing=1", "valid fields: seed, .*bert, vocab, "),
         ("learning_rate=fast", "learning_rate=fast: expected float"),
-        ("use_nsp=maybe", "expected bool"),
+        ("phases.0.pairs=maybe", "expected bool"),
         ("seed=1.5", "expected int"),
         ("phases.2.records=x", "no position among 1"),
         ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
@@ -325,9 +327,8 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
 
 def test_objectives_are_bert_s_unless_they_are_named():
     config = PretrainConfig()
-    assert config.objectives_of(config.bert_config) == ("masked_lm", "next_sentence")
-    chosen = override(config, ["objectives=masked_lm,next_sentence"])
-    assert chosen.objectives == ("masked_lm", "next_sentence")
+    assert config.objectives == ("masked_lm", "next_sentence")
+    assert override(config, ["objectives=masked_lm,next_sentence"]) == config
     swapped = ["objectives=masked_lm,sentence_order", "objectives.1.random_as_swapped=True"]
     order = {"name": "sentence_order", "random_as_swapped": True}
     assert override(config, swapped).objectives == ("masked_lm", order)
@@ -336,8 +337,6 @@ def test_objectives_are_bert_s_unless_they_are_named():
     assert from_dict(PretrainConfig, to_dict(chosen)) == chosen
     with pytest.raises(UserError, match="objective='next'; it is one of"):
         dataclasses.replace(config, objectives=("next",))
-    with pytest.raises(UserError, match="leave use_nsp and left_to_right_fraction out"):
-        dataclasses.replace(config, objectives=("masked_lm",), use_nsp=False)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +352,7 @@ def test_successors_are_differences_from_bert(name, objectives, fields):
     base, config = load_config("pretrain:tiny"), load_config(f"{name}:tiny")
     assert config.objectives == objectives
     assert set(config.bert.to_dict()) - set(base.bert.to_dict()) == fields
-    same = {"objectives": (), "bert": base.bert, "optimizer": "adamw"}
+    same = {"objectives": base.objectives, "bert": base.bert, "optimizer": "adamw"}
     same |= {"bias_correction": False, "clip_norm": base.clip_norm}
     assert dataclasses.replace(config, **same) == base
     with pytest.raises(UserError, match="smoke"):

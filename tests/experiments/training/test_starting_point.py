@@ -30,8 +30,10 @@ def test_a_next_sentence_head_that_was_never_trained_is_new(data):
     ):
         assert (ours.numpy() == theirs.numpy()).all()
     config = tiny_runs.pretrain_config(data, init_from="M", bert="")
-    assert start.about_heads(config).startswith("heads: M has no next-sentence head; new ones")
-    alone = dataclasses.replace(config, use_nsp=False)
+    about = start.about_heads(config)
+    assert about.startswith("heads: M has no next-sentence head; new ones")
+    assert "--config.objectives=masked_lm trains" in about
+    alone = dataclasses.replace(config, objectives=("masked_lm",))
     assert start.about_heads(alone) == "heads: loaded from M"
 
 

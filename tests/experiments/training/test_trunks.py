@@ -48,7 +48,7 @@ def test_a_decay_from_a_trunk_is_the_whole_run(data, trunk, tmp_path):
         (25, 6, {}, "its rate after 20 steps is not this run's"),
         (25, -1, {}, "its rate after 20 steps is not this run's"),
         (25, 5, {"seed": 7}, "seed: 12345 -> 7"),
-        (25, 5, {"use_nsp": False}, "use_nsp: true -> false"),
+        (25, 5, {"objectives": ("masked_lm",)}, r"objectives: \[.*\] -> \[\"masked_lm\"\]"),
     ],
 )
 def test_a_trunk_of_another_run_is_refused(data, trunk, tmp_path, steps, decay, changes, message):

@@ -130,6 +130,10 @@ PRETRAINING = {
         {"bert.max_position_embeddings": "16"},
         "--config.phases.0.records={}/records: rows of 24 tokens, .* positions for 16",
     ),
+    "another way to read": (
+        {"bert.attention_direction": "left_to_right"},
+        "--config.objectives: masked_lm is not for .*; write next_token in its place",
+    ),
     "nothing to start from": ({"bert": ""}, "--config.init_from is empty: name the model"),
     "no checkpoint": (
         {"bert": "", "init_from": "{}/no/model"},
