@@ -144,7 +144,7 @@ def test_fine_tuning_with_a_teacher(teacher, student, tmp_path):
     ("fields", "message"),
     [
         ({"teacher": ""}, "objective soft_targets: there is no teacher; give a model with"),
-        ({"objectives": ()}, "no objective learns from it; add soft_targets"),
+        ({"objectives": ("masked_lm",)}, "no objective learns from it; add soft_targets"),
         ({"teacher_layers": "0,5"}, "teacher_layers=0,5: 0,5 names 2 layers; the student needs 1"),
         ({"bert": tiny_runs.bert(hidden_size=8)}, "cosine_states: hidden_size is 8 in the student"),
         ({"bert": tiny_runs.bert(vocab_size=12), "vocab": "short"},

@@ -83,7 +83,7 @@ def test_pre_trained_on_records(data, tmp_path):
     assert loaded.config == dataclasses.replace(elmo, vocab_size=0, lower_case=True)
     assert results["parameters"] == loaded.count_params() + softmax
     for wrong, message in (
-        ({"objectives": ()}, "objectives: those of an ELMo"),
+        ({"objectives": ("masked_lm",)}, "objectives: those of an ELMo"),
         ({"teacher": "x"}, "teacher is not for an ELMo"),
     ):
         with pytest.raises(UserError, match=message):
