@@ -193,11 +193,9 @@ class Glue(TfdsTask, SequenceClassification):
 
     def _label(self, text: str, path: str, line: int):
         if not self.spec.labels:
-            try:
-                # TFDS keeps scores in float32: the same value from both sources.
-                return float(np.float32(text))
-            except ValueError:
-                raise UserError(f"{path} line {line}: {text!r} is not a number") from None
+            where = f"{path} line {line}: {self.spec.label_column}"
+            # TFDS keeps scores in float32: the same value from both sources.
+            return float(np.float32(self._number(text, where)))
         if text not in self.spec.labels:
             raise UserError(
                 f"{path} line {line}: label {text!r}, expected {', '.join(self.spec.labels)}"

@@ -6,6 +6,7 @@ everything from features to scores is here.
 
 import collections
 import dataclasses
+import math
 
 import numpy as np
 
@@ -243,6 +244,16 @@ class SequenceClassification(Classification):
     def settings(self) -> dict:
         names = ("windows", "window_pooling", "window_overlap")
         return {name: getattr(self, name) for name in names if self.windows}
+
+    def _number(self, value, where: str) -> float:
+        """The finite number that a label is; UserError where it is none."""
+        try:
+            found = float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        if not math.isfinite(found):
+            raise UserError(f"{where} is {value!r}, expected a number")
+        return found
 
     def example(self, fields: dict) -> TextExample:
         text_a, *text_b = (fields[name] for name in self.input_fields)

@@ -5,7 +5,6 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 """
 
 import collections
-import math
 
 from data_prep.tasks import look
 from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
@@ -205,13 +204,7 @@ class TextClassification(SplitTask, SequenceClassification):
             raise UserError(f"{where}: no {self.label_column}; it has {', '.join(row)}")
         value = row[self.label_column]
         if self.problem == "regression":
-            try:
-                number = float(value)
-            except (TypeError, ValueError, OverflowError):
-                number = math.nan
-            if not math.isfinite(number):
-                raise UserError(f"{where}: {self.label_column} is {value!r}, expected a number")
-            return number
+            return self._number(value, f"{where}: {self.label_column}")
         several = self.problem == "multi_label"
         parts = value if several and isinstance(value, list) else [value]
         if any(part is None or isinstance(part, (list, dict)) for part in parts):

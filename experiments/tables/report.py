@@ -14,6 +14,7 @@ from experiments.tables import origins, wording
 from experiments.tables import score_tables as tables
 from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
 from experiments.tables.intervals import INTERVAL
+from experiments.tables.verdicts import holm
 from experiments.tables.wording import SHORT, count, name_of
 from official_bert.common import manifests
 from official_bert.common.files import write_text
@@ -254,14 +255,9 @@ def _asked(tables) -> list[str]:
     ]
     planned, exploratory = wording.apart(verdicts)
     decided = [v for v in planned if v["verdict"] != NOT_DECIDED]
-    tested = sorted(f["p"] for v in verdicts for f in v["findings"] if f["p"] is not None)
-    # Holm: in rising order each p times the number of those that are left.
-    bound = 0.0
-    for rank, p in enumerate(tested):
-        if p * (len(tested) - rank) >= 1 - INTERVAL:
-            break
-        bound = p
-    kept = [v for v in decided if _deciding(v) <= bound]
+    tested = [f["p"] for v in verdicts for f in v["findings"] if f["p"] is not None]
+    corrected = holm(tested)
+    kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
     lost = [v for v in decided if v not in kept]
     said = [
         f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided, and "

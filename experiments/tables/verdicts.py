@@ -21,7 +21,7 @@ interval holds the paper's effect, or it does not.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from experiments.tables.claims import (
     AT_MOST,
@@ -92,7 +92,9 @@ class Verdict:
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
     """The verdict on a claim: reproduced if all comparisons are, refuted if one is beyond Holm's
     correction."""
-    findings = _with_holm([judge_comparison(c, evidence) for c in claim.comparisons])
+    findings = [judge_comparison(c, evidence) for c in claim.comparisons]
+    adjusted = holm(f.refutation for f in findings if f.refutation is not None)
+    findings = tuple(dataclasses.replace(f, holm=adjusted.get(f.refutation)) for f in findings)
     tested = [f for f in findings if f.verdict != NOT_TESTED]
     if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in tested):
         verdict = NOT_REPRODUCED
@@ -320,14 +322,13 @@ def _p(distance: float, found: Effect) -> float:
     return float(min(1.0, 2 * one_sided))
 
 
-def _with_holm(findings: list[Finding]) -> tuple[Finding, ...]:
-    """The findings with `holm`: p values in rising order, times the number of those still left."""
-    tested = [i for i, f in enumerate(findings) if f.refutation is not None]
-    adjusted, largest = {}, 0.0
-    for rank, i in enumerate(sorted(tested, key=lambda i: findings[i].refutation)):
-        largest = max(largest, min(1.0, (len(tested) - rank) * findings[i].refutation))
-        adjusted[i] = largest
-    return tuple(dataclasses.replace(f, holm=adjusted.get(i)) for i, f in enumerate(findings))
+def holm(values: Iterable[float]) -> dict[float, float]:
+    """p value -> with Holm's correction: in rising order each times the number of those left."""
+    adjusted, largest, values = {}, 0.0, sorted(values)
+    for rank, p in enumerate(values):
+        largest = max(largest, min(1.0, (len(values) - rank) * p))
+        adjusted[p] = largest
+    return adjusted
 
 
 def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, ...]:

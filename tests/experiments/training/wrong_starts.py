@@ -62,7 +62,7 @@ FINETUNING = {
     "regression": (
         "stsb",
         {"task_options.train_file": "pairs.tsv", "task_options.dev_file": "pairs.tsv"},
-        "pairs.tsv line 3: 'high' is not a number",
+        "pairs.tsv line 3: score is 'high', expected a number",
     ),
     "own pairs": (
         "text_classification",
