@@ -99,10 +99,10 @@ def main(argv) -> None:
 FLAGS = flags.FLAGS
 
 
-def define_flags() -> None:
+def _define_flags() -> None:
     command_flags.define(make, least={"videos": 10})
 
 
 if __name__ == "__main__":
-    define_flags()
+    _define_flags()
     commands.run(main)

@@ -290,7 +290,7 @@ def main(argv) -> None:
 FLAGS = flags.FLAGS
 
 
-def define_flags() -> None:
+def _define_flags() -> None:
     flags.DEFINE_string(
         "input",
         None,
@@ -313,5 +313,5 @@ def define_flags() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    _define_flags()
     commands.run(main)

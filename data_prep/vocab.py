@@ -295,7 +295,7 @@ def _learn_word_pieces(paths):
 FLAGS = flags.FLAGS
 
 
-def define_flags() -> None:
+def _define_flags() -> None:
     flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The vocabulary file to write.", required=True)
     flags.DEFINE_integer("vocab_size", 30522, "Entries.", lower_bound=6)
@@ -306,5 +306,5 @@ def define_flags() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    _define_flags()
     commands.run(main)

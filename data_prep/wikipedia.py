@@ -333,11 +333,11 @@ def main(argv) -> None:
 FLAGS = flags.FLAGS
 
 
-def define_flags() -> None:
+def _define_flags() -> None:
     least = {"min_characters": 0, "megabytes_per_file": 0.001}
     command_flags.define(extract, least=least, invalid_utf8=INVALID_UTF8)
 
 
 if __name__ == "__main__":
-    define_flags()
+    _define_flags()
     commands.run(main)

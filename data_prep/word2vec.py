@@ -105,7 +105,7 @@ def main(argv) -> None:
 FLAGS = flags.FLAGS
 
 
-def define_flags() -> None:
+def _define_flags() -> None:
     command_flags.define(learn, least={"seed": 0}, kind=KINDS, invalid_utf8=INVALID_UTF8)
     flags.DEFINE_string("input", None, "Text files or globs, plain or compressed.", required=True)
     flags.DEFINE_string("output", None, "The file of vectors to write.", required=True)
@@ -113,5 +113,5 @@ def define_flags() -> None:
 
 
 if __name__ == "__main__":
-    define_flags()
+    _define_flags()
     commands.run(main)

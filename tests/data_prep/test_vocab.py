@@ -1,14 +1,12 @@
 """Vocabulary learning: the algorithm against a slow reference, the layout, the command."""
 
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from corpora import documents
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import call
 
 from data_prep import sample, vocab
 from data_prep.corpus import wordpiece_learner
@@ -230,33 +228,24 @@ def test_too_many_unknown_words_stop(tmp_path):
     assert len(learn_vocab(str(path), 14, character_coverage=0.85, accept_loss=True)) == 14
 
 
-def test_the_command(tmp_path):
-    output = tmp_path / "vocab.txt"
-    command = [
-        sys.executable,
-        "-m",
-        "data_prep.vocab",
-        f"--input={sample.corpus_files()[0]}",
-        f"--output={output}",
-        "--num_workers=1",
-    ]
+def test_the_command(tmp_path, capsys):
+    source, output = sample.corpus_files()[0], tmp_path / "vocab.txt"
 
     def run(*flags):
-        root = Path(__file__).parents[2]
-        return subprocess.run([*command, *flags], capture_output=True, text=True, cwd=root)
+        code = call(vocab, f"--input={source}", f"--output={output}", "--num_workers=1", *flags)
+        return code, "".join(capsys.readouterr())
 
-    first = run("--vocab_size=1000")
-    assert first.returncode == 0, first.stderr
-    assert "1,000 entries from" in first.stdout and "will be [UNK]" in first.stdout
-    assert load_vocab(output) == learn_vocab(sample.corpus_files()[0], 1000)
-    assert "finished already" in run("--vocab_size=1000").stdout
+    code, told = run("--vocab_size=1000")
+    assert code == 0 and "1,000 entries from" in told and "will be [UNK]" in told
+    assert load_vocab(output) == learn_vocab(source, 1000)
+    capsys.readouterr()
+    assert "finished already" in run("--vocab_size=1000")[1]
     whole = output.read_bytes()
     output.write_bytes(whole[:-2] + b"\n")  # as another command's, at the same time, would be
-    changed = run("--vocab_size=1000")
-    assert changed.returncode == 2 and "sha256: was" in changed.stderr
+    code, told = run("--vocab_size=1000")
+    assert code == 2 and "sha256: was" in told
     output.write_bytes(whole)
-    other = run("--vocab_size=1200")
-    assert other.returncode == 2 and "--overwrite" in other.stderr
-    assert len(load_vocab(output)) == 1000
-    assert run("--vocab_size=1200", "--overwrite").returncode == 0
+    code, told = run("--vocab_size=1200")
+    assert code == 2 and "--overwrite" in told and len(load_vocab(output)) == 1000
+    assert run("--vocab_size=1200", "--overwrite")[0] == 0
     assert len(load_vocab(output)) == 1200

@@ -4,15 +4,13 @@ import bz2
 import gzip
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 from corpora import documents
 from damage import flipped
+from in_process import call
 
 from data_prep import wikipedia
 from data_prep.corpus import text_layout, wikipedia_dump
@@ -258,17 +256,11 @@ def test_errors(dump, tmp_path):
         extract(str(tmp_path / "out2"), tmp_path / "out")
 
 
-def test_the_command(dump, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "data_prep.wikipedia", f"--dump={dump}"]
-        + [f"--output={tmp_path / 'out'}", "--num_workers=1"],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.returncode == 0, done.stderr
-    assert "36 articles of 40 pages, 180 sentences" in done.stdout
-    assert "page: disambiguation" in done.stdout
+def test_the_command(dump, tmp_path, capsys):
+    flags = f"--dump={dump}", f"--output={tmp_path / 'out'}", "--num_workers=1"
+    assert call(wikipedia, *flags) == 0
+    told = capsys.readouterr().out
+    assert "36 articles of 40 pages, 180 sentences" in told and "page: disambiguation" in told
 
 
 def test_the_real_fragments_agree_with_extracted_text(data_dir, tmp_path):

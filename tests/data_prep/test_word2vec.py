@@ -1,11 +1,10 @@
 """Word vectors learnt from text: what they know of a made language, their file, the command."""
 
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from in_process import call
 
 from data_prep import word2vec
 from official_bert.common.errors import UserError
@@ -50,15 +49,13 @@ def test_the_file_is_one_of_word_vectors(tmp_path):
     np.testing.assert_allclose(found, vectors, rtol=1e-5)
 
 
-def test_command(text, tmp_path):
+def test_command(text, tmp_path, capsys):
     output = tmp_path / "vectors.txt"
-    command = [sys.executable, "-m", "data_prep.word2vec", f"--input={text}", f"--output={output}"]
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert "17 words, 100 numbers each" in run.stdout and vectors_width(output) == 100
+    assert call(word2vec, f"--input={text}", f"--output={output}") == 0
+    assert "17 words, 100 numbers each" in capsys.readouterr().out and vectors_width(output) == 100
     before = output.read_bytes()
-    run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 2 and "exists already; choose another name" in run.stderr
+    assert call(word2vec, f"--input={text}", f"--output={output}") == 2
+    assert "exists already; choose another name" in capsys.readouterr().err
     assert output.read_bytes() == before
 
 

@@ -11,25 +11,18 @@ import tiny
 from tiny_served import Unsaved
 from werkzeug.serving import make_server
 
+import official_bert as ob
 from experiments.serve import PAGE
 from experiments.serving.rest import create_app
-from official_bert import (
-    BertClassifier,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-    BertTokenizer,
-)
 from official_bert.checkpoints.model_folder import LoadedModel, describe
 
 VOCAB = [*tiny.SPECIAL, *"<>/.!?", "the", "cat", "sat", "on", "a", "mat", "who", "b", "i"]
 HEADS = {
-    "classification": lambda encoder: BertClassifier(encoder, 2, seed=1),
-    "span": lambda encoder: BertSpan(encoder, seed=1),
-    "tagging": lambda encoder: BertTagger(encoder, 3, seed=4),
-    "masked_words": lambda encoder: BertPretrainer(encoder, seed=1),
-    "multiple_choice": lambda encoder: BertMultipleChoice(encoder, seed=1),
+    "classification": lambda encoder: ob.BertClassifier(encoder, 2, seed=1),
+    "span": lambda encoder: ob.BertSpan(encoder, seed=1),
+    "tagging": lambda encoder: ob.BertTagger(encoder, 3, seed=4),
+    "masked_words": lambda encoder: ob.BertPretrainer(encoder, seed=1),
+    "multiple_choice": lambda encoder: ob.BertMultipleChoice(encoder, seed=1),
 }
 PATIENCE = 900  # seconds; beside other work a page takes its time
 LABELS = {"classification": ["bad", "good"], "tagging": ["O", "B-PER", "I-PER"]}
@@ -79,7 +72,7 @@ def serving(head):
     model = HEADS[head](encoder)
     kind, own = describe(model)
     settings = {"labels": LABELS.get(head, []), "max_seq_length": 32, **own}
-    loaded = LoadedModel(encoder.config, encoder, model, kind, BertTokenizer(VOCAB), settings)
+    loaded = LoadedModel(encoder.config, encoder, model, kind, ob.BertTokenizer(VOCAB), settings)
     served = Unsaved(loaded, max_query_length=8)
     app = create_app(served, head, PAGE.read_text(encoding="utf-8"), loaded, hosts=["127.0.0.1"])
     server = make_server("127.0.0.1", 0, app, threaded=True)

@@ -9,15 +9,7 @@ import successor_tokenizers
 import tensorflow as tf
 from scipy.special import erf, softmax
 
-from official_bert import (
-    BertClassifier,
-    BertConfig,
-    BertEncoder,
-    UserError,
-    load,
-    named_config,
-    save,
-)
+import official_bert as ob
 
 
 def array(variable):
@@ -67,7 +59,7 @@ def numpy_encoder(encoder, inputs):
 
 
 def test_attention_probabilities_when_asked(config, inputs):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     outputs = encoder(inputs, return_attention=True)
     assert "attention_probabilities" not in encoder(inputs)
     attention = outputs["attention_probabilities"]
@@ -83,13 +75,13 @@ def test_attention_probabilities_when_asked(config, inputs):
 
 
 def test_mask_and_segments_by_default(config, inputs):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     ids = inputs["input_ids"]
     full = {**inputs, "segment_ids": 0 * ids}
     expected = encoder(full)["pooled_output"]
     np.testing.assert_array_equal(encoder({"input_ids": ids})["pooled_output"], expected)
     np.testing.assert_array_equal(encoder(ids)["pooled_output"], expected)
-    classifier = BertClassifier(encoder, 2, bilstm=True, seed=0)
+    classifier = ob.BertClassifier(encoder, 2, bilstm=True, seed=0)
     np.testing.assert_array_equal(classifier(ids)["logits"], classifier(full)["logits"])
 
 
@@ -97,18 +89,18 @@ def test_the_mask_by_default_is_that_of_the_model_s_own_padding(config, tmp_path
     tokenizer = successor_tokenizers.byte_pairs(["Ġdog", "Ġthe"])
     assert (tokenizer.cls_id, tokenizer.pad_id) == (0, 1)
     roberta = dataclasses.replace(config, vocab_size=len(tokenizer.vocab))
-    save(tmp_path / "m", BertEncoder(roberta, seed=0), tokenizer)
-    encoder = load(tmp_path / "m").encoder
+    ob.save(tmp_path / "m", ob.BertEncoder(roberta, seed=0), tokenizer)
+    encoder = ob.load(tmp_path / "m").encoder
     batch = tokenizer(["the dog", "the"])
     assert (batch["input_mask"] == 0).any() and (batch["input_ids"] == 0).any()
     expected = encoder(batch)["pooled_output"]
     np.testing.assert_array_equal(encoder(batch["input_ids"])["pooled_output"], expected)
-    classifier = BertClassifier(encoder, 2, seed=0)
+    classifier = ob.BertClassifier(encoder, 2, seed=0)
     np.testing.assert_array_equal(
         classifier(batch["input_ids"])["logits"], classifier(batch)["logits"]
     )
-    none = BertEncoder(dataclasses.replace(roberta, pad_token_id=-1), seed=0)
-    with pytest.raises(UserError, match="no id of this model's vocabulary is padding alone"):
+    none = ob.BertEncoder(dataclasses.replace(roberta, pad_token_id=-1), seed=0)
+    with pytest.raises(ob.UserError, match="no id of this model's vocabulary is padding alone"):
         none(batch["input_ids"])
 
 
@@ -122,14 +114,14 @@ def test_the_mask_by_default_is_that_of_the_model_s_own_padding(config, tmp_path
 )
 def test_inputs_of_another_library_or_too_long_are_named(config, change, message):
     ids = np.ones((2, 8), "int32")
-    with pytest.raises(UserError, match=message):
-        BertEncoder(config)(
+    with pytest.raises(ob.UserError, match=message):
+        ob.BertEncoder(config)(
             {"input_ids": ids, **{k: ids * v for k, v in change.items()}}
             if "input_ids" not in change
             else change
         )
-    with pytest.raises(UserError, match="a model reads input_ids"):
-        BertEncoder(config)({"ids": ids})
+    with pytest.raises(ob.UserError, match="a model reads input_ids"):
+        ob.BertEncoder(config)({"ids": ids})
 
 
 def perturb(model):
@@ -141,7 +133,7 @@ def perturb(model):
 
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_equals_the_formulas(config, inputs, direction):
-    encoder = BertEncoder(dataclasses.replace(config, attention_direction=direction), seed=0)
+    encoder = ob.BertEncoder(dataclasses.replace(config, attention_direction=direction), seed=0)
     perturb(encoder)
     outputs = encoder(inputs)
     states, pooled = numpy_encoder(encoder, inputs)
@@ -155,7 +147,7 @@ def test_equals_the_formulas(config, inputs, direction):
 
 @pytest.mark.parametrize("size, parameters", [("base", 109_482_240), ("large", 335_141_888)])
 def test_parameters_of_the_published_sizes(size, parameters):
-    config = named_config(size)
+    config = ob.named_config(size)
     width, inner = config.hidden_size, config.intermediate_size
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
     block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
@@ -163,12 +155,12 @@ def test_parameters_of_the_published_sizes(size, parameters):
     assert formula == parameters
     # Counting does not need the numbers: zeros initialise fast.
     small = dataclasses.replace(config, num_hidden_layers=1)
-    counted = BertEncoder(small).count_params()
+    counted = ob.BertEncoder(small).count_params()
     assert counted + (config.num_hidden_layers - 1) * block == parameters
 
 
 def test_padding_does_not_change_real_tokens(config, inputs):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     row = {name: values[1:2] for name, values in inputs.items()}
     short = {name: values[:, :9] for name, values in row.items()}
     np.testing.assert_allclose(
@@ -177,7 +169,9 @@ def test_padding_does_not_change_real_tokens(config, inputs):
 
 
 def test_left_to_right_sees_no_later_token_and_pools_the_last(config, inputs):
-    encoder = BertEncoder(dataclasses.replace(config, attention_direction="left_to_right"), seed=0)
+    encoder = ob.BertEncoder(
+        dataclasses.replace(config, attention_direction="left_to_right"), seed=0
+    )
     changed = inputs["input_ids"].copy()
     changed[1, 8] = 7 if changed[1, 8] != 7 else 8  # the last real token of row 1
     before, after = encoder(inputs), encoder({**inputs, "input_ids": changed})
@@ -186,7 +180,7 @@ def test_left_to_right_sees_no_later_token_and_pools_the_last(config, inputs):
 
 
 def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     encoder.save(tmp_path / "encoder.keras")
     loaded = keras.models.load_model(tmp_path / "encoder.keras")
     assert loaded.config == config
@@ -194,13 +188,13 @@ def test_saved_and_loaded_as_a_keras_file(config, inputs, tmp_path):
 
 
 def test_frozen_blocks_stay_frozen_in_a_keras_file(config, tmp_path):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     encoder.freeze("embeddings,blocks:1")
     assert not encoder.blocks[1].trainable and encoder.blocks[0].trainable
     for wrong in ("block:1", "blocks:1-2", "head"):
-        with pytest.raises(UserError, match="parts are embeddings, blocks:0-1"):
+        with pytest.raises(ob.UserError, match="parts are embeddings, blocks:0-1"):
             encoder.freeze(wrong)
-    model = BertClassifier(encoder, 2)
+    model = ob.BertClassifier(encoder, 2)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert [v.path for v in loaded.trainable_variables] == [
@@ -211,7 +205,7 @@ def test_frozen_blocks_stay_frozen_in_a_keras_file(config, tmp_path):
 
 def test_as_a_part_of_a_functional_model(config, inputs, tmp_path):
     symbolic = {name: keras.Input((None,), dtype="int32", name=name) for name in inputs}
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     scores = keras.layers.Dense(3)(encoder(symbolic)["pooled_output"])
     model = keras.Model(symbolic, scores)
     assert model(inputs).shape == (8, 3)
@@ -221,8 +215,8 @@ def test_as_a_part_of_a_functional_model(config, inputs, tmp_path):
 
 
 def test_bfloat16_stays_near_float32(config, inputs):
-    exact = BertEncoder(config, seed=0)
-    half = BertEncoder(config, seed=0, dtype="mixed_bfloat16")
+    exact = ob.BertEncoder(config, seed=0)
+    half = ob.BertEncoder(config, seed=0, dtype="mixed_bfloat16")
     outputs = half(inputs)["sequence_output"]
     assert outputs.dtype == tf.bfloat16
     assert all(weight.dtype == "float32" for weight in half.weights)
@@ -241,8 +235,8 @@ def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
         return loss, tape.gradient(loss, encoder.trainable_variables)
 
     seed = tf.constant([11, 3])
-    loss, kept = gradients(BertEncoder(config, seed=0), seed)
-    loss_again, recomputed = gradients(BertEncoder(config, seed=0, remat=True), seed)
+    loss, kept = gradients(ob.BertEncoder(config, seed=0), seed)
+    loss_again, recomputed = gradients(ob.BertEncoder(config, seed=0, remat=True), seed)
     np.testing.assert_allclose(loss, loss_again, rtol=1e-6)
     for a, b in zip(kept, recomputed, strict=True):
         np.testing.assert_allclose(
@@ -253,7 +247,7 @@ def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
 def test_tables_of_another_width_with_a_dense_layer(config, inputs):
     """Tables, normalisation and projection by hand; the blocks are BERT's."""
     narrow = dataclasses.replace(config, embedding_size=6)
-    encoder = BertEncoder(narrow, seed=0)
+    encoder = ob.BertEncoder(narrow, seed=0)
     tables = encoder.embeddings
     assert tables.word_embeddings.shape == (50, 6) and tables.norm.gamma.shape == (6,)
     x = array(tables.word_embeddings)[inputs["input_ids"]]
@@ -268,8 +262,8 @@ def test_tables_of_another_width_with_a_dense_layer(config, inputs):
 
 def test_shared_blocks_are_one_block_used_again(config, inputs):
     shared = dataclasses.replace(config, num_hidden_layers=4, num_hidden_groups=2)
-    encoder = BertEncoder(shared, seed=0)
-    apart = BertEncoder(dataclasses.replace(shared, num_hidden_groups=0), seed=0)
+    encoder = ob.BertEncoder(shared, seed=0)
+    apart = ob.BertEncoder(dataclasses.replace(shared, num_hidden_groups=0), seed=0)
     for copy, original in zip((0, 1, 2, 3), (0, 0, 1, 1), strict=True):
         assert encoder.block_of(copy) is encoder.blocks[original]
         for new, old in zip(
@@ -285,7 +279,7 @@ def test_shared_blocks_are_one_block_used_again(config, inputs):
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_one_segment_row_or_none(config, inputs, rows):
-    encoder = BertEncoder(dataclasses.replace(config, type_vocab_size=rows), seed=0)
+    encoder = ob.BertEncoder(dataclasses.replace(config, type_vocab_size=rows), seed=0)
     before = array(encoder(inputs)["hidden_states"][0])
     # Whatever the segments say, every token has the one row.
     zeros = {**inputs, "segment_ids": np.zeros_like(inputs["segment_ids"])}
@@ -301,7 +295,7 @@ def test_one_segment_row_or_none(config, inputs, rows):
 
 @pytest.mark.parametrize("activation", ["relu", "none"])
 def test_other_poolers(config, inputs, activation):
-    encoder = BertEncoder(dataclasses.replace(config, pooler_activation=activation), seed=0)
+    encoder = ob.BertEncoder(dataclasses.replace(config, pooler_activation=activation), seed=0)
     outputs = encoder(inputs)
     summary = array(outputs["sequence_output"])[:, 0]
     if activation == "none":
@@ -316,6 +310,6 @@ def test_fields_of_the_successors_are_written_only_where_they_differ(config):
     assert "embedding_size" not in config.to_dict()
     albert = dataclasses.replace(config, embedding_size=8, num_hidden_groups=1)
     assert albert.to_dict() == {**config.to_dict(), "embedding_size": 8, "num_hidden_groups": 1}
-    assert BertConfig.from_dict(albert.to_dict()) == albert
-    with pytest.raises(UserError, match="num_hidden_groups .3. must divide"):
+    assert ob.BertConfig.from_dict(albert.to_dict()) == albert
+    with pytest.raises(ob.UserError, match="num_hidden_groups .3. must divide"):
         dataclasses.replace(config, num_hidden_groups=3)

@@ -5,15 +5,7 @@ import pytest
 from served_models import loaded
 from tiny_served import Unsaved
 
-from official_bert import (
-    BertClassifier,
-    BertEncoder,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-    UserError,
-)
+import official_bert as ob
 from official_bert.export.served_model import valid_utf8
 
 tf = pytest.importorskip("tensorflow")
@@ -50,17 +42,17 @@ def test_strings_are_made_valid_as_python_does():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda encoder: BertClassifier(encoder, 2, seed=1),
-        lambda encoder: BertSpan(encoder, seed=1),
-        lambda encoder: BertTagger(encoder, 2, seed=1),
-        lambda encoder: BertMultipleChoice(encoder, seed=1),
-        lambda encoder: BertPretrainer(encoder, seed=1),
+        lambda encoder: ob.BertClassifier(encoder, 2, seed=1),
+        lambda encoder: ob.BertSpan(encoder, seed=1),
+        lambda encoder: ob.BertTagger(encoder, 2, seed=1),
+        lambda encoder: ob.BertMultipleChoice(encoder, seed=1),
+        lambda encoder: ob.BertPretrainer(encoder, seed=1),
         lambda encoder: encoder,
     ],
 )
 def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokenizer):
     settings = {"labels": ["x", "y"], "max_seq_length": 32, "max_query_length": 8}
-    model = loaded(make(BertEncoder(config, seed=0)), tokenizer, **settings)
+    model = loaded(make(ob.BertEncoder(config, seed=0)), tokenizer, **settings)
     served = Unsaved(model)
     raw = random_bytes(40, seed=2)
     texts = [text.decode("utf-8", "ignore") for text in raw]
@@ -83,7 +75,7 @@ def test_every_head_answers_bytes_as_the_text_that_is_left(make, config, tokeniz
 
 
 def test_masks_that_are_none_are_refused(config, tokenizer):
-    model = BertClassifier(BertEncoder(config, seed=0), 2, seed=1)
+    model = ob.BertClassifier(ob.BertEncoder(config, seed=0), 2, seed=1)
     answer = Unsaved(loaded(model, tokenizer, labels=["x", "y"]))._served.answer_padded_ids
     ids, mask = np.full((2, 4), 7, np.int32), np.ones((2, 4), np.int32)
     answer(*map(tf.constant, (ids, mask, 0 * mask)))
@@ -95,5 +87,5 @@ def test_masks_that_are_none_are_refused(config, tokenizer):
             answer(*map(tf.constant, (ids, wrong, 0 * mask)))
         batch = {"input_ids": ids, "input_mask": wrong, "segment_ids": 0 * mask}
         for ask in (model.predict, model.encoder.predict):
-            with pytest.raises(UserError, match=message):
+            with pytest.raises(ob.UserError, match=message):
                 ask(batch)

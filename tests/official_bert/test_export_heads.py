@@ -6,21 +6,15 @@ import tensorflow as tf
 from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, numpy_logits
 from tiny_served import Unsaved
 
+import official_bert as ob
 from data_prep.tasks import get_task, squad
 from data_prep.tasks.sequence_classification import TextExample
-from official_bert import (
-    BertClassifier,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-)
 from official_bert.export import export, load
 from official_bert.predict import Model
 
 
 def test_multi_label_regression_and_bfloat16(tmp_path):
-    model = BertClassifier(make_encoder(), 3, problem="multi_label", concat_pooling=True)
+    model = ob.BertClassifier(make_encoder(), 3, problem="multi_label", concat_pooling=True)
     multi = loaded(model, labels=LABELS)
     answer = Unsaved(multi)(text=TEXTS)
     expected = numpy_logits(multi.model, features(multi.tokenizer, [(t,) for t in TEXTS], 64))
@@ -29,7 +23,9 @@ def test_multi_label_regression_and_bfloat16(tmp_path):
         chosen = [LABELS[i] for i in np.flatnonzero(row > 0)]
         assert labels == chosen + [""] * (len(labels) - len(chosen))
 
-    regression = loaded(BertClassifier(make_encoder(num_hidden_layers=2), 1, problem="regression"))
+    regression = loaded(
+        ob.BertClassifier(make_encoder(num_hidden_layers=2), 1, problem="regression")
+    )
     batch = features(regression.tokenizer, [(text,) for text in TEXTS], 64)
     expected = numpy_logits(regression.model, batch)[:, 0]
     exact = Unsaved(regression)(text=TEXTS)["values"]
@@ -56,7 +52,7 @@ def test_windows_are_those_of_training(tmp_path, pooling, pairs):
     fields = ["text_a", "text_b"] if pairs else ["text"]
     own = {"labels": task.labels, "max_seq_length": 16, "input_fields": fields}
     model = loaded(
-        BertClassifier(make_encoder(num_hidden_layers=2), 3, windows=pooling, seed=3),
+        ob.BertClassifier(make_encoder(num_hidden_layers=2), 3, windows=pooling, seed=3),
         **own,
         task={"name": "text_classification", "options": task.settings()},
     )
@@ -99,17 +95,17 @@ def test_every_answer_says_whether_its_text_was_cut():
     texts, cut = ["the answer", "bad " * 14, "bad " * 15], [False, False, True]
     encoder = make_encoder()
     for model, settings in (
-        (BertClassifier(encoder, 3), {"labels": LABELS}),
-        (BertClassifier(encoder, 1, problem="regression"), {}),
-        (BertPretrainer(encoder), {}),
+        (ob.BertClassifier(encoder, 3), {"labels": LABELS}),
+        (ob.BertClassifier(encoder, 1, problem="regression"), {}),
+        (ob.BertPretrainer(encoder), {}),
         (encoder, {}),
     ):
         served = Unsaved(loaded(model, max_seq_length=16, **settings))
         assert served(text=texts)["truncated"].tolist() == cut
     choices = [["a", "good"], ["a", "bad " * 12], ["a", "bad " * 13]]
-    served = Unsaved(loaded(BertMultipleChoice(encoder), max_seq_length=16))
+    served = Unsaved(loaded(ob.BertMultipleChoice(encoder), max_seq_length=16))
     assert served(context=["a"] * 3, choices=choices)["truncated"].tolist() == cut
-    served = Unsaved(loaded(BertSpan(encoder), max_seq_length=32, max_query_length=14))
+    served = Unsaved(loaded(ob.BertSpan(encoder), max_seq_length=32, max_query_length=14))
     answer = served(question=texts, context=["the answer is here " * 20] * 3)
     assert answer["truncated"].tolist() == cut
 
@@ -120,7 +116,9 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
     task = squad.Squad(version=version, **options)
     task_settings = {"name": f"squad_v{version}", "options": task.settings()}
     model = loaded(
-        BertSpan(make_encoder(num_hidden_layers=2), seed=3), max_seq_length=32, task=task_settings
+        ob.BertSpan(make_encoder(num_hidden_layers=2), seed=3),
+        max_seq_length=32,
+        task=task_settings,
     )
     rng = np.random.default_rng(0)
     words = ["the", "answer", "is", "here", "good", "Bad,", "ing", "東京", "é", "\u20ac", "x9"]
@@ -158,7 +156,7 @@ def test_answers_equal_those_of_evaluation(tmp_path, version):
 
 
 def test_tagging_labels_words(tmp_path):
-    tagger = BertTagger(make_encoder(num_hidden_layers=2), 3, seed=4)
+    tagger = ob.BertTagger(make_encoder(num_hidden_layers=2), 3, seed=4)
     model = loaded(tagger, labels=LABELS, max_seq_length=32)
     served = load(export(model, tmp_path / "tags"))
     texts = ["The U.N. is (here)! 19-year, good.", "", "J. 東京 \U0001f600 a", "is bad " * 40]
@@ -201,7 +199,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
     )
 
     model = loaded(
-        BertTagger(make_encoder(), 3, seed=4),
+        ob.BertTagger(make_encoder(), 3, seed=4),
         labels=LABELS,
         max_seq_length=32,
         task={"name": "conll2003", "options": {"label_piece": "last"}},
@@ -223,7 +221,7 @@ def test_a_tagger_trained_on_last_pieces_is_read_there():
 
 
 def test_masked_words_are_those_of_the_masked_language_model(tmp_path):
-    model = loaded(BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
+    model = loaded(ob.BertPretrainer(make_encoder(), seed=5), max_seq_length=32)
     served = load(export(model, tmp_path / "masks", top_k=3))
     texts = ["the [MASK] is [MASK]!", "", "no mask", "é[MASK]", "a " * 40 + "[MASK]"]
     answer = served(text=texts)

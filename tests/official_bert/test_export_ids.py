@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 import served_models
 
-from official_bert import (
-    BertClassifier,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-    UserError,
-)
+import official_bert as ob
 from official_bert.export import export_ids, id_export
 from official_bert.export.answers import Answers
 from official_bert.export.exports import choose_head
@@ -85,7 +78,7 @@ def masked_words_of(model, batch):
 
 @pytest.mark.parametrize("member", FAMILY)
 def test_onnx_of_every_member_of_the_family(onnx_file, tmp_path, member):
-    model = BertClassifier(make_encoder(**FAMILY[member]), 3, seed=1)
+    model = ob.BertClassifier(make_encoder(**FAMILY[member]), 3, seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     close(answer["logits"], model(batch)["logits"])
     close(answer["probabilities"], softmax(model(batch)["logits"]))
@@ -93,33 +86,33 @@ def test_onnx_of_every_member_of_the_family(onnx_file, tmp_path, member):
 
 def test_onnx_of_every_head(onnx_file, tmp_path):
     encoder = make_encoder()
-    model = BertClassifier(encoder, 3, problem="multi_label", bilstm=True, seed=1)
+    model = ob.BertClassifier(encoder, 3, problem="multi_label", bilstm=True, seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     logits = np.asarray(model(batch)["logits"])
     close(answer["probabilities"], 1 / (1 + np.exp(-logits)))
 
-    model = BertClassifier(encoder, 1, problem="regression", seed=1)
+    model = ob.BertClassifier(encoder, 1, problem="regression", seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     close(answer["values"], model(batch)["logits"][:, 0])
 
     real = batch["input_mask"]
-    model = BertSpan(encoder, seed=1, bilstm=True)
+    model = ob.BertSpan(encoder, seed=1, bilstm=True)
     batch, answer = ask(onnx_file, tmp_path, model)
     for name, expected in model(batch).items():
         close(answer[name], expected * real)
 
-    model = BertTagger(encoder, 3, seed=1)
+    model = ob.BertTagger(encoder, 3, seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     close(answer["logits"], model(batch)["logits"] * real[..., None])
 
-    model = BertMultipleChoice(encoder, seed=1)
+    model = ob.BertMultipleChoice(encoder, seed=1)
     batch, answer = ask(onnx_file, tmp_path, model)
     assert batch["input_ids"].ndim == 3
     close(answer["probabilities"], softmax(model(batch)["logits"]))
 
 
 def test_onnx_of_masked_words_offers_no_row_beyond_the_vocabulary(onnx_file, tmp_path):
-    model = BertPretrainer(make_encoder(vocab_size=len(VOCAB) + 5), ["masked_lm"])
+    model = ob.BertPretrainer(make_encoder(vocab_size=len(VOCAB) + 5), ["masked_lm"])
     model.masked_lm.bias.assign(np.r_[np.zeros(len(VOCAB)), np.full(5, 9.0)])
     batch, answer = ask(onnx_file, tmp_path, model, top_k=4)
     expected = masked_words_of(model, batch)
@@ -149,7 +142,7 @@ def test_onnx_of_vectors(onnx_file, tmp_path):
 
 def test_int8_is_smaller_and_near(onnx_file, tmp_path):
     model = loaded(
-        BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"])
+        ob.BertPretrainer(make_encoder(hidden_size=128, initializer_range=0.1), ["masked_lm"])
     )
     exact = export_ids(model, tmp_path / "exact")
     rough = export_ids(model, tmp_path / "rough", precision="int8")
@@ -194,34 +187,34 @@ def one_layer(**fields):
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        (lambda: BertClassifier(one_layer(**FAMILY["left to right"]), 3, seed=1), {}),
-        (lambda: BertMultipleChoice(one_layer(**FAMILY["roberta"]), seed=1), {}),
-        (lambda: BertSpan(make_encoder(**FAMILY["albert"]), seed=1), INT8),
-        (lambda: BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3}),
+        (lambda: ob.BertClassifier(one_layer(**FAMILY["left to right"]), 3, seed=1), {}),
+        (lambda: ob.BertMultipleChoice(one_layer(**FAMILY["roberta"]), seed=1), {}),
+        (lambda: ob.BertSpan(make_encoder(**FAMILY["albert"]), seed=1), INT8),
+        (lambda: ob.BertPretrainer(one_layer(), ["masked_lm"]), {"top_k": 3}),
     ],
 )
 def test_litert(litert_file, tmp_path, model, options):
     model = model()
     batch, answer = ask(litert_file, tmp_path, model, **options)
-    if isinstance(model, BertPretrainer):
+    if isinstance(model, ob.BertPretrainer):
         expected = {"probabilities": -np.sort(-masked_words_of(model, batch))[..., :3]}
     else:
         expected = {name: np.asarray(x) for name, x in model(batch).items()}
     for name, wanted in expected.items():
-        if isinstance(model, BertSpan):
+        if isinstance(model, ob.BertSpan):
             wanted = wanted * batch["input_mask"]
         close(answer[name], wanted, atol=0.1 * np.abs(wanted).max() if options == INT8 else 2e-5)
 
 
 def test_the_folder_has_what_a_client_needs(onnx_file, tmp_path):
-    model = loaded(BertClassifier(make_encoder(), 3, seed=1))
+    model = loaded(ob.BertClassifier(make_encoder(), 3, seed=1))
     made = export_ids(model, tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir() if path.name[0] != "."}
     assert names == {"model.onnx", "tokenizer.json", "vocab.txt", "labels.txt", "serving.json"}
     described = json.loads((tmp_path / "out" / "serving.json").read_text())
     assert described["inputs"] == ["input_ids", "input_mask", "segment_ids"]
     assert described["outputs"] == ["logits", "probabilities"] == list(made.differences)
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(ob.UserError, match="exists already"):
         export_ids(model, tmp_path / "out")
 
     tokenizers = pytest.importorskip("tokenizers")
@@ -244,8 +237,8 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
     monkeypatch.setattr(
         onnx_file, "run", lambda *asked: {name: x + 0.1 for name, x in run(*asked).items()}
     )
-    with pytest.raises(UserError, match="logits differs from the model folder's by up to 0.1"):
-        export_ids(loaded(BertClassifier(make_encoder(), 3, seed=1)), tmp_path / "out")
+    with pytest.raises(ob.UserError, match="logits differs from the model folder's by up to 0.1"):
+        export_ids(loaded(ob.BertClassifier(make_encoder(), 3, seed=1)), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -262,14 +255,14 @@ def test_a_file_that_answers_wrongly_is_not_left_there(onnx_file, tmp_path, monk
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, monkeypatch, options, message):
     monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: True)
-    model = loaded(BertClassifier(make_encoder(), 3, bilstm=True, concat_pooling=True))
-    with pytest.raises(UserError, match=message):
+    model = loaded(ob.BertClassifier(make_encoder(), 3, bilstm=True, concat_pooling=True))
+    with pytest.raises(ob.UserError, match=message):
         export_ids(model, tmp_path / "out", **options)
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(id_export.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="pip install onnx onnxruntime$"):
+    with pytest.raises(ob.UserError, match="pip install onnx onnxruntime$"):
         id_export.check_packages("onnx")
-    with pytest.raises(UserError, match="pip install tensorflow ai-edge-litert$"):
+    with pytest.raises(ob.UserError, match="pip install tensorflow ai-edge-litert$"):
         id_export.check_packages("litert")

@@ -6,39 +6,34 @@ import keras
 import numpy as np
 import pytest
 
-from official_bert import (
-    BertAdamW,
-    BertClassifier,
-    BertEncoder,
-    BertMultipleChoice,
-    BertSpan,
-    BertTagger,
-    UserError,
-)
+import official_bert as ob
 
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1], "int32")
 
 
 def head_and_batch(kind, config, inputs, bilstm=False):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     if kind == "single_label":
-        model = BertClassifier(encoder, 3, bilstm=bilstm, seed=1)
+        model = ob.BertClassifier(encoder, 3, bilstm=bilstm, seed=1)
         return model, {**inputs, "label_ids": LABELS}
     if kind == "multi_label":
-        model = BertClassifier(encoder, 3, "multi_label", bilstm, concat_pooling=True, seed=1)
+        model = ob.BertClassifier(encoder, 3, "multi_label", bilstm, concat_pooling=True, seed=1)
         return model, {**inputs, "label_ids": np.eye(3, dtype="float32")[LABELS]}
     if kind == "regression":
-        model = BertClassifier(encoder, 1, "regression", bilstm=bilstm, seed=1)
+        model = ob.BertClassifier(encoder, 1, "regression", bilstm=bilstm, seed=1)
         return model, {**inputs, "label_ids": LABELS.astype("float32")}
     if kind == "span":
-        model = BertSpan(encoder, bilstm=bilstm, seed=1)
+        model = ob.BertSpan(encoder, bilstm=bilstm, seed=1)
         return model, {**inputs, "start_positions": LABELS, "end_positions": LABELS + 2}
     if kind == "multiple_choice":
         orders = [np.arange(8), np.arange(8)[::-1], np.roll(np.arange(8), 3)]
         choices = {k: np.stack([v[order] for order in orders], 1) for k, v in inputs.items()}
-        return BertMultipleChoice(encoder, bilstm=bilstm, seed=1), {**choices, "label_ids": LABELS}
+        return ob.BertMultipleChoice(encoder, bilstm=bilstm, seed=1), {
+            **choices,
+            "label_ids": LABELS,
+        }
     labels = np.where(inputs["input_mask"] > 0, inputs["input_ids"] % 3, -1).astype("int32")
-    return BertTagger(encoder, 3, bilstm=bilstm, seed=1), {**inputs, "label_ids": labels}
+    return ob.BertTagger(encoder, 3, bilstm=bilstm, seed=1), {**inputs, "label_ids": labels}
 
 
 KINDS = ["single_label", "multi_label", "regression", "span", "multiple_choice", "tagging"]
@@ -49,7 +44,7 @@ def test_fit_learns(kind, config, inputs):
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = dataclasses.replace(config, num_hidden_layers=1, **rates)
     model, batch = head_and_batch(kind, config, inputs)
-    model.compile(optimizer=BertAdamW(3e-3))
+    model.compile(optimizer=ob.BertAdamW(3e-3))
     data = {name: np.concatenate([x] * 25) for name, x in batch.items()}
     losses = model.fit(data, batch_size=8, epochs=2, shuffle=False, verbose=0).history["loss"]
     assert losses[1] < 0.8 * losses[0]
@@ -124,19 +119,19 @@ def test_dropout_is_active_in_training_only(config, inputs):
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_scores_are_float32_under_every_policy(policy, config, inputs):
     """In bfloat16 the scores of a long passage tie, and with them n-best lists and thresholds."""
-    model = BertSpan(BertEncoder(config, seed=0, dtype=policy), seed=1)
+    model = ob.BertSpan(ob.BertEncoder(config, seed=0, dtype=policy), seed=1)
     scores = model(inputs)["start_logits"]
     assert model.encoder.compute_dtype == policy.removeprefix("mixed_")
     assert keras.backend.standardize_dtype(scores.dtype) == "float32"
     rounded = keras.ops.cast(keras.ops.cast(scores, model.encoder.compute_dtype), "float32")
     assert np.mean(np.asarray(scores == rounded)) < 0.1
-    classifier = BertClassifier(BertEncoder(config, seed=0, dtype=policy), 3, seed=1)
+    classifier = ob.BertClassifier(ob.BertEncoder(config, seed=0, dtype=policy), 3, seed=1)
     assert keras.backend.standardize_dtype(classifier(inputs)["logits"].dtype) == "float32"
 
 
 def test_impossible_problems_are_refused(config):
-    encoder = BertEncoder(config)
-    with pytest.raises(UserError, match="problem=.*; it is one of"):
-        BertClassifier(encoder, 2, problem="ranking")
-    with pytest.raises(UserError, match="num_labels=2"):
-        BertClassifier(encoder, 2, problem="regression")
+    encoder = ob.BertEncoder(config)
+    with pytest.raises(ob.UserError, match="problem=.*; it is one of"):
+        ob.BertClassifier(encoder, 2, problem="ranking")
+    with pytest.raises(ob.UserError, match="num_labels=2"):
+        ob.BertClassifier(encoder, 2, problem="regression")

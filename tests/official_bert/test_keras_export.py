@@ -4,15 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from official_bert import (
-    BertAdamW,
-    BertClassifier,
-    BertEncoder,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-)
+import official_bert as ob
 
 tf = pytest.importorskip("tensorflow")
 
@@ -30,15 +22,15 @@ def served(path, batch):
 @pytest.mark.parametrize(
     ("make", "shape"),
     [
-        (lambda encoder: BertClassifier(encoder, 3), (4, 8)),
-        (lambda encoder: BertClassifier(encoder, 3, windows="mean"), (2, 2, 8)),
-        (lambda encoder: BertSpan(encoder, bilstm=True), (4, 8)),
-        (lambda encoder: BertMultipleChoice(encoder), (2, 2, 8)),
-        (lambda encoder: BertTagger(encoder, 2), (4, 8)),
+        (lambda encoder: ob.BertClassifier(encoder, 3), (4, 8)),
+        (lambda encoder: ob.BertClassifier(encoder, 3, windows="mean"), (2, 2, 8)),
+        (lambda encoder: ob.BertSpan(encoder, bilstm=True), (4, 8)),
+        (lambda encoder: ob.BertMultipleChoice(encoder), (2, 2, 8)),
+        (lambda encoder: ob.BertTagger(encoder, 2), (4, 8)),
     ],
 )
 def test_heads(make, shape, config, inputs, tmp_path):
-    model = make(BertEncoder(config, seed=0))
+    model = make(ob.BertEncoder(config, seed=0))
     batch = {name: x[:4, :8].reshape(shape) for name, x in inputs.items()}
     batch["input_mask"][..., 0] = 1
     model.export(tmp_path / "m", verbose=False)
@@ -50,7 +42,7 @@ def test_heads(make, shape, config, inputs, tmp_path):
 
 
 def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
-    encoder = BertEncoder(config, seed=0)
+    encoder = ob.BertEncoder(config, seed=0)
     encoder.export(tmp_path / "e", verbose=False)
     expected, found = encoder(inputs), served(tmp_path / "e", inputs)
     for name in ("sequence_output", "pooled_output"):
@@ -65,13 +57,13 @@ def test_the_encoder_alone_and_inside_another_model(config, inputs, tmp_path):
 
 
 def test_after_fit_and_of_a_pretrainer(config, inputs, pretraining_batch, tmp_path):
-    model = BertClassifier(BertEncoder(config, seed=0), 2)
-    model.compile(BertAdamW(1e-3))
+    model = ob.BertClassifier(ob.BertEncoder(config, seed=0), 2)
+    model.compile(ob.BertAdamW(1e-3))
     model.fit(inputs, np.arange(8) % 2, verbose=0)
     model.export(tmp_path / "m", verbose=False)
     expected = model.predict(inputs, verbose=0)["logits"]
     np.testing.assert_allclose(served(tmp_path / "m", inputs)["logits"], expected, atol=1e-5)
-    pretrainer = BertPretrainer(config, seed=0)
+    pretrainer = ob.BertPretrainer(config, seed=0)
     pretrainer.export(tmp_path / "p", verbose=False)
     found = served(tmp_path / "p", pretraining_batch)
     expected = pretrainer(pretraining_batch)

@@ -5,15 +5,7 @@ import pytest
 import served_models
 from scipy.special import softmax
 
-from official_bert import (
-    BertClassifier,
-    BertEncoder,
-    BertMultipleChoice,
-    BertPretrainer,
-    BertSpan,
-    BertTagger,
-    UserError,
-)
+import official_bert as ob
 from official_bert.predict import Model
 
 TEXTS = ["the cat sat", "london", "a big red dog sat on the mat in paris .", "the dog ?"]
@@ -29,11 +21,11 @@ def loaded(tokenizer):
 
 @pytest.fixture(scope="module")
 def encoder(config):
-    return BertEncoder(config, seed=0)
+    return ob.BertEncoder(config, seed=0)
 
 
 def test_classes_and_their_shares_follow_the_weights(loaded, encoder, tokenizer):
-    model = loaded(BertClassifier(encoder, 3, seed=1), labels=["x", "y", "z"], max_seq_length=16)
+    model = loaded(ob.BertClassifier(encoder, 3, seed=1), labels=["x", "y", "z"], max_seq_length=16)
     answers = model.predict(TEXTS)
     for text, answer in zip(TEXTS, answers, strict=True):
         expected = softmax(np.asarray(model.model(tokenizer(text))["logits"])[0])
@@ -47,10 +39,10 @@ def test_classes_and_their_shares_follow_the_weights(loaded, encoder, tokenizer)
 
 
 def test_pairs_several_labels_and_values(loaded, encoder, tokenizer):
-    model = loaded(BertClassifier(encoder, 2, "multi_label", seed=1), labels=["x", "y"])
+    model = loaded(ob.BertClassifier(encoder, 2, "multi_label", seed=1), labels=["x", "y"])
     model.model.head.bias.assign([99.0, -99.0])
     assert model.predict("the cat", "a dog")["labels"] == ["x"]
-    value = loaded(BertClassifier(encoder, 1, "regression", seed=1))
+    value = loaded(ob.BertClassifier(encoder, 1, "regression", seed=1))
     batch = tokenizer(TEXTS[:2], TEXTS[2:])
     expected = np.asarray(value.model(batch)["logits"])[:, 0]
     found = [answer["value"] for answer in value.predict(TEXTS[:2], TEXTS[2:])]
@@ -58,7 +50,7 @@ def test_pairs_several_labels_and_values(loaded, encoder, tokenizer):
 
 
 def test_a_text_cut_gives_a_warning(loaded, encoder):
-    model = loaded(BertClassifier(encoder, 2, seed=1), max_seq_length=8)
+    model = loaded(ob.BertClassifier(encoder, 2, seed=1), max_seq_length=8)
     with pytest.warns(UserWarning, match="1 of 4 texts are longer than 8 tokens"):
         model.predict(TEXTS)
 
@@ -81,7 +73,7 @@ def test_vectors(pooling, loaded, encoder, tokenizer):
 
 
 def test_masks_are_filled(loaded, encoder, tokenizer):
-    model = loaded(BertPretrainer(encoder, seed=0))
+    model = loaded(ob.BertPretrainer(encoder, seed=0))
     answer = model.fill_mask("the [MASK] sat on [MASK].", top_k=3)
     ids = tokenizer("the x sat on x.")["input_ids"]
     places = [2, 5]
@@ -98,39 +90,39 @@ def test_masks_are_filled(loaded, encoder, tokenizer):
     assert [one["text"] for one in both] == ["dog sat", "the big dog dog!"]
     model.model.masked_lm.bias.assign(99.0 * np.eye(50)[tokenizer.vocab.index("##ed")])
     assert model.fill_mask("a mat [MASK].")["text"] == "a mated."
-    with pytest.raises(UserError, match=r"text 1 has no \[MASK\]"):
+    with pytest.raises(ob.UserError, match=r"text 1 has no \[MASK\]"):
         model.fill_mask(["a [MASK]", "the cat"])
-    with pytest.raises(UserError, match="text 0 has 43 tokens, the model 32 positions"):
+    with pytest.raises(ob.UserError, match="text 0 has 43 tokens, the model 32 positions"):
         model.fill_mask("a " * 40 + "[MASK]")
 
 
 def test_words_answers_and_choices(loaded, encoder):
     """By the code that exported models run, which has its own tests."""
-    tagger = loaded(BertTagger(encoder, 2, seed=1), labels=["O", "B-X"], max_seq_length=8)
+    tagger = loaded(ob.BertTagger(encoder, 2, seed=1), labels=["O", "B-X"], max_seq_length=8)
     long, short = tagger.predict([TEXTS[2], "london"])
     assert [w["word"] for w in long["words"]] == TEXTS[2].split()
     assert [(w["word"], w["start"], w["end"]) for w in short["words"]] == [("london", 0, 6)]
     assert set(short["words"][0]) == {"word", "label", "start", "end", "probability"}
-    span = loaded(BertSpan(encoder, seed=1), max_seq_length=24, max_query_length=8)
+    span = loaded(ob.BertSpan(encoder, seed=1), max_seq_length=24, max_query_length=8)
     answer = span.predict("the cat ?", TEXTS[2])
     assert answer["answer"] == TEXTS[2][answer["start"] : answer["end"]] != ""
-    choice = loaded(BertMultipleChoice(encoder, seed=1))
+    choice = loaded(ob.BertMultipleChoice(encoder, seed=1))
     assert len(choice.predict("the cat", ["sat", "on", "mat"])["probabilities"]) == 3
 
 
 def test_questions_that_a_model_cannot_answer(loaded, encoder, config):
-    with pytest.raises(UserError, match="no fine-tuned head"):
+    with pytest.raises(ob.UserError, match="no fine-tuned head"):
         loaded(encoder).predict("the cat")
-    with pytest.raises(UserError, match="no masked-LM head"):
+    with pytest.raises(ob.UserError, match="no masked-LM head"):
         loaded(encoder).fill_mask("[MASK]")
-    with pytest.raises(UserError, match="text 1 is empty"):
+    with pytest.raises(ob.UserError, match="text 1 is empty"):
         loaded(encoder).embed(["a", " "])
-    with pytest.raises(UserError, match="pooling='median'; it is one of cls, max"):
+    with pytest.raises(ob.UserError, match="pooling='median'; it is one of cls, max"):
         loaded(encoder).embed("a", "median")
-    with pytest.raises(UserError, match="layer=3; the encoder has hidden states 0 to 2"):
+    with pytest.raises(ob.UserError, match="layer=3; the encoder has hidden states 0 to 2"):
         loaded(encoder).embed("a", layer=3)
-    with pytest.raises(UserError, match="a passage for each question"):
-        loaded(BertSpan(encoder)).predict("the cat ?")
+    with pytest.raises(ob.UserError, match="a passage for each question"):
+        loaded(ob.BertSpan(encoder)).predict("the cat ?")
     without = Model(config, encoder, encoder, "none", None, {"head": "none"})
-    with pytest.raises(UserError, match="without a vocabulary"):
+    with pytest.raises(ob.UserError, match="without a vocabulary"):
         without.embed("a")

@@ -107,19 +107,6 @@ def test_positions_are_uniform():
     assert np.abs(counts[1:21] - 600).max() < 4.5 * (600 * 0.85) ** 0.5
 
 
-def test_whole_words_are_masked_whole_and_use_the_budget():
-    ids, candidates, lengths = rows(500, 64)
-    continues = (ids % 3 == 0) & (np.arange(64) > 1)
-    masked = mask(ids, candidates, lengths, continues=continues)
-    for row, count in enumerate(masked.counts):
-        chosen = np.zeros(64, bool)
-        chosen[masked.positions[row, :count]] = True
-        inside = np.flatnonzero(candidates[row] & continues[row])
-        np.testing.assert_array_equal(chosen[inside], chosen[inside - 1])
-    full = prediction_counts(lengths, 0.15, 20)
-    assert (masked.counts == full).mean() > 0.95  # single pieces fill what long words leave
-
-
 def test_wrong_rates_are_refused():
     with pytest.raises(UserError, match="sum to 1"):
         MaskingRates(0.8, 0.1, 0.2)

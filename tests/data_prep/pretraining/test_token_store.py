@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpora import VOCAB, documents, write_corpus, write_vocabulary
-from damage import flip
 
 from data_prep.corpus import text_files
 from data_prep.create_pretraining_data import create
@@ -183,13 +182,6 @@ def test_other_options_are_an_error_that_lists_them(tmp_path, vocab):
     with pytest.raises(UserError, match=r"inputs.0.sha256: was"):
         build(tmp_path / "store", paths, vocab)
     build(tmp_path / "store", paths, vocab, overwrite=True)
-
-
-def test_a_damaged_block_is_named(tmp_path, vocab):
-    store = build(tmp_path / "store", [write_corpus(tmp_path / "a.txt")], vocab)
-    flip(tmp_path / "store" / "train-00000.tokens", 10)
-    with pytest.raises(UserError, match=r"train-00000.tokens is damaged"):
-        store.read("train", 0)
 
 
 def test_input_without_text_is_an_error(tmp_path, vocab):
