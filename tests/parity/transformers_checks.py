@@ -185,7 +185,6 @@ def _encoder_results(name: str, differences: list[tuple[float, float]]) -> list[
 def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
     """Logits of both heads, the loss, and the gradient of every tensor."""
     import tensorflow as tf
-    import torch
 
     with tf.GradientTape() as tape:
         outputs = model(batch)
@@ -197,17 +196,7 @@ def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
         for variable, gradient in zip(model.trainable_variables, gradients, strict=True)
     }
     theirs.zero_grad()
-    their_outputs = theirs(**peers.their_inputs(batch))
-    positions = torch.from_numpy(batch["masked_lm_positions"]).long()
-    rows = torch.arange(len(positions))[:, None]
-    logits = their_outputs.prediction_logits[rows, positions]  # [B, P, V]
-    ids = torch.from_numpy(batch["masked_lm_ids"]).long()
-    labels = torch.from_numpy(batch["next_sentence_labels"][:, 0]).long()
-    masked_lm = torch.nn.functional.cross_entropy(
-        logits.flatten(0, 1), ids.flatten(), reduction="sum"
-    )
-    next_sentence = torch.nn.functional.cross_entropy(their_outputs.seq_relationship_logits, labels)
-    their_loss = masked_lm / (ids.numel() + 1e-5) + next_sentence
+    their_loss, *their_logits = pretraining_loss(theirs, batch)
     their_loss.backward()
 
     stored = dict(theirs.named_parameters())
@@ -219,9 +208,8 @@ def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
         worst = max(worst, relative_difference(gradient, expected))
     head = max(
         peers.farthest(keras.ops.convert_to_numpy(outputs[ours]), value)
-        for ours, value in (
-            ("masked_lm_logits", logits),
-            ("next_sentence_logits", their_outputs.seq_relationship_logits),
+        for ours, value in zip(
+            ("masked_lm_logits", "next_sentence_logits"), their_logits, strict=True
         )
     )
     return [
@@ -229,6 +217,24 @@ def _pretraining_results(name: str, model, theirs, batch) -> list[Result]:
         Result(f"total loss; {name}", AGAINST, abs(float(loss) - their_loss.item()), 2e-5),
         Result(f"gradient, worst tensor, norm-wise; {name}", AGAINST, worst, 1e-4),
     ]
+
+
+def pretraining_loss(theirs, batch):
+    """(BERT's loss, logits at the masks [B, P, V], next-sentence logits) of transformers' model."""
+    import torch
+
+    cross_entropy = torch.nn.functional.cross_entropy
+    outputs = theirs(**peers.their_inputs(batch))
+    positions, ids, labels = (
+        torch.from_numpy(batch[name]).long()
+        for name in ("masked_lm_positions", "masked_lm_ids", "next_sentence_labels")
+    )
+    logits = outputs.prediction_logits[torch.arange(len(positions))[:, None], positions]
+    losses = cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none")
+    weights = torch.from_numpy(batch["masked_lm_weights"]).flatten()
+    masked_lm = (losses * weights).sum() / (weights.sum() + 1e-5)
+    next_sentence = cross_entropy(outputs.seq_relationship_logits, labels[:, 0])
+    return masked_lm + next_sentence, logits, outputs.seq_relationship_logits
 
 
 def relative_difference(ours: np.ndarray, theirs: np.ndarray, floor: float = 1e-4) -> float:
