@@ -44,9 +44,8 @@ class MaskingRules:
     @property
     def wanted(self) -> np.ndarray:
         """int32 [length + 1]: how many places a row of so many tokens has to predict."""
-        # In double precision, so that halves are rounded as the original rounds them.
-        share = np.round(np.arange(self.length + 1) * np.float64(self.prob))
-        return np.clip(share.astype(np.int32), 1, self.wanted_slots)
+        lengths = np.arange(self.length + 1)
+        return masking.prediction_counts(lengths, self.prob, self.wanted_slots).astype(np.int32)
 
     @property
     def numbers(self) -> int:
