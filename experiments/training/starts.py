@@ -97,7 +97,7 @@ def of(config) -> Start:
 
 
 @functools.cache
-def _load() -> None:
+def _load() -> Start:
     beyond = importlib.import_module(BEYOND)
     for module in pkgutil.iter_modules(beyond.__path__, f"{BEYOND}."):
         importlib.import_module(module.name)
