@@ -30,41 +30,57 @@ def override(config, overrides):
             if not equals:
                 raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
         overrides = {name: value for name, _, value in pairs}
+    changes = {}
     for name, value in overrides.items():
-        config = replace_field(config, name.split("."), value, name)
-    return config
+        inner = changes
+        for key in name.split("."):
+            inner = inner.setdefault(key, {})
+        inner[None] = value
+    return _with(config, changes)
 
 
-def replace_field(node, keys, value, name):
-    """`node` (a dataclass, tuple or dict) with the value at the path `keys` replaced.
+def _with(node, changes, hint=None, place="--config"):
+    """`node` with parts replaced: all of a dataclass at once, since its checks are of all of them.
 
-    `name` is the path as the user wrote it, for messages.
+    Args:
+      node: a dataclass, tuple, dict or single value.
+      changes: {key of a part: the changes of that part}; under None what takes the node's place.
+      hint: type of the node; None where it has none.
+      place: of the node, as the user wrote it.
     """
-    key, rest = keys[0], keys[1:]
-    if isinstance(node, tuple):
-        if not key.isdigit() or int(key) >= len(node):
-            raise UserError(f"--config.{name}: {key} is no position among {len(node)} entries")
-        items = list(node)
-        if rest and isinstance(items[int(key)], str) and "objectives" in name.split("."):
-            items[int(key)] = {"name": items[int(key)]}  # written with options from now on
-        items[int(key)] = replace_field(items[int(key)], rest, value, name) if rest else value
-        return tuple(items)
+    inner = {key: value for key, value in changes.items() if key is not None}
+    if None in changes:
+        node = _typed(changes[None], hint, place) if hint else guess(changes[None])
+    if not inner:
+        return node
+    kinds = typing.get_args(hint)
+    if isinstance(node, str):  # a name stands for what has parts
+        node = (
+            named_config(node) if BertConfig in kinds else {"name": node} if dict in kinds else node
+        )
     if isinstance(node, dict):
-        inner = replace_field(node.get(key, {}), rest, value, name) if rest else guess(value)
-        return {**node, key: inner}
-    if not dataclasses.is_dataclass(node):
-        raise UserError(f"--config.{name}: {key} is inside a field that has no parts")
-    if key not in {field.name for field in dataclasses.fields(node)}:
-        raise UserError(f"--config.{name}: {unknown_field(type(node), key)}")
-    old = getattr(node, key)
-    if rest:
-        if key == "bert" and isinstance(old, str):
-            old = named_config(old)
-        return dataclasses.replace(node, **{key: replace_field(old, rest, value, name)})
-    typed = _typed(value, typing.get_type_hints(type(node))[key], name)
+        known, hints = node, {}
+    elif isinstance(node, tuple):
+        known = {str(index): item for index, item in enumerate(node)}
+        hints = dict.fromkeys(known, kinds[0]) if typing.get_origin(hint) is tuple else {}
+    elif dataclasses.is_dataclass(node):
+        known, hints = vars(node), typing.get_type_hints(type(node))
+    else:
+        raise UserError(f"{place}.{next(iter(inner))}: {place} has no parts")
+    made = {}
+    for key, value in inner.items():
+        if key not in known and isinstance(node, tuple):
+            raise UserError(f"{place}.{key}: {key} is no position among {len(node)} entries")
+        if key not in known and not isinstance(node, dict):
+            raise UserError(f"{place}.{key}: {unknown_field(type(node), key)}")
+        made[key] = _with(known.get(key, {}), value, hints.get(key), f"{place}.{key}")
+    if isinstance(node, tuple):
+        return tuple((known | made).values())
+    if isinstance(node, dict):
+        return node | made
     if isinstance(node, BertConfig):  # a value may make it a subclass
-        return BertConfig.from_dict({**node.to_dict(), key: typed}, "configuration: bert")
-    return dataclasses.replace(node, **{key: typed})
+        return BertConfig.from_dict({**node.to_dict(), **made}, "configuration: bert")
+    return dataclasses.replace(node, **made)
 
 
 def unknown_field(kind, key):
@@ -144,7 +160,7 @@ def guess(value):
 
 def _type_error(value, hint, name):
     kind = getattr(hint, "__name__", str(hint))
-    return UserError(f"--config.{name}={value}: expected {kind}")
+    return UserError(f"{name}={value}: expected {kind}")
 
 
 def to_dict(config):

@@ -53,9 +53,14 @@ def test_file_scale_and_overrides(config_file):
     assert load_config(str(config_file)).seed == len("small")
 
 
-def test_order_of_overrides_name_of_a_size_then_its_fields():
-    config = override(PretrainConfig(), {"bert": "mini", "bert.vocab_size": "99"})
-    assert (config.bert.hidden_size, config.bert.vocab_size) == (256, 99)
+@pytest.mark.parametrize("order", [1, -1])
+def test_overrides_count_together_in_any_order(order):
+    given = ["bert=mini", "bert.vocab_size=99", "bert.hidden_size=96", "bert.num_attention_heads=3",
+             "shard=weights", "distribute=tpu", "snapshots=1,2", "snapshots.0=5"]  # fmt: skip
+    config = override(PretrainConfig(), given[::order])
+    assert (config.bert.num_hidden_layers, config.bert.vocab_size) == (4, 99)
+    assert (config.bert.hidden_size, config.bert.num_attention_heads) == (96, 3)
+    assert (config.shard, config.distribute, config.snapshots) == ("weights", "tpu", (5, 2))
 
 
 def test_what_bert_is_compared_with_has_sizes_of_its_own():
