@@ -9,8 +9,9 @@ from corpora import VOCAB
 
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining.record_files import parse_example, read_records
+from official_bert.tokenization import BertTokenizer
 
-CLS, SEP, MASK = map(VOCAB.index, ("[CLS]", "[SEP]", "[MASK]"))
+TOKENIZER = BertTokenizer(VOCAB)
 OPTIONS = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 3}
 
 
@@ -38,60 +39,72 @@ def digest(folder):
     return total.hexdigest()
 
 
-def check_rows(read, chosen):
+def unmasked(read):
+    """(ids with what was hidden put back, which of them are masked), both [examples, length]."""
+    ids, used = read["input_ids"].copy(), read["masked_lm_weights"] == 1
+    places = np.nonzero(used)[0], read["masked_lm_positions"][used]
+    masked = np.zeros(ids.shape, bool)
+    ids[places], masked[places] = read["masked_lm_ids"][used], True
+    return ids, masked
+
+
+def check_rows(read, chosen, tokenizer=TOKENIZER):
     """Shapes, input masks, segments and special tokens; returns lengths and unmasked ids."""
     length, number = chosen["max_seq_length"], len(read["input_ids"])
     assert read["input_ids"].shape == (number, length)
     lengths = read["input_mask"].sum(axis=1)
-    column = np.arange(length)
+    rows, column = np.arange(number), np.arange(length)
     np.testing.assert_array_equal(read["input_mask"], column < lengths[:, None])
-    ids = read["input_ids"].copy()
-    if "masked_lm_ids" in read:
-        used = read["masked_lm_weights"] == 1
-        ids[np.nonzero(used)[0], read["masked_lm_positions"][used]] = read["masked_lm_ids"][used]
-    b_ends = length - np.argmax(read["segment_ids"][:, ::-1], axis=1)  # past the last segment 1
-    np.testing.assert_array_equal(b_ends, lengths)
-    assert (ids[:, 0] == CLS).all()
-    assert ((ids == SEP).sum(axis=1) == 2).all() and ((ids == CLS).sum(axis=1) == 1).all()
-    assert (ids[np.arange(number), lengths - 1] == SEP).all()
-    first_sep = np.argmax(ids == SEP, axis=1)
-    segments = (column > first_sep[:, None]) & (column < lengths[:, None])
+    ids = unmasked(read)[0] if "masked_lm_ids" in read else read["input_ids"]
+    between = 0 if chosen["packing"] == "single" else tokenizer.separators
+    cls, sep = ids == tokenizer.cls_id, ids == tokenizer.sep_id
+    assert cls[:, 0].all() and (cls.sum(axis=1) == 1).all()
+    assert sep[rows, lengths - 1].all() and (sep.sum(axis=1) == 1 + between).all()
+    assert (ids[column >= lengths[:, None]] == tokenizer.pad_id).all()
+    if not between:
+        assert not read["segment_ids"].any() and not read["next_sentence_labels"].any()
+        return lengths, ids
+    # The separators stand together, before the first token of the second segment.
+    b_start = np.argmax(read["segment_ids"], axis=1)
+    for place in range(1, 1 + between):
+        assert sep[rows, b_start - place].all()
+    segments = (column >= b_start[:, None]) & (column < lengths[:, None])
     np.testing.assert_array_equal(read["segment_ids"], segments)
-    assert (first_sep > 1).all() and (lengths - first_sep > 2).all()  # neither segment is empty
-    assert (ids[column >= lengths[:, None]] == 0).all()
-    assert lengths.max() == length
-    # Targets drawn from 2 on make short rows; without them only ends of documents do.
-    assert ((lengths < length / 2).mean() > 0.3) == (chosen["short_seq_prob"] > 0.5)
+    assert (b_start > 1 + between).all() and (lengths - b_start > 1).all()  # neither is empty
+    if chosen["packing"] == "segments":
+        assert lengths.max() == length
+        # Targets drawn from 2 on make short rows; without them only ends of documents do.
+        assert ((lengths < length / 2).mean() > 0.3) == (chosen["short_seq_prob"] > 0.5)
     return lengths, ids
 
 
-def check_masks(read, ids, lengths, chosen):
+def check_masks(read, ids, lengths, chosen, tokenizer=TOKENIZER):
     """Counts, places and rates of the masked LM."""
     slots, used = chosen["max_predictions_per_seq"], read["masked_lm_weights"] == 1
     rows, places = np.nonzero(used)[0], read["masked_lm_positions"][used]
     now, before = read["input_ids"][rows, places], read["masked_lm_ids"][used]
+    special = np.isin(ids, (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id))
     assert read["masked_lm_positions"].shape == (len(ids), slots)
     assert set(np.unique(read["masked_lm_weights"])) <= {0, 1}
     assert (read["masked_lm_ids"][~used] == 0).all()
     assert (read["masked_lm_positions"][~used] == 0).all()
-    assert not np.isin(before, (CLS, SEP)).any()
+    assert not special[rows, places].any()
     expected = [
         min(slots, max(1, int(round(n * chosen["masked_lm_prob"])))) for n in lengths.tolist()
     ]
     if chosen["do_whole_word_mask"]:
         assert (used.sum(axis=1) <= expected).all()
         assert used.sum() > 0.97 * sum(expected)
-        column, first_sep = np.arange(ids.shape[1]), np.argmax(ids == SEP, axis=1)
-        continues = np.array([entry.startswith("##") for entry in VOCAB])
-        chosen_places = np.zeros(ids.shape, bool)
-        chosen_places[rows, places] = True
-        row, place = np.nonzero(continues[ids] & (column > 1) & (column != first_sep[:, None] + 1))
-        np.testing.assert_array_equal(chosen_places[row, place], chosen_places[row, place - 1])
+        _, masked = unmasked(read)
+        inside = tokenizer.continues[ids] & ~special & ~np.roll(special, 1, axis=1)
+        row, place = np.nonzero(inside)
+        assert len(row) > 100
+        np.testing.assert_array_equal(masked[row, place], masked[row, place - 1])
     else:
         np.testing.assert_array_equal(used.sum(axis=1), expected)
     assert (np.diff(read["masked_lm_positions"], axis=1)[used[:, 1:]] > 0).all()
-    shares = np.array([(now == MASK).mean(), (now == before).mean()])
-    by_chance = chosen["random_rate"] / len(VOCAB)
+    shares = np.array([(now == tokenizer.mask_id).mean(), (now == before).mean()])
+    by_chance = chosen["random_rate"] / tokenizer.vocab_size
     error = 4 * 0.5 / len(now) ** 0.5
     assert abs(shares[0] - chosen["mask_rate"] - by_chance) < error
     assert abs(shares[1] - chosen["same_rate"] - by_chance) < error

@@ -280,32 +280,23 @@ def test_search_makes_one_table_and_continues(texts, data, tmp_path, capsys):
     config = _finetune_config(
         texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
     )
-    grid = search.parse("learning_rate=1e-2,1e-9;seed=1,2", config)
-    assert grid == {"learning_rate": [1e-2, 1e-9], "seed": [1, 2]}
+    cut = "task_options.truncation"
+    grid = search.parse(f"learning_rate=1e-2,1e-9;seed=1,2;{cut}=tail", config)
+    assert grid == {"learning_rate": [1e-2, 1e-9], "seed": [1, 2], cut: ["tail"]}
     table = search.run(config, tmp_path, grid, progress=False)
     assert [row["fields"] for row in table["rows"]][0] == table["best"]["fields"]
     assert {tuple(row["runs"]) for row in table["rows"]} == {("1", "2")}
     means = [row["mean"] for row in table["rows"]]
     assert means == sorted(means, reverse=True)
-    results = tmp_path / "learning_rate=0.01_seed=1" / "results.json"
+    results = tmp_path / f"learning_rate=0.01_seed=1_{cut}=tail" / "results.json"
+    made = json.loads(results.with_name("config.json").read_text())
+    assert made["task_options"]["truncation"] == table["best"]["fields"][cut] == "tail"
     before = results.stat().st_mtime_ns
-    (tmp_path / "learning_rate=0.01_seed=2" / "results.json").unlink()
+    (tmp_path / f"learning_rate=0.01_seed=2_{cut}=tail" / "results.json").unlink()
     assert search.run(config, tmp_path, grid, progress=False) == table
     assert results.stat().st_mtime_ns == before
     with pytest.raises(UserError, match="unknown field"):
         search.parse("rate=1,2", config)
-
-
-def test_search_reaches_fields_inside_others(texts, data, tmp_path):
-    config = _finetune_config(
-        texts, vocab=str(data / "vocab.txt"), num_train_epochs=1.0, save_model=False
-    )
-    grid = search.parse("task_options.truncation=head,tail", config)
-    table = search.run(config, tmp_path, grid, progress=False)
-    tried = {row["fields"]["task_options.truncation"] for row in table["rows"]}
-    assert tried == {"head", "tail"}
-    made = json.loads((tmp_path / "task_options.truncation=tail" / "config.json").read_text())
-    assert made["task_options"]["truncation"] == "tail"
 
 
 def test_a_test_file_is_read_before_the_training_and_its_absence_told(texts, data, tmp_path):

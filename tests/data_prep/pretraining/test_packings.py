@@ -1,5 +1,6 @@
 """Rows of single segments and of sentence pairs, with WordPieces and with byte pairs."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -9,10 +10,10 @@ import pytest
 from corpora import write_corpus, write_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_records import examples
+from made_records import check_masks, check_rows, examples
 
 from data_prep import show_records
-from data_prep.create_pretraining_data import create
+from data_prep.create_pretraining_data import RecordOptions, create
 from data_prep.pretraining.dynamic_masking import MaskingRules
 from data_prep.pretraining.next_sentence import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
@@ -121,43 +122,15 @@ def vocabularies(tmp_path):
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_rows(tmp_path, corpus, vocabularies, kind, packing, whole_words):
     options = {"max_seq_length": 64, "max_predictions_per_seq": 10, "dupe_factor": 2}
-    options |= {"packing": packing, "do_whole_word_mask": whole_words, "num_workers": 1}
+    options |= {"packing": packing, "do_whole_word_mask": whole_words}
     vocab, folder = vocabularies[kind], tmp_path / "records"
-    manifest = create(corpus, vocab, str(folder), progress=False, **options)
-    tokenizer = load_tokenizer(vocab)
+    manifest = create(corpus, vocab, str(folder), num_workers=1, progress=False, **options)
+    tokenizer, read = load_tokenizer(vocab), examples(folder)
     assert (folder / tokenizer.file_name).read_bytes() == Path(vocab).read_bytes()
-    batches = examples(folder)
-    ids, mask, segments = batches["input_ids"].copy(), batches["input_mask"], batches["segment_ids"]
-    used = batches["masked_lm_weights"] == 1
-    row, places = np.nonzero(used)[0], batches["masked_lm_positions"][used]
-    ids[row, places] = batches["masked_lm_ids"][used]
-
-    lengths, column = mask.sum(axis=1), np.arange(64)
-    special = np.isin(ids, [tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id])
-    assert (ids[:, 0] == tokenizer.cls_id).all()
-    assert (ids[column >= lengths[:, None]] == tokenizer.pad_id).all()
-    assert not special[row, places].any()
-    between = 0 if packing == "single" else tokenizer.separators
-    assert ((ids == tokenizer.sep_id).sum(axis=1) == 1 + between).all()
-    assert (ids[np.arange(len(ids)), lengths - 1] == tokenizer.sep_id).all()
-    if between:
-        # The separators stand together, before the first token of the second segment.
-        b_start = np.argmax(segments, axis=1)
-        for place in range(1, 1 + between):
-            assert (ids[np.arange(len(ids)), b_start - place] == tokenizer.sep_id).all()
-        np.testing.assert_array_equal(
-            segments, (column >= b_start[:, None]) & (column < lengths[:, None])
-        )
-    else:
-        assert not segments.any() and not batches["next_sentence_labels"].any()
+    chosen = dataclasses.asdict(RecordOptions(**options))
+    lengths, ids = check_rows(read, chosen, tokenizer)
+    check_masks(read, ids, lengths, chosen, tokenizer)
     assert manifest["counts"]["tokens"] == lengths.sum() and len(ids) > 100
-    if whole_words:
-        chosen = np.zeros(ids.shape, bool)
-        chosen[row, places] = True
-        inside = tokenizer.continues[ids] & ~special & ~np.roll(special, 1, axis=1)
-        where = np.nonzero(inside)
-        np.testing.assert_array_equal(chosen[where], chosen[where[0], where[1] - 1])
-        assert inside.sum() > 100
 
 
 def test_what_reads_such_records(tmp_path, corpus, vocabularies):

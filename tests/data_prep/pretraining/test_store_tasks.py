@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from made_records import examples, unmasked
 
 from data_prep.create_pretraining_data import create
-from data_prep.pretraining.record_files import parse_example, read_records
 from data_prep.pretraining.store_tasks import SegmentedEncoder
 from official_bert.common.errors import UserError
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, write_vocab
@@ -47,21 +47,8 @@ def make(tmp_path):
     def records(**options):
         folder = tmp_path / "-".join(options)
         options |= {"max_seq_length": 64, "do_whole_word_mask": True, "progress": False}
-        manifest = create(
-            str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), str(folder), **options
-        )
-        read = [
-            parse_example(record)
-            for shard in manifest["shards"]
-            for record in read_records(str(folder / shard["file"]))
-        ]
-        ids = np.stack([example["input_ids"] for example in read])
-        masked = np.zeros(ids.shape, bool)
-        for row, example in enumerate(read):
-            count = int(example["masked_lm_weights"].sum())
-            places = example["masked_lm_positions"][:count]
-            ids[row, places], masked[row, places] = example["masked_lm_ids"][:count], True
-        return ids, masked
+        create(str(tmp_path / "a.txt"), str(tmp_path / "vocab.txt"), str(folder), **options)
+        return unmasked(examples(folder))
 
     return records
 
