@@ -1,5 +1,6 @@
 """Rows of Parquet files, for corpora and tasks."""
 
+import contextlib
 from collections.abc import Iterator
 
 from data_prep.jobs import storage
@@ -22,17 +23,14 @@ def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
     Raises:
       UserError: pyarrow is not installed, or the file is damaged.
     """
-    with _opened(path) as (pyarrow, table):
-        try:
-            for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
-                yield from batch.to_pylist()
-        except (pyarrow.ArrowException, OSError) as error:
-            raise UserError(f"{path} is a damaged Parquet file: {error}") from None
+    with _opened(path) as table:
+        for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
+            yield from batch.to_pylist()
 
 
 def column_names(path: str) -> list[str]:
     """Raises: UserError: as `rows`."""
-    with _opened(path) as (_, table):
+    with _opened(path) as table:
         return list(table.schema_arrow.names)
 
 
@@ -42,7 +40,7 @@ def class_names(path: str) -> dict[str, list[str]]:
     Raises:
       UserError: as `rows`, or what they wrote is damaged.
     """
-    with _opened(path) as (_, table):
+    with _opened(path) as table:
         described = (table.schema_arrow.metadata or {}).get(b"huggingface")
     if described is None:
         return {}
@@ -61,23 +59,15 @@ def class_names(path: str) -> dict[str, list[str]]:
     return found
 
 
-class _opened:
-    """pyarrow and the file, as a context."""
+@contextlib.contextmanager
+def _opened(path: str):
+    """pyarrow's ParquetFile; what it finds damaged is a UserError."""
+    check_installed("pyarrow", f"{path} is a Parquet file", "parquet")
+    import pyarrow
+    import pyarrow.parquet
 
-    def __init__(self, path: str):
-        self._path = path
-
-    def __enter__(self):
-        check_installed("pyarrow", f"{self._path} is a Parquet file", "parquet")
-        import pyarrow
-        import pyarrow.parquet
-
-        self._file = storage.reading(self._path)
+    with storage.reading(path) as file:
         try:
-            return pyarrow, pyarrow.parquet.ParquetFile(self._file)
+            yield pyarrow.parquet.ParquetFile(file)
         except (pyarrow.ArrowException, OSError) as error:
-            self._file.close()
-            raise UserError(f"{self._path} is a damaged Parquet file: {error}") from None
-
-    def __exit__(self, *_):
-        self._file.close()
+            raise UserError(f"{path} is a damaged Parquet file: {error}") from None

@@ -101,13 +101,10 @@ class Chunks(Phrases):
         return _most_frequent_tags(train, words)
 
 
-class Words:
-    """A column where each word's tag stands alone; the attributes and methods of `Phrases`."""
+class Words(Chunks):
+    """Phrases of one word each: a tag stands alone, in no letters of IOB."""
 
     metrics = ("accuracy",)
-
-    def __init__(self, name: str, feature: str, fields: tuple[str, ...]):
-        self.name, self.feature, self.fields = name, feature, fields
 
     def kind(self, tag: str) -> str:
         return tag
@@ -136,9 +133,6 @@ class Words:
     def per_class(self, gold, predicted) -> dict:
         flat = [[tag for tags in lines for tag in tags] for lines in (gold, predicted)]
         return metrics.per_class(*flat, sorted(set(flat[0])))
-
-    def baseline(self, train, words) -> list[list[str]]:
-        return _most_frequent_tags(train, words)
 
 
 COLUMNS = {
