@@ -70,9 +70,10 @@ class Scale:
         bert = dataclasses.replace(self.bert.bert, attention_direction="left_to_right")
         return dataclasses.replace(self.bert, bert=bert, objectives=self.predicting("next_token"))
 
-    def predicting(self, name: str) -> tuple[dict, ...]:
+    def predicting(self, name: str) -> tuple[str | dict, ...]:
         """The objective of that name alone, asked at `left_to_right_fraction` of the positions."""
-        return ({"name": name, "fraction": self.left_to_right_fraction},)
+        fraction = self.left_to_right_fraction
+        return ({"name": name, "fraction": fraction} if fraction < 1 else name,)
 
     def tasks(self, *names: str) -> tuple[Column, ...]:
         """The columns of those names that this scale has, in the order asked for.

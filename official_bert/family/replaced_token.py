@@ -10,7 +10,6 @@ import dataclasses
 import keras
 from keras import ops
 
-from official_bert.common.errors import UserError
 from official_bert.layers import (
     TransformerBlock,
     activation,
@@ -25,6 +24,7 @@ from official_bert.losses import (
     row_weights,
     weighted_sum,
 )
+from official_bert.objectives import check_direction
 from official_bert.objectives.masked_lm import MaskedLMHead, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
 from official_bert.randomness import GENERATOR, REPLACEMENTS, fold_in, make_seed, uniform
@@ -57,8 +57,7 @@ class ReplacedToken(Objective):
 
     def build(self, model, initializer):
         config, policy = model.encoder.config, model.dtype_policy
-        if config.attention_direction != "bidirectional":
-            raise UserError("objective replaced_token: the encoder must attend to both sides")
+        check_direction([self.name], config.attention_direction)
         model.generator = Generator(
             config.narrower(self.generator), initializer, dtype=policy, name="generator"
         )

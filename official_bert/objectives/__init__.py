@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from official_bert.common.errors import UserError, check_choice
+from official_bert.common.json_files import fields_of
 from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
 
 Written = str | dict[str, Any]
@@ -18,6 +19,9 @@ LANGUAGE_MODELS = {
     "left_to_right": "next_token",
     "shallow_concatenation": "adjacent_tokens",
 }
+# Objectives for models of one direction alone.
+_DIRECTIONS = {name: direction for direction, name in LANGUAGE_MODELS.items()}
+_DIRECTIONS["replaced_token"] = "bidirectional"
 
 
 def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, Any]]:
@@ -33,13 +37,12 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
 
 
 def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
-    """Raises UserError where one is the language model of another `attention_direction`."""
-    own = LANGUAGE_MODELS[direction]
+    """Raises UserError where one is for models of another `attention_direction`."""
     for name in (parts(one)[0] for one in written):
-        if name != own and name in LANGUAGE_MODELS.values():
+        if _DIRECTIONS.get(name, direction) != direction:
             raise UserError(
                 f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
-                f"write {own} in its place"
+                f"write {LANGUAGE_MODELS[direction]} in its place"
             )
 
 
@@ -58,12 +61,10 @@ def objective(written):
     """The `protocol.Objective` of what is written; an objective is returned as it is.
 
     Raises:
-      UserError: there is no such objective, or it has no such option.
+      UserError: there is no such objective, or it has no such option or value.
     """
     if not isinstance(written, str | dict):
         return written
     name, options = parts(written)
-    try:
-        return OBJECTIVES.load(name)(**options)
-    except TypeError as error:
-        raise UserError(f"objective {name}: {error}") from None
+    kind = OBJECTIVES.load(name)
+    return kind(**fields_of(kind, options, f"objective {name}"))

@@ -101,6 +101,8 @@ def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
     assert dataclasses.replace(bert, objectives=("masked_lm",)) == no_nsp
     assert dataclasses.replace(no_nsp, bert=ltr.bert, objectives=ltr.objectives) == ltr
     assert ltr.objectives == ({"name": "next_token", "fraction": 0.3},)
+    whole = load_config("table5:paper").variant("LTR & No NSP")
+    assert whole.pretrain.objectives == ("next_token",)  # all of them: one spelling
     made = plan.plan(ablation)
     assert len(made.pretrains) == 3
     bilstm = [c for c in made.cells if "BiLSTM" in c.name]

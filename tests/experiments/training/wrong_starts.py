@@ -134,6 +134,10 @@ PRETRAINING = {
         {"bert.attention_direction": "left_to_right"},
         "--config.objectives: masked_lm is not for .*; write next_token in its place",
     ),
+    "a discriminator that reads to the left": (
+        {"bert.attention_direction": "left_to_right", "objectives": "replaced_token"},
+        "--config.objectives: replaced_token is not for .*; write next_token in its place",
+    ),
     "nothing to start from": ({"bert": ""}, "--config.init_from is empty: name the model"),
     "no checkpoint": (
         {"bert": "", "init_from": "{}/no/model"},
