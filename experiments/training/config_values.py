@@ -10,7 +10,7 @@ import typing
 from data_prep.jobs.output_folder import differing
 from experiments.training.config import Phase
 from official_bert.common.errors import UserError, meant
-from official_bert.common.json_files import fields_of, shorten
+from official_bert.common.json_files import fields_of, parse_json, shorten
 from official_bert.config import BertConfig, named_config
 
 
@@ -54,10 +54,10 @@ def _with(node, changes, hint=None, place="--config"):
     if not inner:
         return node
     kinds = typing.get_args(hint)
-    if isinstance(node, str):  # a name stands for what has parts
-        node = (
-            named_config(node) if BertConfig in kinds else {"name": node} if dict in kinds else node
-        )
+    if isinstance(node, str) and node and BertConfig in kinds:  # a name stands for what has parts
+        node = named_config(node)
+    elif isinstance(node, str) and dict in kinds:
+        node = {"name": node}
     if isinstance(node, dict):
         known, hints = node, {}
     elif isinstance(node, tuple):
@@ -66,7 +66,7 @@ def _with(node, changes, hint=None, place="--config"):
     elif dataclasses.is_dataclass(node):
         known, hints = vars(node), typing.get_type_hints(type(node))
     else:
-        raise UserError(f"{place}.{next(iter(inner))}: {place} has no parts")
+        raise UserError(f"{place}.{next(iter(inner))}: {place}={node} has no parts")
     made = {}
     for key, value in inner.items():
         if key not in known and isinstance(node, tuple):
@@ -136,8 +136,8 @@ def _parse(text, hint, name):
         if hint is float:
             return float(text)
         if hint is dict:
-            return dict(json.loads(text))
-    except (KeyError, ValueError, TypeError) as error:
+            return parse_json(text, name)
+    except (KeyError, ValueError, OverflowError) as error:
         raise _type_error(text, hint, name) from error
     raise _type_error(text, hint, name)
 

@@ -239,7 +239,10 @@ def read_config(folder, kind, otherwise):
     if name != kind.__name__:
         raise UserError(f"{folder} holds a run of {name}, this is {kind.__name__}; {otherwise}")
     stored.pop("checksum", None)
-    return from_dict(kind, stored, Path(folder) / CONFIG), inputs
+    try:
+        return from_dict(kind, stored, Path(folder) / CONFIG), inputs
+    except UserError as error:  # of another version
+        raise UserError(f"{error}; {otherwise}") from None
 
 
 def _with_paths(results, change):

@@ -76,6 +76,8 @@ def test_dictionaries_take_keys_and_json():
     assert config.task_options == {"dev_fraction": 0.2, "a": "x"}
     config = override(config, ['task_options={"labels": ["p", "q"]}'])
     assert config.task_options == {"labels": ["p", "q"]}
+    with pytest.raises(UserError, match="--config.task_options: expected a JSON object, not "):
+        override(config, ['task_options=["pq"]'])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,8 @@ def test_dictionaries_take_keys_and_json():
         ("seed=1.5", "expected int"),
         ("phases.2.records=x", "no position among 1"),
         ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
-        ("seed.x=1", "no parts"),
+        ("seed=1e999", "expected int"),
+        ("seed.x=1", "--config.seed.x: --config.seed=12345 has no parts"),
         ("seed", "has no value"),
         (
             "distribute=horovod",
@@ -98,11 +101,12 @@ def test_dictionaries_take_keys_and_json():
         ),
         ("train_batch_size=0", "must be > 0"),
         ("bert.hidden_size=-1", "hidden_size must be positive"),
+        ("bert= bert.hidden_size=8", "bert.hidden_size: --config.bert= has no parts"),
     ],
 )
 def test_wrong_overrides_say_what_to_do(change, message):
     with pytest.raises(UserError, match=message):
-        override(PretrainConfig(), [change])
+        override(PretrainConfig(), change.split())
 
 
 @pytest.mark.parametrize(
@@ -245,11 +249,15 @@ def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
     assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
 
 
-def test_a_run_of_another_kind_is_refused(tmp_path):
+def test_a_run_of_another_kind_or_version_is_refused(tmp_path):
     RunFolder(tmp_path, PretrainConfig())
     write_text(tmp_path / "metrics.jsonl", "")
     with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
         RunFolder(tmp_path, FinetuneConfig())
+    path = tmp_path / "config.json"
+    write_text(path, path.read_text().replace('"pairs"', '"use_nsp"'))
+    with pytest.raises(UserError, match="json: unknown field use_nsp; .*; choose another --workd"):
+        RunFolder(tmp_path, PretrainConfig())
 
 
 def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
