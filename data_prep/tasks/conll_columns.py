@@ -102,7 +102,7 @@ class Chunks(Phrases):
 
 
 class Words(Chunks):
-    """Phrases of one word each: a tag stands alone, in no letters of IOB."""
+    """Phrases of one word each, whose tags have none of IOB's letters."""
 
     metrics = ("accuracy",)
 

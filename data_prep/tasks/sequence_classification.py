@@ -6,7 +6,6 @@ everything from features to scores is here.
 
 import collections
 import dataclasses
-import math
 
 import numpy as np
 
@@ -246,12 +245,12 @@ class SequenceClassification(Classification):
         return {name: getattr(self, name) for name in names if self.windows}
 
     def _number(self, value, where: str) -> float:
-        """The finite number that a label is; UserError where it is none."""
+        """The number that a label is, of those that float32 has; UserError where it is none."""
         try:
             found = float(value)
         except (TypeError, ValueError, OverflowError):
-            found = math.nan
-        if not math.isfinite(found):
+            found = np.nan
+        if not abs(found) <= float(np.finfo("float32").max):  # which models compute in
             raise UserError(f"{where} is {value!r}, expected a number")
         return found
 

@@ -260,10 +260,10 @@ def _asked(tables) -> list[str]:
     kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
     lost = [v for v in decided if v not in kept]
     said = [
-        f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided, and "
-        f"{len(exploratory)} exploratory ones beside them, by "
-        f"{count(len(tested), 'tested comparison')} in all. Holm's correction over all of these "
-        f"comparisons leaves {len(kept)} of the {len(decided)}."
+        f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided; "
+        f"{len(exploratory)} more are exploratory. All together rest on "
+        f"{count(len(tested), 'tested comparison')}. Holm's correction over all of these leaves "
+        f"{len(kept)} of the {len(decided)}."
     ]
     if lost:
         said += ["", "Decided, but not after that correction:", ""]

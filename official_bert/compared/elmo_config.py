@@ -178,7 +178,10 @@ def character_ids(words, begins: str = "[CLS]", ends: str = "[SEP]") -> np.ndarr
 def check_elmo_folder(folder, flag: str = "") -> None:
     """Raises UserError unless there are one options.json and one file of weights of bilm-tf."""
     if not (options_file(folder) and weights_file(folder)):
-        raise UserError(f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5")
+        raise UserError(
+            f"{flag}{folder}: no ELMo, which is one *options.json, one *weights.hdf5; a folder of "
+            "another kind of model has no *weights.hdf5"
+        )
 
 
 def options_file(folder) -> Path | None:

@@ -30,11 +30,11 @@ def classes(outputs: list[dict], problem: str, labels: list[str]) -> list[dict]:
     Args:
       outputs: of `Answers`, one {name: array} a text.
     """
-    name = "values" if problem == "regression" else "probabilities"
-    found = [class_of(output[name], problem, labels) for output in outputs]
+    if problem == "regression":
+        return [class_of(output["values"], problem, labels) for output in outputs]
+    found = [class_of(output["probabilities"], problem, labels) for output in outputs]
     for answer in found:
-        if name in answer:
-            answer[name] = dict(zip(labels, answer[name], strict=True))
+        answer["probabilities"] = dict(zip(labels, answer["probabilities"], strict=True))
     return found
 
 

@@ -92,8 +92,8 @@ def test_errors(folder, write):
     write("RTE/dev.tsv", "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tmaybe\n")
     with pytest.raises(UserError, match=r"dev\.tsv line 2: label 'maybe', expected entailment"):
         get_task("rte", data_dir=folder).examples("dev")
-    write("STS-B/dev.tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\tnan\n")
-    with pytest.raises(UserError, match=r"dev\.tsv line 2: score is 'nan', expected a number"):
+    write("STS-B/dev.tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t1e39\n")
+    with pytest.raises(UserError, match=r"dev\.tsv line 2: score is '1e39', expected a number"):
         get_task("stsb", data_dir=folder).examples("dev")
     write("CoLA/dev.tsv", "gj04\t1\tThe cat sat.\n")
     with pytest.raises(UserError, match=r"dev\.tsv line 1: 3 columns, expected 4"):

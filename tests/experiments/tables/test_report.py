@@ -144,7 +144,7 @@ def test_exploratory_claims_are_counted_apart():
     assert reproduced.startswith("Reproduced, 4 of 10 claims:") and "131M" not in reproduced
     decided = sum(v["verdict"] != NOT_DECIDED for v in planned)
     said = report.overview({"table5": [results]}).splitlines()
-    assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided, and 5 ex")
+    assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 5 more")
     listed = [line for line in said if "131M" in line]
     assert len(listed) == 5 and all(" (exploratory) | " in line for line in listed)
 
