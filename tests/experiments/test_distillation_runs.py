@@ -26,23 +26,17 @@ DISTILBERT = ({"name": "masked_lm", "weight": 2.0}, "soft_targets", "cosine_stat
 STUDENT = tiny_runs.bert(type_vocab_size=0, pooler_activation="none")
 
 
-def short(data, steps=8, **fields):
-    records = str(data / "records")
-    phases = (Phase(records, tiny_runs.LENGTH, steps, records),)
-    return tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16, **fields)
-
-
 @pytest.fixture(scope="module")
 def teacher(data, tmp_path_factory):
     """The model folder of a two-layer teacher."""
     workdir = tmp_path_factory.mktemp("teacher")
-    config = short(data, bert=tiny_runs.bert(num_hidden_layers=2))
+    config = tiny_runs.short_config(data, bert=tiny_runs.bert(num_hidden_layers=2))
     return pretrain.run(config, workdir, progress=False)["model"]
 
 
 def students_config(data, teacher, **fields):
     values = {"bert": STUDENT, "objectives": DISTILBERT, "teacher": teacher}
-    return short(data, **{**values, "teacher_layers": "even", **fields})
+    return tiny_runs.short_config(data, **{**values, "teacher_layers": "even", **fields})
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +108,9 @@ def test_another_teacher_is_another_step(data, teacher, student, tmp_path):
 
 def test_tinybert_leaves_an_encoder(data, teacher, tmp_path):
     narrow = tiny_runs.bert(hidden_size=8)
-    config = short(data, 4, bert=narrow, objectives=("transformer_layers",), teacher=teacher)
+    config = tiny_runs.short_config(
+        data, 4, bert=narrow, objectives=("transformer_layers",), teacher=teacher
+    )
     results = pretrain.run(config, tmp_path, progress=False)
     assert list(results["heldout"]) == ["attention_loss", "states_loss"]
     loaded = model_folder.load(tmp_path / "model")
@@ -169,10 +165,9 @@ def test_cells_know_their_teachers(data, teacher, tmp_path):
     """By its files, wherever they lie; or, of a teacher of the same table, by its cell's key."""
 
     def table(place, learning_rate=1e-2):
-        base = short(data, learning_rate=learning_rate)
-        base = dataclasses.replace(base, phases=(Phase("r", tiny_runs.LENGTH, 8),))
-        student = short(data, bert=STUDENT, objectives=DISTILBERT, teacher=place)
-        student = dataclasses.replace(student, phases=base.phases)
+        phases = (Phase("r", tiny_runs.LENGTH, 8),)
+        base = tiny_runs.short_config(data, phases=phases, learning_rate=learning_rate)
+        student = students_config(data, place, phases=phases, teacher_layers="")
         return Ablation(
             name="t", title="a table", scale="smoke", records=(Records(name="r"),),
             variants=(Variant("bert", base), Variant("student", student)),

@@ -9,7 +9,6 @@ import tiny_runs
 from experiments import finetune, pretrain
 from experiments.configs import gpt
 from experiments.training import start_checks, starting_point
-from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -18,10 +17,8 @@ from official_bert.common.errors import UserError
 @pytest.fixture(scope="module")
 def pretrained(data, tmp_path_factory):
     """The model folder of eight steps of GPT."""
-    records = str(data / "records")
-    phases = (Phase(records, tiny_runs.LENGTH, 8, records),)
-    config = tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16)
-    results = pretrain.run(gpt.gpt(config), tmp_path_factory.mktemp("gpt"), progress=False)
+    config = gpt.gpt(tiny_runs.short_config(data))
+    results = pretrain.run(config, tmp_path_factory.mktemp("gpt"), progress=False)
     assert list(results["heldout"])[0] == "masked_lm_loss"
     return results["model"]
 

@@ -8,7 +8,6 @@ import tiny_runs
 from experiments import finetune, pretrain
 from experiments.configs import ulmfit
 from experiments.training import start_checks
-from experiments.training.config import Phase
 from experiments.training.config_files import load_config
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
@@ -16,11 +15,8 @@ from official_bert.compared.configs import AwdLstmConfig
 
 
 def test_three_stages(data, tmp_path):
-    records = str(data / "records")
-    phases = (Phase(records, tiny_runs.LENGTH, 8, records),)
-    base = tiny_runs.pretrain_config(data, phases=phases, max_heldout_examples=16)
     small = dataclasses.replace(ulmfit.SMALL, hidden_size=16, intermediate_size=24)
-    config = ulmfit.ulmfit(base, small)
+    config = ulmfit.ulmfit(tiny_runs.short_config(data), small)
     first = pretrain.run(config, tmp_path / "general", progress=False)
     task = dataclasses.replace(config, bert="", vocab="", init_from=first["model"])
     second = pretrain.run(task, tmp_path / "task", progress=False)

@@ -125,6 +125,13 @@ def pretrain_config(data, **fields):
     return PretrainConfig(**{**values, **fields})
 
 
+def short_config(data, steps=8, **fields):
+    """One phase of few steps, with a short evaluation at its end."""
+    records = str(data / "records")
+    phases = (Phase(records, LENGTH, steps, records),)
+    return pretrain_config(data, **{"phases": phases, "max_heldout_examples": 16, **fields})
+
+
 def trainer(kind, bert, strategy, precision="float32", objectives=PAIRED, **options):
     """A trainer of that class, with a schedule of 100 steps; `options`: of its StepOptions."""
     from experiments.training.trainer_state import StepOptions

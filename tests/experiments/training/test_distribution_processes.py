@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from experiments.training.config import Phase
 from official_bert.common.errors import UserError
 
 STEPS = 20
@@ -98,14 +97,14 @@ def _worker(data, workdir, environment, index):
 
 
 def _config(data, **fields):
-    records = str(data / "records")
-    return tiny_runs.pretrain_config(
+    return tiny_runs.short_config(
         data,
+        STEPS,
         bert=tiny_runs.quiet_bert(),
         train_batch_size=12,
         learning_rate=1e-3,
         clip_norm=_CLIP,
         log_every=1,
-        phases=(Phase(records, tiny_runs.LENGTH, STEPS, records),),
+        max_heldout_examples=32,
         **fields,
     )
