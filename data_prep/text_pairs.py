@@ -47,8 +47,8 @@ def make(
     Args:
       pairs: (what decides its place, source, target) of each; `aligned` or `questions`.
       output: the folder to make.
-      share: of the pairs in dev, and in test.
-      max_words: of either side, longer pairs are left out; 0: none is.
+      share: of the pairs that go to dev; as many go to test.
+      max_words: the most words of either side, pairs with more are left out; 0: any number.
       overwrite: replace a folder that is there.
 
     Returns: {split: pairs}, and "left out".

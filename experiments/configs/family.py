@@ -75,12 +75,10 @@ def _smoke() -> Scale:
 def _rows(scale: Scale) -> dict[str, PretrainConfig]:
     base, bert = scale.bert, scale.bert.bert
 
-    def changed(objectives=(), like=base, **fields):
+    def changed(objectives=base.objectives, like=base, **fields):
         if fields:
             like = dataclasses.replace(like, bert=dataclasses.replace(bert, **fields))
-        if objectives:
-            like = dataclasses.replace(like, objectives=objectives)
-        return of_equal_compute(like, base)
+        return of_equal_compute(dataclasses.replace(like, objectives=objectives), base)
 
     # A quarter of BERT's width, as ELECTRA's generator and about as ALBERT's tables, but no less
     # than 64: of 8,192 pieces a model with 32 numbers a piece learns frequencies alone.

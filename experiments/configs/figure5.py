@@ -21,6 +21,7 @@ from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
+from experiments.training.config import choose_scale
 from official_bert.common.errors import UserError
 
 # Shares of the pre-training after which a model is fine-tuned.
@@ -41,9 +42,9 @@ def get_config(scale: str = "smoke") -> Ablation:
     scale, _, more = scale.partition("+")
     if more not in ("", "gpt"):
         raise UserError(f'figure5: there is no curve "{more}" to add to a scale; valid: gpt')
-    chosen = get_scale(scale)
+    shares, chosen = choose_scale(SHARES, scale), get_scale(scale)
     total = chosen.bert.num_train_steps
-    steps = [round(total * share) for share in SHARES[scale]]
+    steps = [round(total * share) for share in shares]
     snapshots = tuple(steps[:-1])
     pretrains = {
         "masked LM": chosen.no_nsp,

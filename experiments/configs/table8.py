@@ -22,6 +22,7 @@ from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.training.config import choose_scale
 
 # (mask, same, random), in the paper's order.
 RATES = {
@@ -42,7 +43,7 @@ WIDTH = {"paper": 768, "gpu": 768, "gpu-day": 768, "cpu": 128, "smoke": 64}
 
 
 def get_config(scale: str = "smoke") -> Ablation:
-    chosen = get_scale(scale)
+    width, chosen = choose_scale(WIDTH, scale), get_scale(scale)
     seeds = SEEDS.get(scale, chosen.pretrain_seeds[:1])
     short = {phase.records for phase in chosen.bert.phases if not phase.pairs}
     records = [one for one in chosen.records if one.name in short]
@@ -67,7 +68,7 @@ def get_config(scale: str = "smoke") -> Ablation:
         label="NER feature-based",
         paper_column="NER feature-based",
         features=COMBINATION.get(scale, "last"),
-        feature_width=WIDTH[scale],
+        feature_width=width,
         learning_rate=1e-3,
     )
     tuned = (*mnli, fine_tuned)

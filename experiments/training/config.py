@@ -98,8 +98,8 @@ class PretrainConfig(TrainingConfig):
     num_decay_steps: int = -1
     train_batch_size: int = 256  # sequences a step, over all devices and micro-batches
     learning_rate: float = 1e-4
-    # As official_bert.objectives writes them: masked_lm alone is "No NSP", next_token is for models
-    # that read left to right.
+    # As official_bert.objectives writes them, the language model first: masked_lm alone is "No
+    # NSP", next_token is for models that read left to right.
     objectives: tuple[str | dict, ...] = objectives.BERT
     # Folder, or name, of the model to go on from; bert="" takes its sizes.
     init_from: str = _place()
@@ -131,8 +131,10 @@ class PretrainConfig(TrainingConfig):
         for name in ("phases", "objectives"):
             if not getattr(self, name):
                 raise UserError(f"configuration: {name} is empty; give at least one")
-        for written in self.objectives:
-            objectives.parts(written, "configuration: objectives")
+        where = "configuration: objectives"
+        for name in [objectives.parts(written, where)[0] for written in self.objectives][1:]:
+            if name in objectives.LANGUAGE_MODELS.values():
+                raise UserError(f"{where}: {name} must stand first, and once")
 
     @property
     def num_train_steps(self):

@@ -86,6 +86,7 @@ def test_dictionaries_take_keys_and_json():
         ("learnin_rate=1", r'unknown field "learnin_rate" \(did you mean "learning_rate"\?\)'),
         ("use_nsp=false", 'unknown field "use_nsp".* objectives, '),
         ("objectives=", "objectives is empty"),
+        ("objectives=next_sentence,masked_lm", "objectives: masked_lm must stand first, and once"),
         ("nothing=1", "valid fields: seed, .*bert, vocab, "),
         ("learning_rate=fast", "learning_rate=fast: expected float"),
         ("phases.0.pairs=maybe", "expected bool"),
