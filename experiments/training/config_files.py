@@ -88,7 +88,7 @@ def import_file(path):
     if path.parent == CONFIGS.resolve():
         return importlib.import_module(f"experiments.configs.{path.stem}")
     spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there
     with _errors_of(path):
         spec.loader.exec_module(module)
     return module
@@ -288,12 +288,12 @@ def config_from_flags(kind):
     """
     if not flags.FLAGS.config:
         raise UserError(f"--config is missing; choose a file, for example one of {known()}")
+    config = load_config(flags.FLAGS.config)
+    if not isinstance(config, kind):
+        given = type(config).__name__
+        raise UserError(f"--config gives a {given}; this command needs {kind.__name__}")
     fields = {
         name.removeprefix("config."): value
         for name, value in (_values("config.") | _values(_TASK_OPTIONS)).items()
     }
-    config = load_config(flags.FLAGS.config, fields)
-    if not isinstance(config, kind):
-        given = type(config).__name__
-        raise UserError(f"--config gives a {given}; this command needs {kind.__name__}")
-    return config
+    return override(config, fields)

@@ -154,6 +154,16 @@ def test_a_mistake_in_a_file_of_ones_own_is_one_line(tmp_path, code, message):
     assert str(caught.value).startswith(f"{tmp_path / 'own.py'} line ")
 
 
+def test_a_file_of_ones_own_may_have_dataclasses(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from __future__ import annotations\nimport dataclasses\n"
+        "from experiments.training.config import PretrainConfig\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Own(PretrainConfig):\n    share: float = 1.0\n"
+        "get_config = Own\n"
+    )
+    assert load_config(str(tmp_path / "own.py"), ["share=2"]).share == 2.0
+
+
 OWN = {  # configurations of one's own data, and their scales
     "text_classification": ("base", "small", "smoke"),
     "ner": ("own", "own_small"),
@@ -334,7 +344,7 @@ def test_commands_explain_themselves_and_their_mistakes(tmp_path):
     assert code == 2 and 'did you mean "seed"?' in message
     code, _, message = run("finetune", "--workdir=w")
     assert code == 2 and "--config is missing" in message
-    code, _, message = run("finetune", "--config=pretrain:tiny", "--workdir=w")
+    code, _, message = run("finetune", "--config=pretrain:tiny", "--config.task=rte", "--workdir=w")
     assert code == 2 and "this command needs FinetuneConfig" in message
     assert not (tmp_path / "w").exists()
 
