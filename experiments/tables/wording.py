@@ -68,13 +68,13 @@ def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
     """(planned claims, exploratory ones)"""
     groups = [], []
     for verdict in verdicts:
-        groups[verdict.get("exploratory", False)].append(verdict)
+        groups[bool(verdict.get("exploratory"))].append(verdict)
     return groups
 
 
 def claim(verdict: dict) -> str:
     """The text of a claim, which says where it is exploratory."""
-    return verdict["text"].rstrip(".") + " (exploratory)" * verdict.get("exploratory", False)
+    return verdict["text"].rstrip(".") + " (exploratory)" * bool(verdict.get("exploratory"))
 
 
 def _counts(verdicts: list[dict]) -> list[str]:

@@ -118,13 +118,15 @@ def _typed_union(value, hints, name):
 
 
 def _typed_tuple(value, hint, name):
-    element = (typing.get_args(hint) or (str,))[0]
+    elements = typing.get_args(hint) or (str, ...)
     if isinstance(value, str):
         value = [part for part in value.strip("()[] ").split(",") if part.strip()]
         value = [part.strip() for part in value]
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)) or (
+        ... not in elements and len(value) != len(elements)
+    ):
         raise _type_error(value, hint, name)
-    return tuple(_typed(item, element, name) for item in value)
+    return tuple(_typed(item, elements[0], name) for item in value)
 
 
 def _parse(text, hint, name):

@@ -147,6 +147,7 @@ def test_exploratory_claims_are_counted_apart():
     assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 5 more")
     listed = [line for line in said if "131M" in line]
     assert len(listed) == 5 and all(" (exploratory) | " in line for line in listed)
+    assert wording.apart([{"exploratory": None}]) == ([{"exploratory": None}], [])
 
 
 def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):

@@ -76,6 +76,8 @@ def test_dictionaries_take_keys_and_json():
     assert config.task_options == {"dev_fraction": 0.2, "a": "x"}
     config = override(config, ['task_options={"labels": ["p", "q"]}'])
     assert config.task_options == {"labels": ["p", "q"]}
+    with pytest.raises(UserError, match="--config.bert.filters=.'1'.: expected tuple"):
+        override(load_config("elmo:tiny"), ["bert.filters=1,2"])
     with pytest.raises(UserError, match="--config.task_options: expected a JSON object, not "):
         override(config, ['task_options=["pq"]'])
 
