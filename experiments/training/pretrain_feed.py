@@ -23,7 +23,8 @@ class Feed:
       records: of `start_checks.pretraining`.
 
     Raises:
-      UserError: records are of another vocabulary or length, or a batch does not divide.
+      UserError: records are of another vocabulary or length, or do not serve an objective, or a
+        batch does not divide.
     """
 
     def __init__(self, config, start, strategy, records):
@@ -32,6 +33,12 @@ class Feed:
         self._written = config.objectives
         of_pairs = [one for one in map(objective, self._written) if one.of_pairs]
         self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
+        # A trunk, whose rate never falls, may end before the first phase with pairs.
+        if of_pairs and config.decay_steps and not any(phase.pairs for phase in config.phases):
+            raise UserError(
+                f"no phase has pairs, so nothing would train {of_pairs[0].name}; leave it out of "
+                "--config.objectives, or set pairs=true in a phase"
+            )
         self.phases = []
         first = 0
         for phase, (opened, heldout) in zip(config.phases, records, strict=True):

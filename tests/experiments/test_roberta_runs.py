@@ -98,6 +98,11 @@ def test_records_that_objectives_cannot_use(config, data, tmp_path, packing, obj
     wrong = dataclasses.replace(config, phases=phases, objectives=("masked_lm", objective))
     with pytest.raises(UserError, match=message):
         pretrain.run(wrong, tmp_path, progress=False)
+    if packing != "segments":
+        return
+    none = dataclasses.replace(wrong, phases=(dataclasses.replace(phases[0], pairs=False),))
+    with pytest.raises(UserError, match="no phase has pairs, so nothing would train sentence_ord"):
+        pretrain.run(none, tmp_path / "none", progress=False)
 
 
 def test_finetuning_and_prediction(pretrained, tmp_path):
