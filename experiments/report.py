@@ -8,7 +8,7 @@ Without archives it takes the variance from examples that results.json keeps. Wh
 folder of tables, it writes claims.md: their claims side by side.
 """
 
-from data_prep.jobs import command_flags, storage
+from data_prep.jobs import command_flags
 from experiments.tables import archives, judgement, origins, report
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
@@ -43,7 +43,7 @@ def again(workdir: str, output: str = "", strict: bool = False):
       UserError: results or archives are damaged, a file is not this project's, or `strict`.
     """
     path = local_path(workdir) / "results.json"
-    results = storage.read_json(path, finite=False)
+    results = report.read(path)
     if strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)

@@ -18,6 +18,7 @@ from experiments.tables.verdicts import holm
 from experiments.tables.wording import SHORT, count, name_of
 from official_bert.common import manifests
 from official_bert.common.files import write_text
+from official_bert.common.json_files import field
 from official_bert.common.markdown import markdown_table
 
 FILES = ("results.json", "report.html", "report.md", "plots")
@@ -201,11 +202,19 @@ def _list(items: list[str]) -> list[str]:
     return [f"- {item}" for item in items]
 
 
+def read(path: Path) -> dict:
+    """The results of a table; raises UserError where the file is damaged, or is no table's."""
+    results = storage.read_json(path, finite=False)
+    for name in ("columns", "rows", "verdicts"):
+        field(results, name, list, f"{path}: no table's, as experiments.ablate writes it")
+    return results
+
+
 def write_overview(folder: Path) -> str:
     """Writes `folder`/claims.md; returns its text."""
     tables: dict[str, list[dict]] = {}
     for path in sorted(folder.glob("*/*/results.json")):
-        results = storage.read_json(path, finite=False)
+        results = read(path)
         tables.setdefault(results["name"], []).append(results)
     text = overview(tables)
     manifests.adopt(folder, "claims.md")  # as it came with the repository

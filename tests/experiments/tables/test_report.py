@@ -235,6 +235,9 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(UserError, match="not valid JSON"):
         command.main([])
+    (tmp_path / "results.json").write_text('{"task": "mrpc", "dev": {}}')  # of a run
+    with pytest.raises(UserError, match="results.json: no table's, .*: the field columns is miss"):
+        command.main([])
     (tmp_path / "results.json").unlink()
     report.write(squad, tmp_path)
     first = (tmp_path / "report.md").read_text()
