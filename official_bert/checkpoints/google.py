@@ -109,7 +109,8 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
             from official_bert.tokenization import write_vocab
 
             write_vocab(temporary / "vocab.txt", tokenizer.vocab)
-    return []
+    left_out = ", ".join(transfer.nameless(model, head, "google"))
+    return [f"left out, the original has no place for it: {left_out}"] if left_out else []
 
 
 def is_google_checkpoint(path: str | os.PathLike) -> bool:

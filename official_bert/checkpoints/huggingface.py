@@ -100,7 +100,8 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     architecture = huggingface_heads.class_of(member, head, settings, config)
     found = transfer.extract(model, head, "huggingface")
     absent = huggingface_heads.absent_parts(member, architecture)
-    left_out = [name for name in found if name.startswith(absent)]
+    left_out = transfer.nameless(model, head, "huggingface")
+    left_out += [name for name in found if name.startswith(absent)]
     found = {name: array for name, array in found.items() if name not in left_out}
     tensors = member.own_tensors(found, head)
     fields = _their_config(config, head, settings, architecture)
@@ -112,8 +113,6 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
         notes.append(f"left out, {architecture} has no place for it: {', '.join(left_out)}")
     if member.name == "bert" and config.attention_direction == "left_to_right":
         notes.append("causal attention is written as is_decoder; its pooler reads [CLS] there")
-    if member.name != "bert" and hasattr(model, "generator"):
-        notes.append("left out: ELECTRA's generator, which is a model of its own there")
     has_word_pieces = member.tokenizer == "word_piece"
     if not (word_pieces or own_pieces or (has_word_pieces and tokenizer is None)):
         notes.append(

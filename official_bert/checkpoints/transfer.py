@@ -211,6 +211,12 @@ def extract(model, head: str, format_name: str) -> dict[str, np.ndarray]:
     return tensors
 
 
+def nameless(model, head: str, format_name: str) -> list[str]:
+    """The parts of a model that another format has no names for: "span_boundary"."""
+    named = {row.ours for row in rows_of(model, head) if getattr(row, format_name)}
+    return sorted({name.partition("/")[0] for name in named_variables(model).keys() - named})
+
+
 def _stored(source: TensorSource, row) -> str | None:
     return source.stored_names.get(getattr(row, source.format_name))
 

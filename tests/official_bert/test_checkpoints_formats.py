@@ -95,6 +95,9 @@ def test_the_encoder_alone_and_heads_of_ones_own(google_folder, tmp_path, pretra
     loaded = google.import_google(tmp_path / "encoder", head="pretraining")
     assert "masked_lm/transform/kernel" in loaded.report.initial
     assert "initial values kept" in str(loaded.report)
+    model = ob.BertPretrainer(pretrainer.encoder, ["masked_lm", "span_boundary"])
+    notes = google.export_google(tmp_path / "spans", model, None)
+    assert notes == ["left out, the original has no place for it: span_boundary"]
 
 
 def test_a_wrong_depth_is_an_error_in_both_directions(google_folder):

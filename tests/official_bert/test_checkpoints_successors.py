@@ -166,7 +166,8 @@ def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
         model = make(encoder, **labels, seed=1) if make else encoder
     for number, variable in enumerate(model.weights):  # zero biases are all alike
         variable.assign(variable + 0.01 * number)
-    huggingface.export_huggingface(tmp_path / "m", model, None)
+    notes = "; ".join(huggingface.export_huggingface(tmp_path / "m", model, None))
+    assert ("has no place for it: generator" in notes) == hasattr(model, "generator")
     written = json.loads((tmp_path / "m" / "config.json").read_text())
     assert written["architectures"] == [class_name]
     loaded = huggingface.import_huggingface(tmp_path / "m")
