@@ -98,6 +98,7 @@ registry.OBJECTIVES.update(
     }
 )
 registry.NEED_TEACHER.update(("soft_targets", "cosine_states", "transformer_layers"))
+registry.DIRECTIONS["replaced_token"] = "bidirectional"
 registry.CONFIGS.update(
     {
         "shallow_concatenation": "official_bert.compared.configs:ShallowConfig",

@@ -23,6 +23,7 @@ class Registry(dict[str, str]):
 
 OBJECTIVES = Registry()
 NEED_TEACHER: set[str] = set()  # those of them that compare a model with its teacher
+DIRECTIONS: dict[str, str] = {}  # the `attention_direction` of those that need a certain one
 WRITERS = Registry()  # what writes texts, by the name of its decoder
 # What a `bert_config.json` says that no BERT does -> the subclass of `BertConfig` that it is.
 CONFIGS = Registry()

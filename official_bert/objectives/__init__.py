@@ -9,7 +9,7 @@ from typing import Any
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import fields_of
-from official_bert.common.registry import NEED_TEACHER, OBJECTIVES
+from official_bert.common.registry import DIRECTIONS, NEED_TEACHER, OBJECTIVES
 
 Written = str | dict[str, Any]
 BERT = ("masked_lm", "next_sentence")  # section 3.1
@@ -19,9 +19,6 @@ LANGUAGE_MODELS = {
     "left_to_right": "next_token",
     "shallow_concatenation": "adjacent_tokens",
 }
-# Objectives for models of one direction alone.
-_DIRECTIONS = {name: direction for direction, name in LANGUAGE_MODELS.items()}
-_DIRECTIONS["replaced_token"] = "bidirectional"
 
 
 def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, Any]]:
@@ -38,8 +35,9 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
 
 def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
     """Raises UserError where one is for models of another `attention_direction`."""
+    needed = {name: read for read, name in LANGUAGE_MODELS.items()} | DIRECTIONS
     for name in (parts(one)[0] for one in written):
-        if _DIRECTIONS.get(name, direction) != direction:
+        if needed.get(name, direction) != direction:
             raise UserError(
                 f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
                 f"write {LANGUAGE_MODELS[direction]} in its place"
