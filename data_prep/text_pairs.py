@@ -29,10 +29,10 @@ from absl import flags
 from data_prep.jobs import command_flags
 from data_prep.tasks import reading, squad_examples
 from official_bert.common import commands
-from official_bert.common.bounded import check_below
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_folder, write_text
+from official_bert.common.outside_files import check_below
 
 SWORD = "sword:"
 _PARTS = 1000  # of which dev and test have a share each

@@ -142,7 +142,8 @@ DESTROYERS = {
 }
 OF_PATHS = {"unlink", "rmdir", "rename", "write_text", "write_bytes", "touch", "symlink_to"}
 OWNERS = {f"official_bert.common.{name}" for name in ("files", "locks", "manifests", "system")}
-IN_ITS_OWN_FOLDER = {"official_bert.common.guarded"}  # a temporary one, from a process with limits
+# In a temporary folder of its own, from a process with limits.
+IN_ITS_OWN_FOLDER = {"official_bert.common.guarded_process"}
 
 
 def destructive_calls(path):

@@ -8,9 +8,9 @@ import tiny_runs
 
 from experiments.training.frozen_features import FeatureTagger
 from official_bert import BertEncoder, BertTokenizer
+from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.compared.elmo import ELMo
 from official_bert.compared.elmo_config import ElmoConfig
-from official_bert.compared.language_model_too import LanguageModelToo
 from official_bert.compared.text_classifiers import CBOW, BiLSTMAttention
 from official_bert.compared.words_of_pieces import WordsOfPieces
 from official_bert.config import DECODERS, RNN_DECODERS
@@ -71,7 +71,7 @@ def elmo(seed, objectives):
 
 def with_language_model(seed):
     encoder = BertEncoder(tiny_runs.bert(**LEFT), seed=seed)
-    return LanguageModelToo(BertClassifier(encoder, 3, seed=seed), seed=seed)
+    return AuxiliaryLanguageModel(BertClassifier(encoder, 3, seed=seed), seed=seed)
 
 
 def distilled(seed):

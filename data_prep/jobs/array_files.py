@@ -9,9 +9,9 @@ import zlib
 
 import numpy as np
 
-from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.common.outside_files import open_file
 
 _CHECKSUM = "checksum"
 

@@ -22,11 +22,11 @@ import numpy as np
 from data_prep.jobs import walk
 from official_bert.common import files as local_files
 from official_bert.common import manifests
-from official_bert.common.bounded import open_file
 from official_bert.common.checksums import crc32c_json, sha256_file
 from official_bert.common.errors import UserError, os_errors
 from official_bert.common.files import atomic_write
 from official_bert.common.json_files import parse_json
+from official_bert.common.outside_files import open_file
 from official_bert.common.paths import is_remote
 
 _MOST_JSON = 1_000_000_000  # bytes; the largest lists of work are far below

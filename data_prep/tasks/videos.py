@@ -19,10 +19,10 @@ import numpy as np
 
 from data_prep.tasks import reading
 from data_prep.tasks.task import Task, find_file, head_of
-from official_bert.common.bounded import open_file
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, fields_of
+from official_bert.common.outside_files import open_file
 
 ASKED = ("verb", "noun")
 TOPS = (1, 5)

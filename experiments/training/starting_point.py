@@ -88,7 +88,7 @@ class StartingPoint:
           seed: of new weights.
         """
         from experiments.training.frozen_features import FeatureTagger
-        from official_bert.compared.language_model_too import LanguageModelToo
+        from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
         from official_bert.heads import build_head
 
         if config.features:
@@ -103,7 +103,7 @@ class StartingPoint:
         if config.freeze:
             encoder.freeze(config.freeze)
         if config.lm_loss_weight:
-            model = LanguageModelToo(model, config.lm_loss_weight, seed)
+            model = AuxiliaryLanguageModel(model, config.lm_loss_weight, seed)
             self.copy_language_model_to(model)
         return model
 
@@ -121,7 +121,7 @@ class StartingPoint:
                 variable.assign(stored[variable.path])
 
     def copy_language_model_to(self, model):
-        """Gives a `LanguageModelToo` the language model's head of the checkpoint, if it had one."""
+        """Gives an `AuxiliaryLanguageModel` the head of the checkpoint's, if it had one."""
         stored = self.head_weights if "next_token" in map(_name, self._trained) else {}
         stored = {path.partition("/")[2]: array for path, array in stored.items()}
         for variable in model.masked_lm.weights:

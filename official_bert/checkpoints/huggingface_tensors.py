@@ -12,7 +12,7 @@ import numpy as np
 
 from official_bert.checkpoints import safetensors_files
 from official_bert.checkpoints.integrity import check_type
-from official_bert.common import guarded
+from official_bert.common import guarded_process
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, read_json
 from official_bert.common.paths import inside
@@ -51,7 +51,7 @@ def open_tensors(
         _check_torch(paths[0])
         tensors: dict[str, np.ndarray] = {}
         for path in paths:
-            tensors |= guarded.arrays(f"{__name__}:read_pickle", path, "torch")
+            tensors |= guarded_process.arrays(f"{__name__}:read_pickle", path, "torch")
         return {name: array.shape for name, array in tensors.items()}, tensors.__getitem__
     others = sorted(path.name for path in folder.glob("*") if path.suffix in _OTHERS)
     told = f"; {', '.join(others)} is not read" if others else ""

@@ -21,10 +21,10 @@ from official_bert.checkpoints import (
 from official_bert.checkpoints.google import find_tokenizer
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common import hdf5_files
-from official_bert.common.bounded import check_below
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
+from official_bert.common.outside_files import check_below
 from official_bert.config import BertConfig
 from official_bert.family import members
 from official_bert.family.members import BACKBONES

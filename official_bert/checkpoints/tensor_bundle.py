@@ -14,9 +14,9 @@ from pathlib import Path
 import google_crc32c
 import numpy as np
 
-from official_bert.common.bounded import open_file, read_bytes
 from official_bert.common.checksums import masked
 from official_bert.common.errors import UserError
+from official_bert.common.outside_files import open_file, read_bytes
 from official_bert.common.protocol_buffers import fields, varint_at
 
 _MAGIC, _FOOTER, _TRAILER = 0xDB4775248B80FB57, 48, 5

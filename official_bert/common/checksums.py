@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 
-from official_bert.common.bounded import open_file
+from official_bert.common.outside_files import open_file
 
 
 def state(path: str | os.PathLike) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.common import guarded
+from official_bert.common import guarded_process
 from official_bert.common.errors import UserError
 
 
@@ -23,7 +23,7 @@ def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
       UserError: the file is missing or damaged, its arrays do not lie in it, or reading it took
         more than its limits.
     """
-    return guarded.arrays(f"{__name__}:read_unguarded", path, "h5py")
+    return guarded_process.arrays(f"{__name__}:read_unguarded", path, "h5py")
 
 
 def read_unguarded(path: str) -> dict[str, np.ndarray]:

@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
+from official_bert.common.outside_files import read_bytes
 
 MOST_BYTES = 64_000_000
 MOST_DEPTH = 64

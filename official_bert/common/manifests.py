@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
+from official_bert.common.outside_files import open_file
 from official_bert.common.system import is_held, lock, open_locked, sync
 
 FILE = ".official_bert"

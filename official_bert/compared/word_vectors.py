@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from official_bert.common.bounded import open_file
 from official_bert.common.errors import UserError
+from official_bert.common.outside_files import open_file
 
 LEARNT_WIDTH = 100  # numbers of a word that `data_prep.word2vec` learns
 _LONGEST_LINE = 1 << 20  # bytes

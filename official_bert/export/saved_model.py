@@ -88,7 +88,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
 
     if keras.backend.backend() != "tensorflow":
         raise UserError("SavedModels need KERAS_BACKEND=tensorflow; ONNX files do not")
-    from official_bert.export import served_model, span, tagging, written
+    from official_bert.export import served_model, span, tagging, text_to_text
     from official_bert.export.tokenizer_layer import in_graph_tokenizer
 
     settings.check_for(head, loaded)
@@ -100,7 +100,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
         served_model.ServedMaskedWords,
         served_model.ServedEmbedding,
         served_model.ServedFeatures,
-        written.ServedWriter,
+        text_to_text.ServedWriter,
     )
     (kind,) = (kind for kind in kinds if kind.kind == head)
     return kind(loaded, in_graph_tokenizer(loaded.tokenizer), settings)

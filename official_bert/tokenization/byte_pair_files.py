@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import MOST_BYTES, field, list_of, read_json, shorten
+from official_bert.common.outside_files import read_bytes
 from official_bert.tokenization import tokenizer_json
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.tokenizer_json import BYTE_CHARACTERS

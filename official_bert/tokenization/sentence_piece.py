@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.common import guarded
-from official_bert.common.bounded import read_bytes
+from official_bert.common import guarded_process
 from official_bert.common.errors import UserError, check_installed
 from official_bert.common.files import atomic_write, scratch
+from official_bert.common.outside_files import read_bytes
 from official_bert.tokenization import offsets
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
 from official_bert.tokenization.offsets import Placed
@@ -204,7 +204,7 @@ def check(model: bytes, where: str) -> None:
         with atomic_write(path, "wb") as file:
             file.write(model)
         try:
-            guarded.arrays(f"{__name__}:try_out", path, "sentencepiece")
+            guarded_process.arrays(f"{__name__}:try_out", path, "sentencepiece")
         except UserError as error:
             raise UserError(str(error).replace(str(path), where)) from None
 

@@ -5,9 +5,9 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from official_bert.common.bounded import read_bytes
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
+from official_bert.common.outside_files import read_bytes
 from official_bert.tokenization.base import SpecialTokens
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

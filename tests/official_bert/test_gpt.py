@@ -13,7 +13,7 @@ from tiny import VOCAB
 import official_bert as ob
 from official_bert.checkpoints import google, huggingface
 from official_bert.common.errors import UserError
-from official_bert.compared.language_model_too import LanguageModelToo
+from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.export.packed_encoder import PackedEncoder
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
@@ -80,7 +80,7 @@ def test_model_folders_keep_the_fields(gpt, inputs, tmp_path):
 
 def test_the_loss_of_the_language_model_by_hand(gpt, inputs):
     student = BertClassifier(ob.BertEncoder(gpt, seed=0), 3, seed=1)
-    model = LanguageModelToo(student, weight=0.25)
+    model = AuxiliaryLanguageModel(student, weight=0.25)
     weights = np.ones(8, "float32")
     weights[3] = 0
     batch = {**inputs, "label_ids": np.arange(8, dtype="int32") % 3, "example_weights": weights}
@@ -117,7 +117,7 @@ def test_the_loss_of_the_language_model_by_hand(gpt, inputs):
 )
 def test_every_head_can_have_it(gpt, inputs, head, shape):
     batch = {name: x.reshape(shape) for name, x in inputs.items()}
-    model = LanguageModelToo(build_head(ob.BertEncoder(gpt, seed=0), head, seed=1))
+    model = AuxiliaryLanguageModel(build_head(ob.BertEncoder(gpt, seed=0), head, seed=1))
     outputs = model(batch, training=True)
     assert tuple(outputs["lm_losses"].shape) == shape[:1]
     assert set(outputs) == {*model.student(batch), "lm_losses"}
@@ -125,8 +125,8 @@ def test_every_head_can_have_it(gpt, inputs, head, shape):
 
 def test_a_model_that_sees_the_next_token_is_refused(config):
     with pytest.raises(UserError, match="lm_loss_weight.*bidirectional"):
-        LanguageModelToo(BertMultipleChoice(ob.BertEncoder(config, seed=0)))
-    assert issubclass(LanguageModelToo, ModelWithLosses)
+        AuxiliaryLanguageModel(BertMultipleChoice(ob.BertEncoder(config, seed=0)))
+    assert issubclass(AuxiliaryLanguageModel, ModelWithLosses)
 
 
 def test_folders_of_transformers(tmp_path):

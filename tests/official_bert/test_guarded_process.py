@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from official_bert import UserError
-from official_bert.common import guarded
+from official_bert.common import guarded_process
 
 ROOT = Path(__file__).parents[2]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
@@ -62,7 +62,7 @@ def path(tmp_path):
 
 def read(path, name, seconds=None):
     # Imported anew there, by the name under which it is found here.
-    return guarded.arrays(f"{__name__}:{name}", path, "json", seconds)
+    return guarded_process.arrays(f"{__name__}:{name}", path, "json", seconds)
 
 
 @pytest.fixture(autouse=True)
@@ -107,10 +107,10 @@ def test_a_missing_file(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_ctrl_c_ends_both(path):
     code = (
-        "import signal; from official_bert.common import guarded; "
+        "import signal; from official_bert.common import guarded_process; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "  # who starts it may ignore it
         "print('now', flush=True); "
-        f"guarded.arrays('test_guarded:busy', {str(path)!r}, 'json')"
+        f"guarded_process.arrays('test_guarded_process:busy', {str(path)!r}, 'json')"
     )
     places = f"{ROOT}:{Path(__file__).parent}"
     process = subprocess.Popen(

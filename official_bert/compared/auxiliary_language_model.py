@@ -12,7 +12,7 @@ from official_bert.losses import WithOneMoreLoss, cross_entropy, row_weights, we
 from official_bert.objectives.masked_lm import MaskedLMHead
 
 
-class LanguageModelToo(WithOneMoreLoss):
+class AuxiliaryLanguageModel(WithOneMoreLoss):
     """A model of `official_bert.heads` that also predicts the next tokens of what it reads.
 
     In evaluation it is the student alone, and so is what is saved.
@@ -27,7 +27,7 @@ class LanguageModelToo(WithOneMoreLoss):
     """
 
     def __init__(self, student, weight: float = 0.5, seed: int | None = None):
-        super().__init__(student, "lm_loss", name="language_model_too")
+        super().__init__(student, "lm_loss", name="auxiliary_language_model")
         config = student.encoder.config
         if config.attention_direction != "left_to_right":
             raise UserError(

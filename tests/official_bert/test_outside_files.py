@@ -7,7 +7,7 @@ import pytest
 
 from data_prep.jobs import array_files, storage
 from official_bert.checkpoints.tensor_bundle import TensorBundle
-from official_bert.common import bounded
+from official_bert.common import outside_files
 from official_bert.common.checksums import crc32c_file, sha256_file
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import read_json
@@ -22,7 +22,7 @@ READERS = {
     "a.npz": array_files.read,
     "a.txt": storage.read_bytes,
     "bert_model.ckpt.index": lambda path: TensorBundle(path.with_suffix("")),
-    "assets": lambda path: bounded.check_below(path.parent, 1000),
+    "assets": lambda path: outside_files.check_below(path.parent, 1000),
     "sha256": sha256_file,
     "crc32c": crc32c_file,
 }
