@@ -3,8 +3,8 @@ states, OpenAI GPT, and the shallow concatenation of two directions.
 
 `checkpoint_tables` adds them at the scales cpu and smoke. ELMo, GPT, the concatenation and their
 BERT are pre-trained here, on the same text, with as many matrix operations (docs/compared.md);
-word vectors are learnt from that text, and given at cpu. Where their file, gensim or scikit-learn
-is missing the report says so in place of the scores.
+word vectors are learnt from that text, and given at cpu. Where their file or gensim is missing the
+report says so in place of the scores.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
-"""The paper's conclusions from its tables, as data.
+"""Claims about a table, the paper's and our own, as data.
 
-A claim is a sentence of the paper and the comparisons that it rests on: which rows, which column,
-which direction. `experiments.tables.verdicts` says whether our numbers bear it out.
+A claim is a sentence and the comparisons that it rests on: which rows, which column, which
+direction. `experiments.tables.verdicts` says whether our numbers bear it out.
 """
 
 import dataclasses

@@ -1,8 +1,7 @@
 """Configurations of the experiments, as typed dataclasses.
 
-A configuration file (`config_files`) returns one of them, and an ablation is
-`dataclasses.replace(base, ...)`, so that the difference *is* the ablation. Fields are replaced on
-the command line (`config_files`).
+A configuration file returns one of them, and the command line replaces its fields (`config_files`).
+An ablation is `dataclasses.replace(base, ...)`, so that the difference *is* the ablation.
 """
 
 import dataclasses

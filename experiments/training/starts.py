@@ -1,8 +1,8 @@
 """The door into training: which kind of model a configuration starts from.
 
-A run starts from a BERT (`starting_point`), unless its configuration has what chooses one of the
-kinds in `experiments.beyond`. What a kind does otherwise stands in its own file; nothing else knows
-it by name.
+A run starts from a BERT (`starting_point`), unless a kind in `experiments.beyond` is chosen: by a
+name in `model`, by a file in the folder that `model` names, or by the type of `bert`. What a kind
+does otherwise stands in its own file; nothing else knows it by name.
 """
 
 import functools

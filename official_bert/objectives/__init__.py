@@ -1,4 +1,4 @@
-"""Objectives of pre-training: the paper's, one file each; others are registered.
+"""Objectives of pre-training: how they are written and checked, and the paper's.
 
 Configurations and model folders write an objective as its name, "masked_lm", or with options,
 {"name": "next_token", "fraction": 0.3}. Importing this package needs neither Keras nor TensorFlow.

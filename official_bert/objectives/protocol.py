@@ -1,4 +1,4 @@
-"""The protocol of every objective: `Objective`, and `Choice` among classes."""
+"""The protocol of objectives, `Objective`, and `Choice`, for those that choose among classes."""
 
 import dataclasses
 from collections.abc import Mapping
