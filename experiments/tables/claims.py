@@ -42,7 +42,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A sentence that the paper draws from a table.
+    """A sentence about a table, the paper's or our own.
 
     Attributes:
       name: short and unique.
@@ -50,7 +50,7 @@ class Claim:
       section: where the paper makes it.
       left_out: the paper's columns that the claim is about too, but that are not in this table.
       own: the claim is this table's own; the paper does not make it.
-      exploratory: looked at without a plan; it is counted apart from the decided ones.
+      exploratory: looked at without a plan; it is counted apart from the planned ones.
     """
 
     name: str
