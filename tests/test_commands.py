@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.__main__ import MODULES
-from tests import test_advice
+from tests import test_options_in_messages
 
 ROOT = Path(__file__).parent.parent
 MAIN = """
@@ -95,7 +95,7 @@ def official_bert(*arguments, folder):
 
 
 def test_one_name_for_all_commands(tmp_path):
-    assert {*MODULES.values()} == {*test_advice.COMMANDS}
+    assert {*MODULES.values()} == {*test_options_in_messages.COMMANDS}
     for name in ("experiments", "data_prep", "official_bert"):  # the user's own
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('not ours')")

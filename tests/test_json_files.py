@@ -29,7 +29,7 @@ DIRECT = {
     "experiments/training/inputs.py": 1,
     "experiments/training/distribution.py": 1,
     "experiments/training/heldout.py": 1,
-    "experiments/training/config_values.py": 2,
+    "experiments/training/config_values.py": 1,
     "experiments/training/run_folder.py": 1,
 }
 
