@@ -10,6 +10,7 @@ versions.json, and is compared there (`origins`): a finished cell is never run a
 """
 
 import dataclasses
+import glob
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.tables.pool import FAILED, PENDING, RUNNING, Pool, Status, read_status
+from experiments.tables.pool import FAILED, FINISHED, PENDING, RUNNING, Pool, Status, read_status
 from experiments.training.run_folder import FAILURE
 from official_bert.common.commands import ended_in_order
 from official_bert.common.errors import UserError
@@ -159,8 +160,8 @@ class Grid:
           poll_seconds: how often the workers are looked at.
 
         Raises:
-          UserError: another process is running cells in this folder, or it holds cells of another
-            format.
+          UserError: another process is running cells in this folder, it holds cells of another
+            format, or finished ones without a file that others need (`archives` keep no models).
         """
         if foreign := [p.name for k, p in self._others.items() if k[:-16] != f"v{FORMAT}-"]:
             raise UserError(
@@ -173,8 +174,28 @@ class Grid:
                 ended = read_status(folder)
                 if ended and ended.state == FAILED and retry_failed:
                     remove(folder / FAILURE)
+            if lacking := self._lacking():
+                raise UserError(
+                    "cells have a result, but not the file that others need, as where they came "
+                    "from an archive; delete these folders, and they are run again:\n"
+                    + "\n".join(f"  {folder} ({rest[1:]})" for folder, rest in lacking.items())
+                )
             Pool(self, workers, runner, on_event, poll_seconds).run()
         return self.statuses()
+
+    def _lacking(self) -> dict[Path, str]:
+        """Folder of a finished cell -> the file that a pending one needs and that is not there."""
+        statuses, lacking = self.statuses(), {}
+
+        def look(need, rest):
+            folder = self.folder(need)
+            if statuses[need].state == FINISHED and not glob.glob(glob.escape(str(folder)) + rest):
+                lacking[folder] = rest
+
+        for name, status in statuses.items():
+            if status.state == PENDING:
+                _replace_references(self.cells[name].config, look)
+        return lacking
 
     def ranks(self) -> dict[str, float]:
         """Estimated seconds from the start of a cell to the end of all that waits for it."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,20 @@ def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
     assert {s.state for s in other.statuses().values()} == {FINISHED}
     assert other.run(runner=RUNNER)["L2 H128"].result["value"] == 2.5
     assert calls(other, "L2 H128") == 1
+
+
+def test_a_result_without_the_file_that_others_need_is_refused(tmp_path):
+    """As where archives of a seed that had not ended were unpacked into a folder of cells."""
+    grid = Grid(chain(), tmp_path)
+    grid.run(runner=RUNNER)
+    (grid.folder("model") / "value.txt").unlink()
+    grid.run(runner=RUNNER)  # nobody needs it any more
+    (grid.folder("task/a") / "results.json").unlink()
+    with pytest.raises(UserError, match=rf"run again:\n  {grid.folder('model')} \(value.txt\)$"):
+        grid.run(runner=RUNNER)
+    shutil.rmtree(grid.folder("model"))
+    assert {s.state for s in grid.run(runner=RUNNER).values()} == {FINISHED}
+    assert calls(grid, "model") == 1 and calls(grid, "task/b") == 1
 
 
 def test_failures_are_marked_and_the_others_go_on(tmp_path):
