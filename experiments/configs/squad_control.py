@@ -7,22 +7,31 @@ the same runs, and a row more: a BiLSTM on top of the masked model. To the left-
 adds a third layer and the other direction; the masked model lacks the layer alone. Needs
 BERT_DATA_DIR; about four hours of two cores with AVX-512.
 
-Expected: experiments/results/PLAN.md, "SQuAD with exact match and a control".
+squad_control:4x256 asks the same of models of 4 layers, 256 wide; its rows BERT are table6:nested's
+largest. It is meant for a GPU (docs/distribution.md).
+
+Expected: experiments/results/PLAN.md, "SQuAD with exact match and a control" and "SQuAD at 4/256".
 """
 
 import dataclasses
 
-from experiments.configs import table5
+from experiments.configs import table5, table6
 from experiments.configs.columns import exact_match
 from experiments.tables.ablation import Ablation, Row
 from experiments.tables.claims import Claim, each
+from experiments.training.config import choose_scale
 
 SEEDS = (11, 12, 13, 14, 15, 16)
 MASKED, LTR = "No NSP", "LTR & No NSP"
 MASKED_BILSTM = "No NSP + BiLSTM"
 
 
-def get_config() -> Ablation:
+# (L, H, A)
+SIZES = {"2x128": (2, 128, 4), "4x256": (4, 256, 8)}
+
+
+def get_config(size: str = "2x128") -> Ablation:
+    shape = choose_scale(SIZES, size)
     squad = table5.get_config("squad")
     f1 = squad.column("SQuAD")
     f1 = f1.changed(max_dev_examples=0, note=f1.note.replace("2,000", "10,565 of 10,570"))
@@ -31,8 +40,11 @@ def get_config() -> Ablation:
     return dataclasses.replace(
         squad,
         title="Effect of the pre-training tasks on SQuAD, with a BiLSTM on either model",
-        scale="squad-control",
-        variants=tuple(dataclasses.replace(one, seeds=SEEDS) for one in squad.variants),
+        scale="squad-control" if size == "2x128" else f"squad-control-{size}",
+        variants=tuple(
+            dataclasses.replace(one, pretrain=table6.with_size(one.pretrain, *shape), seeds=SEEDS)
+            for one in squad.variants
+        ),
         columns=tuple(
             columns[one.label] if one.finetune else one
             for one in (*squad.columns, columns["SQuAD exact match"])

@@ -42,7 +42,7 @@ def get_config(scale: str = "smoke") -> Ablation:
     sizes = SIZES[scale]
     labels = [f"L{layers} H{width} A{heads}" for layers, width, heads in sizes]
     variants = tuple(
-        Variant(label, _with_size(chosen.bert, *size), chosen.pretrain_seeds)
+        Variant(label, with_size(chosen.bert, *size), chosen.pretrain_seeds)
         for label, size in zip(labels, sizes, strict=True)
     )
     columns = chosen.tasks(*COLUMNS, *OTHERS)
@@ -109,7 +109,8 @@ def _nested() -> Scale:
     )
 
 
-def _with_size(pretrain, layers: int, width: int, heads: int):
+def with_size(pretrain, layers: int, width: int, heads: int):
+    """The pre-training of a model of that size (L, H, A)."""
     bert = pretrain.bert
     # Weights in proportion to 1 / sqrt(width), like the tiny recipe; the paper has 0.02 throughout.
     stddev = bert.initializer_range * (bert.hidden_size / width) ** 0.5
