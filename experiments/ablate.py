@@ -91,7 +91,7 @@ def run(
         finally:
             results = assemble.assemble(ablation, plan, grid, command)
             paths = report.write(results, workdir)
-            archives.write(grid, workdir / "archives")
+            archives.write(grid, workdir / archives.FOLDER)
         say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return results
 
@@ -168,7 +168,7 @@ def _check_config(workdir, ablation):
                 f"{workdir} holds another experiment (old -> new): {'; '.join(lines)}; "
                 "choose another --workdir"
             )
-        manifests.adopt(workdir, *report.FILES, "archives", path.name)
+        manifests.adopt(workdir, *report.FILES, archives.FOLDER, path.name)
     claim(files=[path, *report.files(workdir)])  # before hours of work
     write_text(path, json.dumps(to_dict(ablation), indent=2) + "\n")
 

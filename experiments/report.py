@@ -3,7 +3,8 @@
     python -m experiments.report --workdir=experiments/results/table5/night
 
 judges the claims by today's analysis. It writes results.json, report.html, report.md and plots/,
-there or in --output. It needs no data: what the analysis asks of single examples is in archives/.
+there or in --output, which gets the archives too. It needs no data: what the analysis asks of
+single examples is in archives/.
 Without archives it takes the variance from examples that results.json keeps. Where --workdir is a
 folder of tables, it writes claims.md: their claims side by side.
 """
@@ -13,6 +14,7 @@ from experiments.tables import archives, judgement, origins, report
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
 from official_bert.common.paths import local_path
 
 
@@ -35,7 +37,7 @@ def again(workdir: str, output: str = "", strict: bool = False):
 
     Args:
       workdir: folder of an ablation, with its results.json.
-      output: folder of the report; empty: the same.
+      output: folder of the report, and of copies of the archives; empty: the same.
       strict: refuse runs of different code, versions or machines.
 
     Returns: (the results, what was written as `report.write` returns it)
@@ -47,12 +49,16 @@ def again(workdir: str, output: str = "", strict: bool = False):
     if strict:
         told = origins.warnings(results.get("origins", [{"cells": results["cells"]["finished"]}]))
         origins.check(told)
-    runs = archives.runs(results, path.parent / "archives")
+    runs = archives.runs(results, path.parent / archives.FOLDER)
     judgement.judge_results(results, judgement.claims_of(results), runs)
     if not output:  # as it came with the repository
         manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or workdir)
-    claim(files=report.files(output))
+    copies = {} if output == path.parent else archives.copies(path.parent, output)
+    claim(files=[*report.files(output), *copies])
+    for copy, archive in copies.items():
+        with atomic_write(copy, "wb") as file:
+            file.write(archive.read_bytes())
     return results, report.write(results, output)
 
 

@@ -6,8 +6,9 @@ Scales: paper (the six sizes from 3/768/12 to 24/1024/16, the paper's schedule e
 gpu-day (four of the miniatures; what they take at a given share of a GPU's peak, and how `gpu` is
 cut into commands of ten minutes: see table5.py), night (1/32, 2/64, 2/128, 4/128, 2/256; five
 pre-trainings each, equal steps), nested (night's steps; six pre-trainings of 1/64, 2/64, 2/128,
-4/128, 4/256, each size at least as deep and as wide as the one before) and cpu (2/64, 4/64, 2/128,
-4/128; four each; the three need BERT_DATA_DIR), smoke (three sizes, under 5 minutes).
+4/128, 4/256, each size at least as deep and as wide as the one before; meant for a GPU,
+docs/distribution.md) and cpu (2/64, 4/64, 2/128, 4/128; four each; the three need BERT_DATA_DIR),
+smoke (three sizes, under 5 minutes).
 
 Expected at paper scale: the paper's Table 6. Expected at cpu and night scale: past the plateau
 every size has a lower perplexity than the one before; see experiments/results/PLAN.md.

@@ -25,6 +25,7 @@ from experiments.training.run_folder import RESULTS
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 
+FOLDER = "archives"  # beside results.json
 SCORED = ("pretrain", "finetune", "cloze", "pairs")
 SCORES = "example_scores.npz"
 KEPT = (RESULTS, provenance.FILE, SCORES)
@@ -80,6 +81,12 @@ def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]] | None
                         for values, name in zip(cell["values"], cell["folders"], strict=True)
                     ]
     return found
+
+
+def copies(table: Path, other: Path) -> dict[Path, Path]:
+    """Where the archives of a table's folder stand in another one -> where they stand."""
+    found = sorted((table / FOLDER).glob("seed-*.tar.gz"))
+    return {other / FOLDER / path.name: path for path in found}
 
 
 def influence(cell: Path, metric: str) -> np.ndarray | None:

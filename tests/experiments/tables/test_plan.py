@@ -278,14 +278,20 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "table, folder", [("table5:checkpoints", "table5/checkpoints"), ("table8:cpu", "table8/begun")]
+    "table, folder",
+    [
+        ("table5:checkpoints", "table5/checkpoints"),
+        ("squad_control:4x256", "table5/squad_control_4x256"),
+        ("table6:nested", "table6/nested"),
+        ("table8:cpu", "table8/begun"),
+    ],
 )
 def test_archived_cells_are_found_again(table, folder, tmp_path, request):
     """Where this fails, keys or the default of an option have changed: raise `grid.FORMAT`."""
-    if table == "table8:cpu":
+    if table != "table5:checkpoints":
         request.getfixturevalue("data_dir")
     made = plan.plan(load_config(table))
-    paths = list((config_files.CONFIGS.parent / "results" / folder / "archives").iterdir())
+    paths = list((config_files.CONFIGS.parent / "results" / folder / "archives").glob("*.gz"))
     for path in paths:
         with tarfile.open(path) as archive:
             archive.extractall(tmp_path, filter="data")
@@ -478,6 +484,20 @@ def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
     assert f1.finetune == exact.finetune and f1.finetune.max_dev_examples == 0
     assert not {s for v in control.variants for s in v.seeds} & set(squad.variants[0].seeds)
     assert set(squad.claims) < set(control.claims)
+
+
+def test_squad_with_larger_models_differs_in_their_size_alone():
+    control, larger = load_config("squad_control"), load_config("squad_control:4x256")
+    assert larger.rows == control.rows and larger.claims == control.claims
+    assert larger.columns == control.columns
+    for one, other in zip(control.variants, larger.variants, strict=True):
+        bert = other.pretrain.bert
+        assert dataclasses.replace(one.pretrain, bert=bert) == other.pretrain
+        shape = bert.num_hidden_layers, bert.hidden_size, bert.num_attention_heads
+        assert shape == (4, 256, 8)
+    # BERT's models are cells of Table 6 too, so they are trained once.
+    shared, nested = larger.variant("BERT"), load_config("table6:nested").variant("L4 H256 A8")
+    assert (shared.pretrain, shared.seeds) == (nested.pretrain, nested.seeds)
 
 
 def test_a_column_that_no_scale_has_is_no_column_left_out():

@@ -257,6 +257,16 @@ def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
         command.main([])
 
 
+def test_a_report_made_elsewhere_has_the_archives_that_it_is_made_of(tmp_path):
+    table = RESULTS / "table5" / "squad_control_4x256"
+    for source, output in ((table, tmp_path / "one"), (tmp_path / "one", tmp_path / "two")):
+        command.again(str(source), str(output))
+        assert (output / "report.md").read_bytes() == (table / "report.md").read_bytes()
+        kept = sorted((output / "archives").glob("*.gz"))
+        archived = sorted((table / "archives").glob("*.gz"))
+        assert [f.read_bytes() for f in kept] == [f.read_bytes() for f in archived]
+
+
 def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
     one = {"cells": 3, "code": "aaaa", "python": "3.12.1", "packages": {"keras": "3.15"}}
     one |= {"processor": "CPU", "cores": 2, "gpus": []}
