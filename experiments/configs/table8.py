@@ -4,7 +4,7 @@
 
 Six pre-trainings on the same text, whose records differ in the rates of [MASK], the same token and
 a random token. Scales: paper, gpu and gpu-day (six pre-trainings of a 4/512 model), cpu (72 of a
-2/128 model, 4,000 steps each, without MNLI; 16 minutes of two cores a seed), smoke (under 5
+2/128 model, 4,000 steps each, without MNLI; 13 to 25 minutes of two cores a seed), smoke (under 5
 minutes, the sample's names in place of entities). All others need CoNLL-2003 in conll2003 of
 BERT_DATA_DIR.
 

@@ -283,7 +283,7 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
         ("table5:checkpoints", "table5/checkpoints"),
         ("squad_control:4x256", "table5/squad_control_4x256"),
         ("table6:nested", "table6/nested"),
-        ("table8:cpu", "table8/begun"),
+        ("table8:cpu", "table8/cpu"),
     ],
 )
 def test_archived_cells_are_found_again(table, folder, tmp_path, request):
