@@ -113,6 +113,13 @@ CPU_FINETUNE = FinetuneConfig(
 )
 
 
+SNLI = task_column(
+    CPU_FINETUNE, "SNLI", "text_classification", "accuracy", "nli/snli_dev.tsv",
+    note="SNLI's 9,842 dev pairs, of whose premises two fifths are scored on",
+    task_options={"dev_fraction": 0.4},
+)  # fmt: skip
+
+
 def two_core_columns(
     limits: dict[str, int], restarts: dict[str, tuple[int, ...]] | None = None
 ) -> dict[str, Column]:

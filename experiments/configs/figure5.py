@@ -5,8 +5,8 @@
 Two pre-trainings (without NSP, so that they differ in the objective only) keep their model at
 several steps; each is fine-tuned on MNLI. Scales: paper (BERT base, up to a million steps, every
 200,000), gpu and gpu-day (one H100), cpu (four pre-trainings each of 4,000 steps, entities of
-CoNLL-2003 in place of MNLI; needs BERT_DATA_DIR), smoke (embedded sample, SNLI in place of MNLI,
-under 5 minutes). A scale with "+gpt" behind it, as in figure5:cpu+gpt, has OpenAI GPT's curve too,
+CoNLL-2003 in place of MNLI; needs BERT_DATA_DIR), snli (the same with six others each and SNLI),
+smoke (embedded sample, an excerpt of SNLI, under 5 minutes). A scale with "+gpt" behind it, as in figure5:cpu+gpt, has OpenAI GPT's curve too,
 of as many steps.
 
 Expected at paper scale: a million steps are about 1.0 above half a million; masked LM is ahead
@@ -16,9 +16,9 @@ almost from the start. The paper prints no other numbers of this figure.
 import dataclasses
 import itertools
 
-from experiments.configs.columns import HELDOUT_LOSS
+from experiments.configs.columns import HELDOUT_LOSS, SNLI
 from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
-from experiments.configs.scales import get_scale
+from experiments.configs.scales import Scale, get_scale
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
 from experiments.training.config import choose_scale
@@ -30,6 +30,7 @@ SHARES = {
     "gpu": (0.1, 0.2, 0.5, 0.75, 1.0),
     "gpu-day": (0.1, 0.2, 0.5, 0.75, 1.0),
     "cpu": (0.1, 0.25, 0.5, 0.75, 1.0),
+    "snli": (0.1, 0.25, 0.5, 0.75, 1.0),
     "smoke": (1 / 3, 2 / 3, 1.0),
 }
 
@@ -42,7 +43,7 @@ def get_config(scale: str = "smoke") -> Ablation:
     scale, _, more = scale.partition("+")
     if more not in ("", "gpt"):
         raise UserError(f'figure5: there is no curve "{more}" to add to a scale; valid: gpt')
-    shares, chosen = choose_scale(SHARES, scale), get_scale(scale)
+    shares, chosen = choose_scale(SHARES, scale), get_scale(scale, snli=_snli)
     total = chosen.bert.num_train_steps
     steps = [round(total * share) for share in shares]
     snapshots = tuple(steps[:-1])
@@ -57,7 +58,9 @@ def get_config(scale: str = "smoke") -> Ablation:
         for name, pretrain in pretrains.items()
     }
     seeds = SEEDS.get(scale, chosen.pretrain_seeds)
-    columns = chosen.tasks("MNLI-m", "entities")
+    columns = tuple(
+        chosen.columns[n] for n in ("MNLI-m", "SNLI", "entities") if n in chosen.columns
+    )
     left_out = chosen.lacks("MNLI-m")
     labels = [column.label for column in columns]
     rows = {
@@ -120,6 +123,15 @@ def get_config(scale: str = "smoke") -> Ablation:
             ),
         ),
         **chosen.fields(),
+    )
+
+
+def _snli() -> Scale:
+    return dataclasses.replace(
+        get_scale("cpu"),
+        name="snli",
+        pretrain_seeds=(9, 10, 11, 12, 13, 14),
+        columns={SNLI.label: SNLI},
     )
 
 

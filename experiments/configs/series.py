@@ -21,6 +21,7 @@ from pathlib import Path
 from experiments.configs.columns import (
     CPU_FINETUNE,
     HELDOUT_LOSS,
+    SNLI,
     cloze,
     exact_match,
     task_column,
@@ -172,13 +173,9 @@ def _two_cores(name: str) -> Scale:
         columns["entities"],
         columns["chunks"],
         columns["QQP"],
-        task_column(
-            CPU_FINETUNE, "SNLI", "text_classification", "accuracy", "nli/snli_dev.tsv",
-            note="SNLI's 9,842 dev pairs, of whose premises two fifths are scored on",
-            task_options={"dev_fraction": 0.4},
-        ),
+        SNLI,
         cloze("length 64", 4096),
-    )  # fmt: skip
+    )
     short = dataclasses.replace(SHORT, num_train_steps=1_000)
     long = Phase("length 64", 64, TOKENS[name.upper()] - 1_000)
     return dataclasses.replace(
