@@ -93,8 +93,9 @@ def test_unknown_scale_lists_the_valid_ones():
         load_config("table5:huge")
     with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
         load_config("table1:huge")
-    with pytest.raises(UserError, match="valid: paper, gpu, gpu-day, cpu, smoke$"):
-        load_config("table8:night")
+    for table in ("figure5", "table8"):
+        with pytest.raises(UserError, match="valid: paper, gpu, gpu-day, cpu, snli, smoke$"):
+            load_config(f"{table}:night")
 
 
 def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
@@ -497,6 +498,13 @@ def test_squad_with_larger_models_differs_in_their_size_alone():
     # BERT's models are cells of Table 6 too, so they are trained once.
     shared, nested = larger.variant("BERT"), load_config("table6:nested").variant("L4 H256 A8")
     assert (shared.pretrain, shared.seeds) == (nested.pretrain, nested.seeds)
+
+
+def test_masks_are_asked_on_snli_from_the_same_pretrainings(data_dir):
+    tables = [plan.plan(load_config(f"table8:{scale}")).cells for scale in ("cpu", "snli")]
+    ner, snli = ([cell for cell in cells if cell.kind != "finetune"] for cells in tables)
+    assert ner == snli and sum(cell.kind == "pretrain" for cell in snli) == 72
+    assert [c.name for c in load_config("table8:snli").claims] == ["robust", "random only"]
 
 
 def test_a_column_that_no_scale_has_is_no_column_left_out():
