@@ -42,7 +42,8 @@ def again(workdir: str, output: str = "", strict: bool = False):
 
     Returns: (the results, what was written as `report.write` returns it)
     Raises:
-      UserError: results or archives are damaged, a file is not this project's, or `strict`.
+      UserError: results or archives are damaged, a file is not this project's, the output holds
+        another table, or `strict`.
     """
     path = local_path(workdir) / "results.json"
     results = report.read(path)
@@ -55,11 +56,22 @@ def again(workdir: str, output: str = "", strict: bool = False):
         manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or workdir)
     copies = {} if output == path.parent else archives.copies(path.parent, output)
-    claim(files=[*report.files(output), *copies])
+    work = [output, output / "plots", output / archives.FOLDER]
+    claim(files=[*report.files(output), *copies], work=work)
+    if copies and (output / path.name).exists():
+        _check_same(results, report.read(output / path.name), output)
+    written = report.write(results, output)
     for copy, archive in copies.items():
         with atomic_write(copy, "wb") as file:
             file.write(archive.read_bytes())
-    return results, report.write(results, output)
+    return results, written
+
+
+def _check_same(results, there, folder):
+    """Of another table drawings and archives would stay, and be read as this one's."""
+    one, other = (f"{table['name']}:{table['scale']}" for table in (results, there))
+    if one != other:
+        raise UserError(f"{folder} holds the report of {other}, not of {one}; give another folder")
 
 
 if __name__ == "__main__":

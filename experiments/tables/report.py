@@ -17,9 +17,10 @@ from experiments.tables.intervals import INTERVAL
 from experiments.tables.verdicts import holm
 from experiments.tables.wording import SHORT, count, name_of
 from official_bert.common import manifests
-from official_bert.common.files import write_text
+from official_bert.common.files import check_file, write_text
 from official_bert.common.json_files import field
 from official_bert.common.markdown import markdown_table
+from official_bert.common.paths import real_path
 
 FILES = ("results.json", "report.html", "report.md", "plots")
 TEMPLATE = Path(__file__).with_name("report_template.html")
@@ -46,7 +47,11 @@ def files(folder: Path) -> list[Path]:
 
 
 def write(results: dict, folder: str | Path) -> dict[str, str]:
-    """Writes results.json, report.html, report.md and plots/*.svg; returns their paths."""
+    """Writes results.json, report.html, report.md and plots/*.svg; returns their paths.
+
+    Raises:
+      UserError: one of them stands there and is not this project's; nothing is written then.
+    """
     from experiments.tables import plots
 
     folder = Path(folder)
@@ -55,8 +60,11 @@ def write(results: dict, folder: str | Path) -> dict[str, str]:
     text = markdown(results, {name: caption for name, (caption, _) in figures.items()})
     paths = {"json": folder / "results.json", "html": folder / "report.html"}
     paths["markdown"] = folder / "report.md"
+    names = [folder / "plots" / f"{name}.svg" for name in drawings]
+    for path in (*paths.values(), *names):
+        check_file(real_path(path), path)
     made_of = f"<!-- results.json {storage.write_json(paths['json'], results)} -->\n"
-    files = {folder / "plots" / f"{name}.svg": svg + made_of for name, svg in drawings.items()}
+    files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
     files[paths["markdown"]] = text
     files[paths["html"]] = html(text, drawings)
     for path, content in files.items():

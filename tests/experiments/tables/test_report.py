@@ -267,6 +267,27 @@ def test_a_report_made_elsewhere_has_the_archives_that_it_is_made_of(tmp_path):
         assert [f.read_bytes() for f in kept] == [f.read_bytes() for f in archived]
 
 
+def test_a_report_made_elsewhere_changes_nothing_that_is_not_its_own(tmp_path):
+    table = RESULTS / "table5" / "squad_control_4x256"
+    for name in ("plots/claim1.svg", "archives/seed-11.tar.gz", "report.md"):
+        output = tmp_path / name.replace("/", "-")
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (output / name).write_text("mine")
+        with pytest.raises(UserError, match=f"{name} exists, and this project did not write it"):
+            command.again(str(table), str(output))
+        assert [p.name for p in output.rglob("*") if p.is_file()] == [Path(name).name]
+    for name in ("there", "folder/plots"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine")
+        with pytest.raises(UserError, match=f"{name} is a file; give a folder"):
+            command.again(str(table), str(tmp_path / name.removesuffix("/plots")))
+    other = tmp_path / "other"
+    command.again(str(table), str(other))
+    with pytest.raises(UserError, match="other holds the report of table5:squad-control-4x256, n"):
+        command.again(str(RESULTS / "table6" / "nested"), str(other))
+
+
 def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
     one = {"cells": 3, "code": "aaaa", "python": "3.12.1", "packages": {"keras": "3.15"}}
     one |= {"processor": "CPU", "cores": 2, "gpus": []}
