@@ -285,6 +285,7 @@ def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
         ("table6:nested", "table6/nested"),
         ("table8:cpu", "table8/cpu"),
         ("table8:snli", "table8/snli"),
+        ("figure5:snli", "figure5/snli"),
     ],
 )
 def test_archived_cells_are_found_again(table, folder, tmp_path, request):
