@@ -7,7 +7,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-parity test-lowest test-jax smoke-jax lint format bench clean
 
 # The path from text to an answer; a night's Table 5, judged anew; Table 5 from the models of its rows.
-# Four minutes of two cores with AVX-512; the same command goes on where it was interrupted.
+# Four to five minutes of two cores with AVX-512; the same command goes on where it was interrupted.
 reproduce: .venv/run.stamp
 	$(BIN)/python -m experiments.ablate --config=path --workdir=$(WORKDIR)/path
 	$(BIN)/python -m experiments.report --workdir=experiments/results/table5/night --output=$(WORKDIR)/night

@@ -55,10 +55,11 @@ def again(workdir: str, output: str = "", strict: bool = False):
     if not output:  # as it came with the repository
         manifests.adopt(path.parent, *report.FILES, path.name)
     output = local_path(output or workdir)
-    copies = {} if output == path.parent else archives.copies(path.parent, output)
+    elsewhere = output != path.parent
+    copies = archives.copies(path.parent, output) if elsewhere else {}
     work = [output, output / "plots", output / archives.FOLDER]
     claim(files=[*report.files(output), *copies], work=work)
-    if copies and (output / path.name).exists():
+    if elsewhere and (output / path.name).exists():
         _check_same(results, report.read(output / path.name), output)
     written = report.write(results, output)
     for copy, archive in copies.items():
