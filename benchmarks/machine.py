@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from experiments.training import provenance
+from experiments.training.folder import provenance
 
 PRODUCT_FLOPS = 10 * 2 * 1024 * 768 * 3072  # of a step of peers/matrix_product.py
 A_TENTH = 0.1

@@ -42,10 +42,10 @@ def measured(bert, length, strategy=None, parts=1):
     Args:
       parts: micro-batches of BATCH rows.
     """
-    from experiments.training import jax_distribution
-    from experiments.training.jax_distribution import stacked
-    from experiments.training.jax_trainer import JaxTrainer
-    from experiments.training.trainer_state import StepOptions
+    from experiments.training.step import jax_distribution
+    from experiments.training.step.jax_distribution import stacked
+    from experiments.training.step.jax_trainer import JaxTrainer
+    from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 
     options = StepOptions(accumulation=parts)

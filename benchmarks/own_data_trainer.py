@@ -57,8 +57,8 @@ def train(checkpoint: str, config) -> dict[str, float]:
     from data_prep.tasks import get_task
     from data_prep.tasks.batches import make_batch
     from data_prep.tasks.featurize import featurize
-    from experiments.training.evaluation import outputs
-    from experiments.training.examples import read_examples
+    from experiments.training.start.examples import read_examples
+    from experiments.training.step.evaluation import outputs
     from official_bert.checkpoints import resolve
     from tests.parity import finetuning, peers
 

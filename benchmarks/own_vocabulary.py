@@ -25,7 +25,7 @@ from data_prep.tasks import get_task
 from experiments.configs.columns import CPU_FINETUNE
 from experiments.configs.scales import get_scale
 from experiments.training import runs
-from experiments.training.config import Phase
+from experiments.training.settings.config import Phase
 from official_bert.checkpoints import embedded
 from official_bert.common.files import atomic_write
 from official_bert.tokenization import BertTokenizer, write_vocab

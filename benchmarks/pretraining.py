@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.peers.turns import sizes
-from experiments.training.flops import pretraining_step_flops
+from experiments.training.settings.flops import pretraining_step_flops
 from official_bert.common.markdown import markdown_table
 from official_bert.config import named_config
 

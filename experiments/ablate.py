@@ -24,9 +24,9 @@ from experiments.tables.ablation import Ablation
 from experiments.tables.devices import default_workers
 from experiments.tables.dry_run import PEAK_TFLOPS, dry_run
 from experiments.tables.grid import Grid
-from experiments.training.config_files import config_from_flags, define_flags
-from experiments.training.config_values import differences, to_dict
-from experiments.training.heldout import main_loss
+from experiments.training.pretraining.heldout import main_loss
+from experiments.training.settings.config_files import config_from_flags, define_flags
+from experiments.training.settings.config_values import differences, to_dict
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError

@@ -23,9 +23,9 @@ from absl import flags
 from data_prep.jobs import command_flags
 from data_prep.records import open_records
 from data_prep.tasks.batches import sample
-from experiments.training import finetune_report
-from experiments.training.config_files import define_task_options, task_options_from_flags
-from experiments.training.predictor import Predictor, task_on
+from experiments.training.answers.predictor import Predictor, task_on
+from experiments.training.finetuning import finetune_report
+from experiments.training.settings.config_files import define_task_options, task_options_from_flags
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
@@ -52,7 +52,7 @@ def run(
     Raises:
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
-    from experiments.training.start_checks import check_fit
+    from experiments.training.start.start_checks import check_fit
     from official_bert.checkpoints import resolve
 
     commands.say(f"reads {records} for {model}")
@@ -61,8 +61,9 @@ def run(
     commands.say(f"{opened.examples:,} records; loads {model}")
     commands.import_tensorflow()
     from data_prep.jobs.progress import progress_bar
-    from experiments.training import evaluation, heldout
-    from experiments.training.compiled import compiled
+    from experiments.training.pretraining import heldout
+    from experiments.training.step import evaluation
+    from experiments.training.step.compiled import compiled
 
     loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":

@@ -18,7 +18,7 @@ from pathlib import Path
 from absl import flags, logging
 
 from data_prep.jobs import command_flags
-from experiments.training import export_model
+from experiments.training.answers import export_model
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.export.exports import HEADS

@@ -22,9 +22,9 @@ import os
 from data_prep.jobs import command_flags
 from data_prep.jobs.progress import progress_bar
 from data_prep.tasks import look
-from experiments.training.answer_files import open_answers
-from experiments.training.config_files import define_task_options, task_options_from_flags
-from experiments.training.predictor import Predictor, read_task, task_on
+from experiments.training.answers.answer_files import open_answers
+from experiments.training.answers.predictor import Predictor, read_task, task_on
+from experiments.training.settings.config_files import define_task_options, task_options_from_flags
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError

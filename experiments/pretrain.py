@@ -16,9 +16,9 @@ import time
 
 from absl import flags
 
-from experiments.training.config import PretrainConfig
-from experiments.training.config_files import config_from_flags, define_flags
 from experiments.training.runs import pretrain as run
+from experiments.training.settings.config import PretrainConfig
+from experiments.training.settings.config_files import config_from_flags, define_flags
 from official_bert.common import commands
 
 

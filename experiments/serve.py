@@ -101,7 +101,7 @@ def _exported(model: str, scratch: Path) -> Path:
 
     if not model_folder.is_model_folder(model):
         return newest_version(model)
-    from experiments.training.export_model import export
+    from experiments.training.answers.export_model import export
 
     commands.say(f"{model} is a model folder: exporting it first")
     return export(model, scratch / "model")

@@ -16,7 +16,7 @@ WALLS = [
     ("official_bert", "data_prep"),
     ("official_bert", "experiments"),
     ("data_prep", "experiments"),
-    # What is beyond the paper registers itself (`experiments.training.starts`).
+    # What is beyond the paper registers itself (`experiments.training.start.starts`).
     ("commands of experiments", "experiments.beyond"),
 ]
 # The rooms of each package, the lowest first. A room imports from below it alone, not from beside

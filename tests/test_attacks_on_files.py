@@ -12,10 +12,11 @@ from test_foreign_files import COMMANDS, encoder, given, predictor  # noqa: F401
 import official_bert as ob
 from data_prep import sentences
 from experiments import predict
-from experiments.training import export_model, runs
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import BertConfig, Phase, PretrainConfig
-from experiments.training.run_folder import RunFolder
+from experiments.training import runs
+from experiments.training.answers import export_model
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.folder.run_folder import RunFolder
+from experiments.training.settings.config import BertConfig, Phase, PretrainConfig
 from official_bert.common import manifests
 from official_bert.common.errors import UserError
 

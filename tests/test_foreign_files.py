@@ -17,10 +17,10 @@ from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
 from experiments.tables import cells
 from experiments.training import runs
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
-from experiments.training.progress import EventWriter
-from experiments.training.run_folder import RunFolder
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.folder.progress import EventWriter
+from experiments.training.folder.run_folder import RunFolder
+from experiments.training.settings.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
 from official_bert.checkpoints import google, huggingface
 from official_bert.common.errors import UserError
 from official_bert.common.locks import LOCK_FILE

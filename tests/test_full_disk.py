@@ -9,8 +9,9 @@ import tiny
 from test_foreign_files import COMMANDS, encoder, given, predictor  # noqa: F401
 
 import official_bert as ob
-from experiments.training import export_model, runs
-from experiments.training.config import FinetuneConfig
+from experiments.training import runs
+from experiments.training.answers import export_model
+from experiments.training.settings.config import FinetuneConfig
 from official_bert.checkpoints import keras_hub
 from official_bert.common.errors import UserError
 

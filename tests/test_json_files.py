@@ -25,12 +25,12 @@ DIRECT = {
     "data_prep/tasks/look.py": 1,
     "experiments/ablate.py": 2,
     "experiments/tables/pool.py": 1,
-    "experiments/training/checkpointing.py": 1,
-    "experiments/training/inputs.py": 1,
-    "experiments/training/distribution.py": 1,
-    "experiments/training/heldout.py": 1,
-    "experiments/training/config_values.py": 1,
-    "experiments/training/run_folder.py": 1,
+    "experiments/training/folder/checkpointing.py": 1,
+    "experiments/training/folder/inputs.py": 1,
+    "experiments/training/step/distribution.py": 1,
+    "experiments/training/pretraining/heldout.py": 1,
+    "experiments/training/settings/config_values.py": 1,
+    "experiments/training/folder/run_folder.py": 1,
 }
 
 

@@ -102,7 +102,7 @@ def test_names_taken_from_other_modules_exist(folder):
 def test_a_name_that_is_gone_is_told(monkeypatch):
     source = """
 from experiments.training import provenance
-from experiments.training.provenance import code_stamp, gone_too
+from experiments.training.folder.provenance import code_stamp, gone_too
 from experiments.training import runs as started
 
 def here(provenance):

@@ -10,8 +10,8 @@ import re
 from data_prep import tasks
 from data_prep.jobs import command_flags
 from experiments.tables.ablation import Ablation
-from experiments.training import config_files
-from experiments.training.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings import config_files
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from tests.test_architecture import FILES, imported_modules
 
 # Absl's own, and options of other programs.
@@ -29,12 +29,18 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.tasks.text_to_text", "task_options"): "reports read no examples",
     ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.grid", "cells"): "reports run no cells",
-    ("experiments.training.checkpointing", "overwrite"): "only runs restore checkpoints",
-    ("experiments.training.inputs", "overwrite"): "only runs check what they read",
-    ("experiments.training.predictor", "split"): "predict asks for a split that one file may be",
-    ("experiments.training.predictor", "task_options"): "export and serve set none",
-    ("experiments.training.run_folder", "overwrite"): "reports and evaluations begin no runs",
-    ("experiments.training.run_folder", "workdir"): "evaluations begin no runs",
+    ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
+    ("experiments.training.folder.inputs", "overwrite"): "only runs check what they read",
+    (
+        "experiments.training.answers.predictor",
+        "split",
+    ): "predict asks for a split that one file may be",
+    ("experiments.training.answers.predictor", "task_options"): "export and serve set none",
+    (
+        "experiments.training.folder.run_folder",
+        "overwrite",
+    ): "reports and evaluations begin no runs",
+    ("experiments.training.folder.run_folder", "workdir"): "evaluations begin no runs",
     ("official_bert.common.claims", "overwrite"): "only commands with --overwrite name `outputs`",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
     ("official_bert.export.onnx_file", "precision"): "serve writes no ONNX files",

@@ -13,7 +13,7 @@ import official_bert as ob
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
 from experiments.tables import pool as statuses
-from experiments.training.checkpointing import Checkpoints
+from experiments.training.folder.checkpointing import Checkpoints
 from official_bert.common import files, manifests, system
 
 

@@ -14,10 +14,10 @@ from data_prep.pretraining import shards
 from data_prep.sentences import split_files
 from experiments import ablate
 from experiments.training import runs, search
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
-from experiments.training.config_files import load_config
-from experiments.training.run_folder import RunFolder
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.folder.run_folder import RunFolder
+from experiments.training.settings.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
+from experiments.training.settings.config_files import load_config
 from official_bert.common import commands, manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import make_folder, write_text

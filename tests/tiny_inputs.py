@@ -116,7 +116,7 @@ def _load_model(folder: Path) -> list[bytes]:
 
 
 def _make_checkpoints(folder: Path) -> None:
-    from experiments.training.checkpointing import Checkpoints
+    from experiments.training.folder.checkpointing import Checkpoints
 
     for step in (1, 2):
         Checkpoints(folder).save(step, _checkpoint_arrays(step), {"note": step})
@@ -128,7 +128,7 @@ def _checkpoint_arrays(step: int) -> dict[str, np.ndarray]:
 
 def _load_checkpoint(folder: Path) -> None:
     """The newest; the one before it is read where a warning says why."""
-    from experiments.training.checkpointing import Checkpoints
+    from experiments.training.folder.checkpointing import Checkpoints
 
     with mock.patch.object(logging, "warning") as warned:
         arrays, state = Checkpoints(folder).load_newest()

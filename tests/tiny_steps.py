@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import tiny_runs
 
-from experiments.training.frozen_features import FeatureTagger
+from experiments.training.start.frozen_features import FeatureTagger
 from official_bert import BertEncoder, BertTokenizer
 from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.compared.elmo import ELMo

@@ -1,4 +1,4 @@
-"""This project's step, as `experiments/training/train_step.py` compiles it for one device."""
+"""This project's step, as `experiments/training/step/train_step.py` compiles it for one device."""
 
 import keras
 import tensorflow as tf

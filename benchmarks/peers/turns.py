@@ -28,9 +28,9 @@ def jax_trainer(shape, precision):
     import os
 
     os.environ["KERAS_BACKEND"] = "jax"
-    from experiments.training import jax_distribution
-    from experiments.training.jax_trainer import JaxTrainer
-    from experiments.training.trainer_state import StepOptions
+    from experiments.training.step import jax_distribution
+    from experiments.training.step.jax_trainer import JaxTrainer
+    from experiments.training.step.trainer_state import StepOptions
     from official_bert import BertPretrainer, named_config
 
     config = named_config("base", **sizes(*shape[:3]))

@@ -9,8 +9,8 @@ import dataclasses
 from typing import Any
 
 from experiments.beyond.word_vectors import words_in
-from experiments.training import start_checks, starts
-from experiments.training.starting_point import BertStart, StartingPoint
+from experiments.training.start import start_checks, starts
+from experiments.training.start.starting_point import BertStart, StartingPoint
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
 from official_bert.objectives import parts

@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 
 from data_prep.tasks.visits import KINDS
-from experiments.training import starts
-from experiments.training.whole_run import WholeStart
+from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.start import starts
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 

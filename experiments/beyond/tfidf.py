@@ -10,8 +10,8 @@ A FinetuneConfig asks for it by `model="tfidf"`; its fields about networks do no
 
 import numpy as np
 
-from experiments.training import starts
-from experiments.training.whole_run import WholeStart
+from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.start import starts
 from official_bert.common.errors import UserError
 
 NAME = "tfidf"

@@ -13,8 +13,8 @@ import numpy as np
 from data_prep.pretraining.video_rows import Tokens, VideoRows
 from data_prep.tasks.videos import ASKED
 from data_prep.visual_words import VisualWords
-from experiments.training import start_checks, starting_point, starts
-from experiments.training.whole_run import WholeStart
+from experiments.training.finetuning.whole_run import WholeStart
+from experiments.training.start import start_checks, starting_point, starts
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.training import starts
-from experiments.training.examples import read_present
-from experiments.training.flops import lstm_flops
-from experiments.training.starting_point import BertStart
+from experiments.training.settings.flops import lstm_flops
+from experiments.training.start import starts
+from experiments.training.start.examples import read_present
+from experiments.training.start.starting_point import BertStart
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo_config import ElmoConfig, check_elmo_folder
@@ -64,7 +64,7 @@ class WordStart:
     def _states(self):
         from keras import ops
 
-        from experiments.training.compiled import compiled
+        from experiments.training.step.compiled import compiled
 
         return compiled(
             self.elmo, lambda batch: ops.stack(self.elmo(batch)["hidden_states"], axis=2)

@@ -40,7 +40,7 @@ from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS, task_column
 from experiments.configs.compared import with_compared
 from experiments.configs.scales import DATA_DIR, get_scale
 from experiments.tables.ablation import Ablation, Column, Row, Variant
-from experiments.training.config import FinetuneConfig, Phase, choose_scale
+from experiments.training.settings.config import FinetuneConfig, Phase, choose_scale
 
 BASE, LARGE = "BERT BASE", "BERT LARGE"
 PRESETS = {BASE: "bert_base_en_uncased", LARGE: "bert_large_en_uncased"}

@@ -3,7 +3,7 @@
 import dataclasses
 
 from experiments.tables.ablation import Cloze, Column
-from experiments.training.config import FinetuneConfig
+from experiments.training.settings.config import FinetuneConfig
 
 HELDOUT_LOSS = Column(
     "held-out loss",

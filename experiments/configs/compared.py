@@ -17,7 +17,7 @@ from experiments.configs.family import of_equal_compute
 from experiments.configs.scales import Scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from official_bert.compared.configs import ShallowConfig
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder

@@ -17,7 +17,7 @@ data and steps), smoke (200 steps of a smaller one). The original's sizes are El
 import dataclasses
 
 from experiments.configs import pretrain
-from experiments.training.config import PretrainConfig, choose_scale
+from experiments.training.settings.config import PretrainConfig, choose_scale
 from official_bert.compared.elmo_config import ElmoConfig
 
 TINY = ElmoConfig(

@@ -20,8 +20,8 @@ from experiments.configs.columns import cloze
 from experiments.configs.scales import Scale, get_scale
 from experiments.tables.ablation import Ablation, Column, Pairs, Row, Variant
 from experiments.tables.claims import AT_MOST, Claim, Comparison, each
-from experiments.training.config import PretrainConfig, choose_scale
-from experiments.training.flops import pretrain_flops
+from experiments.training.settings.config import PretrainConfig, choose_scale
+from experiments.training.settings.flops import pretrain_flops
 
 TASKS = ("QNLI", "SQuAD", "entities", "names")
 # Added to the names of records: RoBERTa's rows of one segment, SpanBERT's masks on such rows, and

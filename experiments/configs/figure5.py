@@ -21,7 +21,7 @@ from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale, snli
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import choose_scale
+from experiments.training.settings.config import choose_scale
 from official_bert.common.errors import UserError
 
 # Shares of the pre-training after which a model is fine-tuned.

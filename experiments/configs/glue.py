@@ -18,7 +18,7 @@ Expected with BERT base on dev: MRPC F1 about 88, SST-2 accuracy about 92, CoLA 
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 PAPER = FinetuneConfig(
     task="mrpc",

@@ -12,7 +12,7 @@ Expected with BERT base: entity F1 96.4 on testa ("dev"), 92.4 on testb.
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 PAPER = FinetuneConfig(
     task="conll2003",

@@ -12,7 +12,7 @@ once; all rows read its vectors from the feature cache (5 GB for BERT base).
 import dataclasses
 
 from experiments.configs import ner
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 COMBINATIONS = (
     "embeddings",

@@ -25,7 +25,7 @@ from experiments.configs.scales import DATA_DIR
 from experiments.configs.table7 import MINILM
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.claims import AT_MOST, Claim, each
-from experiments.training.config import choose_scale
+from experiments.training.settings.config import choose_scale
 
 _FINETUNE = dataclasses.replace(
     CPU_FINETUNE,

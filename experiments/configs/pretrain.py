@@ -23,7 +23,7 @@ Add --config.distribute=mirrored for the GPUs of a machine, multi_worker for sev
 
 import dataclasses
 
-from experiments.training.config import BertConfig, Phase, PretrainConfig, choose_scale
+from experiments.training.settings.config import BertConfig, Phase, PretrainConfig, choose_scale
 from official_bert.config import named_config
 
 

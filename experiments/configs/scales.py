@@ -29,7 +29,7 @@ from experiments.configs.columns import (
     two_core_columns,
 )
 from experiments.tables.ablation import Column, Corpus, Records, Text
-from experiments.training.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
 

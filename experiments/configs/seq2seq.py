@@ -31,7 +31,7 @@ from functools import partial
 
 from experiments.tables.ablation import Ablation, Column, Corpus, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import FinetuneConfig, PretrainConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig, choose_scale
 from official_bert.config import named_config
 
 FINETUNE = FinetuneConfig(

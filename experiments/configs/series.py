@@ -30,7 +30,7 @@ from experiments.configs.columns import (
 from experiments.configs.scales import SHORT, Scale, get_scale, wikipedia_and_novels
 from experiments.tables.ablation import Ablation, Curve, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import Phase, choose_scale
+from experiments.training.settings.config import Phase, choose_scale
 
 # Steps of 2,048 tokens at the end of each model's decay.
 TOKENS = {"8M": 4_000, "33M": 16_000, "131M": 64_000}

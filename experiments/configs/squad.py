@@ -14,7 +14,7 @@ Expected with BERT base on dev: 1.1 EM 80.8, F1 88.5; with BERT large 84.1 and 9
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 V1 = FinetuneConfig(
     task="squad_v1.1",

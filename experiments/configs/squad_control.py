@@ -19,7 +19,7 @@ from experiments.configs import table5, table6
 from experiments.configs.columns import exact_match
 from experiments.tables.ablation import Ablation, Row
 from experiments.tables.claims import Claim, each
-from experiments.training.config import choose_scale
+from experiments.training.settings.config import choose_scale
 
 SEEDS = (11, 12, 13, 14, 15, 16)
 MASKED, LTR = "No NSP", "LTR & No NSP"

@@ -25,7 +25,7 @@ experiments/configs/family.py.
 import dataclasses
 
 from experiments.configs import gpt, pretrain
-from experiments.training.config import PretrainConfig, choose_scale
+from experiments.training.settings.config import PretrainConfig, choose_scale
 from official_bert.family.gpt2 import GPT2
 
 

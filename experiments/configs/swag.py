@@ -10,7 +10,7 @@ Expected on dev: BERT base 81.6, BERT large 86.6.
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 PAPER = FinetuneConfig(
     task="swag",

@@ -40,7 +40,7 @@ from experiments.configs.path import MESSAGES
 from experiments.configs.scales import SHORT, SHORT_RECORDS, Scale, get_scale
 from experiments.tables.ablation import Ablation, Export, Row, Text, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import Phase
+from experiments.training.settings.config import Phase
 
 COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD")
 GLUE = ("MNLI-m", "QNLI", "MRPC", "SST-2")

@@ -28,7 +28,7 @@ from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale
 from experiments.tables.ablation import Ablation, Row, Variant
 from experiments.tables.claims import SHARE, Claim, Comparison, each
-from experiments.training.config import Phase, choose_scale
+from experiments.training.settings.config import Phase, choose_scale
 
 ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder
 FINE_TUNED = "BERT BASE, fine-tuned"

@@ -19,7 +19,7 @@ Expected on SMS Spam with a 6-layer model: held-out accuracy above 98%.
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 BASE = FinetuneConfig(
     task="text_classification",

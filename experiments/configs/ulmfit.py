@@ -23,7 +23,7 @@ docs/compared.md says what is not the original's. Expected: see there.
 import dataclasses
 
 from experiments.configs import pretrain
-from experiments.training.config import FinetuneConfig, PretrainConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig, choose_scale
 from official_bert.compared.configs import AwdLstmConfig
 
 FINETUNE = FinetuneConfig(

@@ -19,7 +19,7 @@ import dataclasses
 from experiments.beyond.video import NAMES
 from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.claims import Claim, each
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 from official_bert.config import BertConfig, named_config
 
 FINETUNE = FinetuneConfig(

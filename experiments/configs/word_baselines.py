@@ -23,7 +23,7 @@ import dataclasses
 
 from experiments.beyond.tfidf import NAME
 from experiments.beyond.word_vectors import BILSTM, CBOW
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 
 def tfidf() -> FinetuneConfig:

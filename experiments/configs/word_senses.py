@@ -11,7 +11,7 @@ words, with SemCor to learn from.
 
 import dataclasses
 
-from experiments.training.config import FinetuneConfig, choose_scale
+from experiments.training.settings.config import FinetuneConfig, choose_scale
 
 BASE = FinetuneConfig(
     task="word_senses",

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.claims import Claim
-from experiments.training.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from official_bert.common.errors import UserError
 
 

@@ -20,8 +20,9 @@ from experiments.tables import intervals
 from experiments.tables.grid import Grid
 from experiments.tables.intervals import Run
 from experiments.tables.pool import FINISHED
-from experiments.training import example_scores, provenance
-from experiments.training.run_folder import RESULTS
+from experiments.training.finetuning import example_scores
+from experiments.training.folder import provenance
+from experiments.training.folder.run_folder import RESULTS
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 

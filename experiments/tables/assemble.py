@@ -15,9 +15,9 @@ from experiments.tables.judgement import judge_results
 from experiments.tables.paper import TABLES
 from experiments.tables.plan import Plan
 from experiments.tables.pool import FAILED, FINISHED
-from experiments.training.config import resolve_bert
-from experiments.training.config_values import differences, to_dict
-from experiments.training.heldout import main_loss
+from experiments.training.pretraining.heldout import main_loss
+from experiments.training.settings.config import resolve_bert
+from experiments.training.settings.config_values import differences, to_dict
 
 
 def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from data_prep.tasks.look import look
 from data_prep.tasks.reading import is_held_out
-from experiments.training.config import FinetuneConfig, PretrainConfig
-from experiments.training.config_values import from_dict
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config_values import from_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import read_json
@@ -85,8 +85,9 @@ def mix_nli(config: dict, folder: Path) -> dict:
 
 
 def cloze(config: dict, folder: Path) -> dict:
-    """Scores a pre-trained model on held-out masked pieces (`experiments.training.questions`)."""
-    from experiments.training import example_scores, heldout, questions
+    """Scores a pre-trained model on held-out masked pieces (`experiments.training.pretraining.questions`)."""
+    from experiments.training.finetuning import example_scores
+    from experiments.training.pretraining import heldout, questions
 
     records = f"{config['records']}/heldout"
     found = questions.cloze(config["model"], records, config["max_examples"])
@@ -106,8 +107,9 @@ def cloze(config: dict, folder: Path) -> dict:
 
 
 def pairs(config: dict, folder: Path) -> dict:
-    """Asks a pre-trained model about pairs (`experiments.training.questions`)."""
-    from experiments.training import example_scores, questions
+    """Asks a pre-trained model about pairs (`experiments.training.pretraining.questions`)."""
+    from experiments.training.finetuning import example_scores
+    from experiments.training.pretraining import questions
 
     question, heldout = config["question"], f"{config['records']}/heldout"
     found = questions.pairs(config["model"], heldout, question, config["max_examples"])
@@ -126,7 +128,7 @@ def pairs(config: dict, folder: Path) -> dict:
 
 def export_model(config: dict, folder: Path) -> dict:
     """Exports a SavedModel and asks it about the examples."""
-    from experiments.training.export_model import answer, export
+    from experiments.training.answers.export_model import answer, export
 
     path = folder / "saved_model" / "1"
     if not path.exists():

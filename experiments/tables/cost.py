@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from data_prep.pretraining.record_options import RecordOptions
-from experiments.training.config import FinetuneConfig, PretrainConfig, resolve_bert
-from experiments.training.config_values import from_dict
-from experiments.training.flops import pretrain_flops, training_flops
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig, resolve_bert
+from experiments.training.settings.config_values import from_dict
+from experiments.training.settings.flops import pretrain_flops, training_flops
 from official_bert.common.commands import import_tensorflow
 from official_bert.config import BertConfig
 

@@ -8,8 +8,8 @@ from data_prep.corpus.input_files import expand_inputs
 from data_prep.pretraining.record_options import RecordOptions
 from experiments.tables.ablation import Ablation
 from experiments.tables.grid import Cell
-from experiments.training.config_values import changed
-from experiments.training.inputs import files_digest
+from experiments.training.folder.inputs import files_digest
+from experiments.training.settings.config_values import changed
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 

@@ -3,7 +3,7 @@
 import os
 
 from data_prep.jobs.processes import available_cores
-from experiments.training import provenance
+from experiments.training.folder import provenance
 
 
 def available_gpus() -> list[str]:

@@ -9,7 +9,7 @@ from experiments.tables import plan as planning
 from experiments.tables.devices import default_workers
 from experiments.tables.grid import Grid
 from experiments.tables.pool import FINISHED
-from experiments.training.inputs import read_task
+from experiments.training.folder.inputs import read_task
 from official_bert.common import commands
 from official_bert.common.json_files import read_json
 from official_bert.common.paths import local_path

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tables.pool import FAILED, FINISHED, PENDING, RUNNING, Pool, Status, read_status
-from experiments.training.run_folder import FAILURE
+from experiments.training.folder.run_folder import FAILURE
 from official_bert.common.commands import ended_in_order
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive, is_locked

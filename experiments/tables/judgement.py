@@ -20,7 +20,7 @@ from experiments.tables.verdicts import (
     judge,
     row_effect,
 )
-from experiments.training.heldout import main_loss
+from experiments.training.pretraining.heldout import main_loss
 
 # Masked-LM loss rests for thousands of steps a little below that of word frequencies alone, then
 # breaks. A model is taken to have left when it is this many nats below them.

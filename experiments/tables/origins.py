@@ -7,7 +7,7 @@ import collections
 from collections.abc import Iterable
 
 from experiments.tables.pool import FINISHED, Status
-from experiments.training import provenance
+from experiments.training.folder import provenance
 from official_bert.common.errors import UserError
 
 

@@ -19,17 +19,18 @@ from typing import Any
 from experiments.tables import cost, data_cells
 from experiments.tables.ablation import Ablation, Cloze, Column, Row, Variant
 from experiments.tables.grid import Cell
-from experiments.training import example_scores, starts
-from experiments.training.config import FinetuneConfig, resolve_bert
-from experiments.training.config_values import changed
-from experiments.training.flops import pretrain_flops
-from experiments.training.inputs import (
+from experiments.training.finetuning import example_scores
+from experiments.training.folder.inputs import (
     checkpoint_digest,
     forget_examples,
     of_places,
     read_task,
     task_digest,
 )
+from experiments.training.settings.config import FinetuneConfig, resolve_bert
+from experiments.training.settings.config_values import changed
+from experiments.training.settings.flops import pretrain_flops
+from experiments.training.start import starts
 from official_bert.checkpoints import embedded
 from official_bert.common.claims import members
 from official_bert.common.errors import UserError

@@ -5,7 +5,7 @@ import io
 
 from experiments.tables.claims import GREATER, NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
 from experiments.tables.wording import comparison, comparisons
-from experiments.training.heldout import main_loss
+from experiments.training.pretraining.heldout import main_loss
 
 # Okabe and Ito's colours, which readers with any colour vision can tell apart.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B6B6B", "#1B1B1B")

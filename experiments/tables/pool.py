@@ -23,8 +23,8 @@ from typing import Any
 
 from data_prep.jobs import storage
 from experiments.tables.devices import available_gpus, worker_environment
-from experiments.training import provenance
-from experiments.training.run_folder import FAILURE, RESULTS
+from experiments.training.folder import provenance
+from experiments.training.folder.run_folder import FAILURE, RESULTS
 from official_bert.common import registry
 from official_bert.common.commands import end
 from official_bert.common.errors import UserError

@@ -4,7 +4,7 @@ import itertools
 
 from experiments.tables.claims import NOT_TESTED
 from experiments.tables.wording import SHORT, claim, comparison, interval, number, signed
-from experiments.training.heldout import main_loss
+from experiments.training.pretraining.heldout import main_loss
 
 BASELINE_MARK = "\N{DEGREE SIGN}"
 MASKS_MARK = "\N{DAGGER}"

@@ -7,9 +7,9 @@ without loading TensorFlow.
 import contextlib
 
 from data_prep.tasks import TASKS
-from experiments.training import start_checks
-from experiments.training.config import places
-from experiments.training.run_folder import RunFolder
+from experiments.training.folder.run_folder import RunFolder
+from experiments.training.settings.config import places
+from experiments.training.start import start_checks
 from official_bert.common import commands
 from official_bert.common.claims import claim, members
 from official_bert.common.errors import UserError
@@ -38,7 +38,7 @@ def pretrain(config, workdir, progress=True, overwrite: bool = False, began=None
 
     def start(kind, folder, records):
         commands.import_tensorflow()
-        from experiments.training import pretrain_run
+        from experiments.training.pretraining import pretrain_run
 
         return pretrain_run.run(kind, config, folder, progress, records, began)
 
@@ -64,7 +64,7 @@ def finetune(config, workdir, progress=True, overwrite: bool = False, lock=None)
 
     def step_by_step(*arguments):
         commands.import_tensorflow()
-        from experiments.training import finetune_run
+        from experiments.training.finetuning import finetune_run
 
         return finetune_run.run(*arguments)
 
@@ -80,7 +80,7 @@ def _continue(config, workdir, progress, overwrite, check, start, lock):
     checked = check(config) if overwrite else None
     chief = True
     if config.distribute == "multi_worker":
-        from experiments.training.backend import distribution
+        from experiments.training.step.backend import distribution
 
         chief = distribution.is_chief(config.distribute)
     with contextlib.nullcontext(lock) if lock or not chief else exclusive(workdir) as lock:

@@ -6,7 +6,7 @@ import re
 import statistics
 
 from experiments.training import runs
-from experiments.training.config_values import override
+from experiments.training.settings.config_values import override
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text

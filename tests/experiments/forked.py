@@ -11,7 +11,9 @@ import socket
 from pathlib import Path
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["experiments.training.pretrain_run", "experiments.pretrain"])
+_processes.set_forkserver_preload(
+    ["experiments.training.pretraining.pretrain_run", "experiments.pretrain"]
+)
 # Python 3.11's server does not take over sys.path, so modules to preload are found like this.
 _FOLDERS = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 os.environ["PYTHONPATH"] = os.pathsep.join([*_FOLDERS, os.environ.get("PYTHONPATH", "")])

@@ -14,8 +14,8 @@ import pytest
 from experiments import ablate
 from experiments.tables import archives, assemble, plan
 from experiments.tables.grid import Grid
-from experiments.training import provenance
-from experiments.training.config_files import load_config
+from experiments.training.folder import provenance
+from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ import dataclasses
 from data_prep.sample import corpus_files
 from experiments.tables.ablation import Ablation, Column, Export, Row, Text, Variant
 from experiments.tables.claims import Claim, Comparison
-from experiments.training.config import FinetuneConfig, Phase
+from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale
 
@@ -64,7 +64,7 @@ KILLED = """
 import os, signal, sys, threading
 
 if "experiments.tables.pool" in sys.orig_argv:
-    from experiments.training.checkpointing import Checkpoints
+    from experiments.training.folder.checkpointing import Checkpoints
 
     save = Checkpoints.save
 

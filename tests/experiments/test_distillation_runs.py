@@ -13,10 +13,12 @@ from experiments.tables.ablation import Ablation, Corpus, Records, Text, Variant
 from experiments.tables.cost import estimate
 from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
-from experiments.training import evaluation, heldout, pretrain_run, start_checks
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import FinetuneConfig, Phase
-from experiments.training.flops import head_flops
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.pretraining import heldout, pretrain_run
+from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.flops import head_flops
+from experiments.training.start import start_checks
+from experiments.training.step import evaluation
 from official_bert import BertPretrainer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError

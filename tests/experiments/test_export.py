@@ -7,7 +7,7 @@ from in_process import call
 
 import official_bert
 from experiments import export
-from experiments.training import export_model as command
+from experiments.training.answers import export_model as command
 from official_bert import BertClassifier, BertTokenizer
 
 VOCAB = [*tiny.SPECIAL, "free", "prize", "see", "you", "soon"]

@@ -8,8 +8,8 @@ import tiny_runs
 
 from experiments import finetune, pretrain
 from experiments.configs import gpt
-from experiments.training import start_checks, starting_point
-from experiments.training.config_files import load_config
+from experiments.training.settings.config_files import load_config
+from experiments.training.start import start_checks, starting_point
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 

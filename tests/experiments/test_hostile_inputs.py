@@ -7,9 +7,10 @@ import pytest
 
 from data_prep.pretraining.record_checks import SCHEMA
 from data_prep.records import open_records
-from experiments.training import export_model, heldout
-from experiments.training.predictor import read_task
-from experiments.training.pretrain_feed import Feed, check_fit
+from experiments.training.answers import export_model
+from experiments.training.answers.predictor import read_task
+from experiments.training.pretraining import heldout
+from experiments.training.pretraining.pretrain_feed import Feed, check_fit
 from official_bert import BertConfig, BertTokenizer
 from official_bert.common.errors import UserError
 from official_bert.export.settings import ServingSettings

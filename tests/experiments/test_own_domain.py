@@ -11,8 +11,9 @@ from benchmarks.own_vocabulary import GENERAL, Size
 from data_prep import vocab as vocabularies
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
-from experiments.training import runs, start_checks
-from experiments.training.config import FinetuneConfig
+from experiments.training import runs
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.start import start_checks
 from official_bert.checkpoints import embedded, model_folder
 from official_bert.tokenization import BertTokenizer, write_vocab
 

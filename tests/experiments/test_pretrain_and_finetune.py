@@ -13,10 +13,10 @@ import tiny_runs
 from data_prep.jobs import storage
 from experiments import evaluate, finetune, predict, pretrain
 from experiments.training import search
-from experiments.training.config import FinetuneConfig, Phase
-from experiments.training.config_files import load_config
-from experiments.training.config_values import override
-from experiments.training.starting_point import BertStart
+from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import override
+from experiments.training.start.starting_point import BertStart
 from official_bert import BertClassifier, BertEncoder, BertTokenizer
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError

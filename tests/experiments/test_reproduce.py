@@ -11,7 +11,7 @@ from experiments.tables import assemble, cells, plan, report
 from experiments.tables.ablation import Text
 from experiments.tables.grid import Grid
 from experiments.tables.pool import run_cell
-from experiments.training.config_files import load_config
+from experiments.training.settings.config_files import load_config
 from official_bert.config import BertConfig
 
 

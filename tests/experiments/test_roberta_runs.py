@@ -13,8 +13,8 @@ from data_prep.jobs import storage
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import cache_key, featurize
 from experiments import evaluate, finetune, predict, pretrain
-from experiments.training.config import FinetuneConfig, Phase
-from experiments.training.config_files import load_config
+from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BytePairTokenizer
 

@@ -7,8 +7,8 @@ import tiny_runs
 
 from experiments import finetune, pretrain
 from experiments.configs import ulmfit
-from experiments.training import start_checks
-from experiments.training.config_files import load_config
+from experiments.training.settings.config_files import load_config
+from experiments.training.start import start_checks
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.compared.configs import AwdLstmConfig

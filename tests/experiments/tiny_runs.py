@@ -6,7 +6,7 @@ import random
 import numpy as np
 
 from data_prep.create_pretraining_data import create
-from experiments.training.config import BertConfig, Phase, PretrainConfig
+from experiments.training.settings.config import BertConfig, Phase, PretrainConfig
 
 WORDS = [
     *("the", "a", "cat", "dog", "bird", "tree", "house", "river", "sees", "likes", "finds"),
@@ -134,7 +134,7 @@ def short_config(data, steps=8, **fields):
 
 def trainer(kind, bert, strategy, precision="float32", objectives=PAIRED, **options):
     """A trainer of that class, with a schedule of 100 steps; `options`: of its StepOptions."""
-    from experiments.training.trainer_state import StepOptions
+    from experiments.training.step.trainer_state import StepOptions
     from official_bert.pretraining import BertPretrainer
 
     made = kind(

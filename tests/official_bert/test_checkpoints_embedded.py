@@ -9,7 +9,7 @@ import pytest
 
 import official_bert
 from experiments.configs import series
-from experiments.training.inputs import checkpoint_digest
+from experiments.training.folder.inputs import checkpoint_digest
 from official_bert import objectives
 from official_bert.checkpoints import embedded, model_folder, resolve
 from official_bert.common.errors import UserError

@@ -13,7 +13,7 @@ import tiny
 from tiny import VOCAB, assert_equal_weights
 
 import official_bert as ob
-from experiments.training.inputs import checkpoint_digest
+from experiments.training.folder.inputs import checkpoint_digest
 from official_bert import UserError
 from official_bert.checkpoints import hub, keras_hub, resolve
 from official_bert.checkpoints.resolve import EXPORTERS

@@ -10,7 +10,7 @@ from keras import ops
 from scipy.special import erf, log_softmax
 
 import official_bert as ob
-from experiments.training.flops import pretraining_step_flops
+from experiments.training.settings.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens

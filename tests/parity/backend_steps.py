@@ -73,8 +73,8 @@ def fit(folder):
 
 def measure(head, steps):
     """The losses of the steps on the backend of this process."""
-    from experiments.training.backend import Trainer, distribution
-    from experiments.training.trainer_state import StepOptions
+    from experiments.training.step.backend import Trainer, distribution
+    from experiments.training.step.trainer_state import StepOptions
 
     strategy = distribution.get_strategy("one_device")
     trainer = Trainer(lambda seed: build(head), strategy, StepOptions())

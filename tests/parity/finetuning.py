@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 import official_bert as ob
-from experiments.training import distribution
-from experiments.training.trainer import Trainer
-from experiments.training.trainer_state import StepOptions
+from experiments.training.step import distribution
+from experiments.training.step.trainer import Trainer
+from experiments.training.step.trainer_state import StepOptions
 from tests.parity import peers
 
 # The batch's labels under their names, and how they are stored there.

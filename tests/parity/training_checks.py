@@ -105,7 +105,7 @@ def finetuning_steps_of_minilm(data_dir) -> list[Result]:
 def bert_tiny_on_sst2(data_dir) -> list[Result]:
     """The trained BERT-tiny encoder, fine-tuned on SST-2: Turc et al. report 83.2 on test."""
     from experiments import finetune
-    from experiments.training.config import FinetuneConfig
+    from experiments.training.settings.config import FinetuneConfig
 
     config = FinetuneConfig(
         task="sst2",

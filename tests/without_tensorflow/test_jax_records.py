@@ -10,9 +10,9 @@ import tiny_runs
 from data_prep.create_pretraining_data import create
 from data_prep.pretraining import jax_masking, philox, record_sets
 from data_prep.records import numpy_batches, open_records
-from experiments.training import jax_distribution
-from experiments.training.jax_trainer import JaxTrainer
-from experiments.training.trainer_state import StepOptions
+from experiments.training.step import jax_distribution
+from experiments.training.step.jax_trainer import JaxTrainer
+from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
 from official_bert.pretraining import BertPretrainer
 

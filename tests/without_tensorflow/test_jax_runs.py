@@ -13,9 +13,9 @@ import tiny_runs
 
 from data_prep.pretraining.record_files import read_records
 from experiments import evaluate, predict
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import FinetuneConfig, Phase
+from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.runs import finetune, pretrain
+from experiments.training.settings.config import FinetuneConfig, Phase
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each
 RUN = """
@@ -23,8 +23,8 @@ import os, signal, sys
 from pathlib import Path
 import tiny_runs
 from experiments.training import runs
-from experiments.training.checkpointing import Checkpoints
-from experiments.training.config import Phase
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.settings.config import Phase
 
 data, workdir, kill_at = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 save = Checkpoints.save

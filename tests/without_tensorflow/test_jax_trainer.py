@@ -10,11 +10,11 @@ import tiny_runs
 from jax.sharding import Mesh
 from tiny_steps import STEPS
 
-from experiments.training import jax_distribution
-from experiments.training.config import PretrainConfig
-from experiments.training.jax_distribution import Devices, stacked
-from experiments.training.jax_trainer import JaxTrainer
-from experiments.training.trainer_state import StepOptions
+from experiments.training.settings.config import PretrainConfig
+from experiments.training.step import jax_distribution
+from experiments.training.step.jax_distribution import Devices, stacked
+from experiments.training.step.jax_trainer import JaxTrainer
+from experiments.training.step.trainer_state import StepOptions
 from official_bert.common.errors import UserError
 
 pytestmark = pytest.mark.timeout(1800)  # XLA compiles a program or two in each

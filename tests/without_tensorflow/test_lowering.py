@@ -28,10 +28,10 @@ from tiny_steps import (
 
 from data_prep.pretraining import philox
 from data_prep.pretraining.dynamic_masking import MaskingRules
-from experiments.training import evaluation, jax_distribution
-from experiments.training.jax_distribution import MakeBatch, stacked
-from experiments.training.jax_trainer import JaxTrainer
-from experiments.training.trainer_state import StepOptions
+from experiments.training.step import evaluation, jax_distribution
+from experiments.training.step.jax_distribution import MakeBatch, stacked
+from experiments.training.step.jax_trainer import JaxTrainer
+from experiments.training.step.trainer_state import StepOptions
 from official_bert import BertEncoder
 from official_bert.common.registry import CONFIGS, OBJECTIVES
 from official_bert.family import generation

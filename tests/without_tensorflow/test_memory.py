@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks import memory
-from experiments.training import jax_distribution
+from experiments.training.step import jax_distribution
 from official_bert.config import named_config
 
 pytestmark = pytest.mark.timeout(1800)

@@ -10,10 +10,11 @@ import tiny_runs
 from data_prep.tasks import get_task
 from experiments import finetune, pretrain
 from experiments.beyond import word_vectors
-from experiments.training import flops, start_checks
-from experiments.training.config import FinetuneConfig, Phase
-from experiments.training.config_files import load_config
-from experiments.training.config_values import from_dict, to_dict
+from experiments.training.settings import flops
+from experiments.training.settings.config import FinetuneConfig, Phase
+from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import from_dict, to_dict
+from experiments.training.start import start_checks
 from official_bert.common.errors import UserError
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import ElmoConfig

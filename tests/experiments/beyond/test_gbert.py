@@ -12,8 +12,8 @@ from data_prep.tasks import get_task, metrics
 from experiments import ablate, finetune
 from experiments.beyond import gbert
 from experiments.tables.plan import plan
-from experiments.training import start_checks
-from experiments.training.config_files import load_config
+from experiments.training.settings.config_files import load_config
+from experiments.training.start import start_checks
 from official_bert.common.errors import UserError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.beyond import tfidf
 from experiments.training import runs
-from experiments.training.config import FinetuneConfig
+from experiments.training.settings.config import FinetuneConfig
 from official_bert.common.errors import UserError
 
 pytest.importorskip("sklearn")

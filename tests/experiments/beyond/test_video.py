@@ -14,8 +14,9 @@ from data_prep.tasks.videos import Segment
 from experiments import finetune
 from experiments.beyond import video
 from experiments.tables.plan import plan
-from experiments.training import example_scores, start_checks
-from experiments.training.config_files import load_config
+from experiments.training.finetuning import example_scores
+from experiments.training.settings.config_files import load_config
+from experiments.training.start import start_checks
 from official_bert.checkpoints import embedded
 from official_bert.common.errors import UserError
 from official_bert.family import video as pretrainer

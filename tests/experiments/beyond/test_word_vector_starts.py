@@ -12,8 +12,8 @@ from experiments.tables.ablation import Ablation, Column, Row, Variant
 from experiments.tables.cells import run_cell
 from experiments.tables.grid import Grid
 from experiments.tables.plan import plan
-from experiments.training.config import FinetuneConfig
-from experiments.training.config_files import load_config
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 
 

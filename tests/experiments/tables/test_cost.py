@@ -7,9 +7,9 @@ import pytest
 from experiments import ablate
 from experiments.configs import elmo
 from experiments.tables import cost, plan
-from experiments.training import flops
-from experiments.training.config import FinetuneConfig
-from experiments.training.config_files import load_config
+from experiments.training.settings import flops
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.tables import devices, pool
 from experiments.tables.grid import Cell, Grid
-from experiments.training import provenance
+from experiments.training.folder import provenance
 
 
 @pytest.fixture

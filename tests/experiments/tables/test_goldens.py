@@ -19,9 +19,9 @@ import pytest
 from experiments.configs.scales import DATA_DIR
 from experiments.tables import archives, plan
 from experiments.tables.grid import Grid
-from experiments.training.config import FinetuneConfig, PretrainConfig
-from experiments.training.config_files import CONFIGS, known, load_config
-from experiments.training.config_values import changed
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config_files import CONFIGS, known, load_config
+from experiments.training.settings.config_values import changed
 from official_bert.common.errors import UserError
 
 FILE = Path(__file__).with_name("goldens.json")

@@ -9,7 +9,7 @@ from experiments.tables import wording
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.origins import check, origins, warnings
 from experiments.tables.pool import FAILED, FINISHED, Status, read_status
-from experiments.training import provenance
+from experiments.training.folder import provenance
 from official_bert.common.errors import UserError
 
 RUNNER = "tests.experiments.tables.fake_cells:run_cell"

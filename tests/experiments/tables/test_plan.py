@@ -16,10 +16,11 @@ from experiments.tables import archives, assemble, cost, intervals, paper, plan
 from experiments.tables.cells import TRAININGS, mix
 from experiments.tables.grid import Cell, Grid
 from experiments.tables.pool import FINISHED, Status
-from experiments.training import config_files, example_scores, flops
-from experiments.training.config import FinetuneConfig
-from experiments.training.config_files import load_config
-from experiments.training.config_values import changed, from_dict
+from experiments.training.finetuning import example_scores
+from experiments.training.settings import config_files, flops
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import changed, from_dict
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 

@@ -1,0 +1,1 @@
+"""Answers of a fine-tuned model: predictions, files of answers, exports."""

@@ -1,0 +1,110 @@
+"""Exports of model folders: checked, made, and asked about a few texts."""
+
+from pathlib import Path
+
+from experiments.training.answers.predictor import described_task
+from official_bert.common.claims import claim
+from official_bert.common.errors import UserError
+
+FORMATS = ("saved_model", "onnx", "litert")
+
+
+def check(
+    model: str,
+    output: str,
+    format: str = "saved_model",
+    head: str | None = None,
+    version: int = 1,
+    overwrite: bool = False,
+    **settings,
+) -> None:
+    """Finds what is wrong with an export before Keras is imported, where that can be known.
+
+    Args:
+      model: model folder, such as the `model` folder of a fine-tuning run.
+      output: folder to write; a SavedModel goes in its sub-folder 1/.
+      format: saved_model takes text, the others ids.
+      head: what to serve; by default the head of the model.
+      version: name of the sub-folder.
+      overwrite: replace what is there.
+      **settings: as for `export` and `export_ids`.
+
+    Raises:
+      UserError: the model cannot be exported so, a package is missing, or the output exists.
+    """
+    from official_bert.checkpoints import resolve
+    from official_bert.checkpoints.model_folder import is_model_folder
+    from official_bert.export import exports, id_export, saved_model
+
+    target = Path(output, str(version)) if format == "saved_model" else output
+    claim([model], folders=[target], overwrite=overwrite)
+    exports.check_precision(format, settings.get("precision", "float32"))
+    if format != "saved_model":
+        id_export.check_packages(format)
+    if not is_model_folder(model):
+        resolve.peek(model)
+        return  # of another kind, whose import will say what is wrong inside
+    loaded, source = exports.peek(model)
+    if format == "saved_model":
+        saved_model.plan(loaded, source, output, head, version, **settings)
+    else:
+        id_export.plan(loaded, source, format, head, **settings)
+
+
+def export(model, output, **options) -> Path:
+    """Exports a model folder as a SavedModel.
+
+    A classifier takes `text`, or `text_a` and `text_b` for pairs.
+
+    Args:
+      model: the folder.
+      output: where to; the SavedModel is in its sub-folder "1".
+      **options: as for `official_bert.export.export`.
+
+    Returns:
+      The path of the SavedModel.
+    """
+    from official_bert import export as serving
+
+    loaded = _load(model)
+    if loaded.head == "classification" and not options.get("input_fields"):
+        pairs = _reads_pairs(loaded.settings)
+        options["input_fields"] = ("text_a", "text_b") if pairs else ("text",)
+    return serving.export(loaded, output, **options)
+
+
+def export_ids(model, output, **options):
+    """Exports a model folder to take token ids; see `official_bert.export.export_ids`."""
+    from official_bert import export as serving
+
+    return serving.export_ids(_load(model), output, **options)
+
+
+def answer(saved_model, texts, **more_inputs) -> list[dict]:
+    """What an exported model says to a few texts: one dict an output row.
+
+    `texts` go to the model's first input; `more_inputs` are lists for the others, by name.
+    """
+    from official_bert import export as serving
+
+    model = serving.load(saved_model)
+    first = model.description["inputs"][0]
+    outputs = model(**{first: texts}, **more_inputs)
+    return [{name: values[row] for name, values in outputs.items()} for row in range(len(texts))]
+
+
+def _load(model_folder):
+    import official_bert
+
+    loaded = official_bert.load(model_folder)
+    if loaded.tokenizer is None:
+        raise UserError(f"{model_folder}: has no vocabulary; a served model needs its vocabulary")
+    return loaded
+
+
+def _reads_pairs(settings) -> bool:
+    """Whether the task that the model was trained on has two texts an example."""
+    from data_prep.tasks import get_task
+
+    name, options = described_task(settings)
+    return bool(name) and len(get_task(name, **options).input_fields) == 2

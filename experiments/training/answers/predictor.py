@@ -1,0 +1,142 @@
+"""A fine-tuned model with its task: answers to examples, from whatever file they come."""
+
+import functools
+import os
+
+from official_bert.common import commands
+from official_bert.common.errors import UserError
+
+
+def read_task(model):
+    """(the settings of a model folder, the name of its task, the task's options).
+
+    Needs neither Keras nor TensorFlow, so that a wrong folder is an error within a second.
+
+    Raises:
+      UserError: it is no model folder, or no fine-tuning wrote it.
+    """
+    from official_bert.checkpoints import model_folder
+
+    settings = model_folder.read_settings(model)
+    name, options = described_task(settings)
+    if not name or not settings.get("max_seq_length"):
+        raise UserError(f"{model} is not fine-tuned: its model.json names no task")
+    return settings, name, options
+
+
+def described_task(settings):
+    """(name, options) of the task that a model was fine-tuned for; ("", {}) without one.
+
+    Raises:
+      UserError: an option names files: a model from a stranger shall not choose what is read.
+    """
+    task = settings.get("task")
+    task = task if isinstance(task, dict) else {}
+    options = task.get("options", {})
+    files = [name for name in options if name == "name" or name.endswith(("_dir", "_file"))]
+    if files:
+        raise UserError(f"model.json: task: the option {files[0]} is none that a model may have")
+    return task.get("name", ""), options
+
+
+def task_of(model, task_options=None, **where):
+    """(the settings of a model folder, its task).
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      task_options: {name: value} of options that say how files are read; the others belong to the
+        model.
+      where: `data_dir` and names of files, as of `get_task`.
+
+    Raises:
+      UserError: as `read_task`, or an option is none of those.
+    """
+    from data_prep.tasks import get_task
+
+    settings, name, options = read_task(model)
+    task_options = task_options or {}
+    task = get_task(name, **where, **options | task_options)
+    if fixed := sorted(set(task_options) - set(task.reading_options)):
+        told = ", ".join(task.reading_options) or "none"
+        raise UserError(
+            f"--task_options.{fixed[0]} belongs to the model, which was trained with it; here may "
+            f"be set what says how files are read: {told}"
+        )
+    return settings, task
+
+
+def task_on(model, data, split="dev", task_options=None):
+    """The task of a fine-tuned model, on a file or folder of the user's.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      data: a folder with the task's files, or one file, which is then the split's.
+      split: a split that the task knows.
+      task_options: as of `task_of`.
+
+    Raises:
+      UserError: there is no such file, or the task does not know the split.
+    """
+    read_task(model)
+    if not os.path.exists(data):
+        raise UserError(f"{data}: no such file or folder")
+    if not os.path.isfile(data):
+        return task_of(model, task_options, data_dir=data)[1]
+    if split not in ("dev", "test"):
+        raise UserError(f"{data} is one file, read as dev or test; --split={split} needs a folder")
+    folder, file = os.path.split(os.path.abspath(data))
+    return task_of(model, task_options, data_dir=folder, **{f"{split}_file": file})[1]
+
+
+class Predictor:
+    """A fine-tuned model with its task.
+
+    The network is loaded when it is asked first, so that what is wrong with a file is said before
+    TensorFlow starts.
+
+    Args:
+      model: a model folder that fine-tuning wrote.
+      batch_size: rows of a batch.
+      task_options: as of `task_of`.
+    """
+
+    def __init__(self, model, batch_size=32, task_options=None):
+        settings, self.task = task_of(model, task_options)
+        self.labels = list(settings.get("labels") or [])
+        self._model, self._length = model, settings["max_seq_length"]
+        self._batch_size = batch_size
+
+    @functools.cached_property
+    def _loaded(self):
+        """(tokenizer, function from a batch to the network's outputs)."""
+        commands.import_tensorflow()
+        from experiments.training.step.compiled import compiled
+        from official_bert.checkpoints import model_folder
+
+        loaded = model_folder.load(self._model)
+        network, names = loaded.model, ("beams", "length_penalty")  # which may be asked for anew
+        anew = {name: self.task.head[name] for name in names if name in self.task.head}
+        return loaded.tokenizer, compiled(network, lambda batch: network(batch, **anew))
+
+    def predict(self, examples, show=False):
+        """(one dict an example, number of examples that were cut to the model's window).
+
+        Args:
+          show: a progress line on stderr.
+        """
+        tokenizer, call = self._loaded
+        from data_prep.jobs.progress import progress_bar
+        from data_prep.tasks.featurize import featurize
+        from experiments.training.step import evaluation
+
+        features = featurize(self.task, examples, tokenizer, self._length, num_processes=1)
+
+        def outputs(batch):
+            found = call({n: batch[n] for n in ("input_ids", "input_mask", "segment_ids")})
+            bar.update(min(self._batch_size, len(features) - bar.n) if show else 0)
+            return found
+
+        with progress_bar(show, total=len(features), unit=" rows", mininterval=1) as bar:
+            found = evaluation.outputs(outputs, features, self._batch_size)
+        predictions = self.task.predictions(examples, features, found)
+        return predictions, features.notes["truncated_examples"]

@@ -1,0 +1,1 @@
+"""Fine-tuning: the run, its data, scores and report."""

@@ -1,0 +1,113 @@
+"""Texts of fine-tuning: the examples of a split as features, and training batches of them."""
+
+from data_prep.tasks.batches import TrainBatches
+from data_prep.tasks.featurize import cache_key, feature_cache, featurize
+from experiments.training.start import frozen_features
+from experiments.training.start.examples import read_examples
+
+# Texts of like lengths share batches: (how like, padded to multiples of what), see `TrainBatches`.
+_FEW_LENGTHS = (32, 32)  # each length is compiled
+_ANY_LENGTH = (16, 8)  # one compiled step takes all
+_SENTENCES = (8, 8)  # of words, each with its own label
+
+
+class Split:
+    """The examples of a split and their features.
+
+    Args:
+      task: of `get_task`.
+      name: "train", "dev", ...
+      start: StartingPoint.
+      config: FinetuneConfig.
+      examples: those of the split where they are read already.
+
+    Attributes:
+      complete: function that adds to a batch what is not in the features.
+      key: digest of the examples and how they were read.
+      notes: counts of what was cut or left out.
+
+    Raises:
+      UserError: there are no examples.
+    """
+
+    def __init__(self, task, name, start, config, examples=None):
+        length = config.max_seq_length
+        self.examples = examples or read_examples(task, name, config)
+        self.features = featurize(task, self.examples, start.tokenizer, length, feature_cache())
+        self.key = cache_key(task, self.examples, start.tokenizer, length)
+        self.notes = {**self.features.notes, **getattr(task, "notes", {}).get(name, {})}
+        self.complete = lambda batch: batch
+
+    def freeze(self, task, start, config, progress):
+        """Replaces the features by vectors of the frozen encoder (Table 7)."""
+        folder = frozen_features.cache_folder(
+            feature_cache(),
+            task.name,
+            self.key,
+            start.bert,
+            start.weights,
+            config.precision,
+            config.seed,
+        )
+        frozen = frozen_features.open_or_compute(
+            folder,
+            frozen_features.layers_of(start.bert, config.features),
+            lambda: start.encoder(config, config.seed, dtype=config.precision),
+            self.examples,
+            self.features,
+            eval_batch_size(config),
+            progress,
+        )
+        self.features, self.complete = frozen.sentences, frozen.complete
+
+
+class Feed:
+    """The `feed` of `loop.train`: training batches in the order of their steps.
+
+    Args:
+      config: FinetuneConfig.
+      start: StartingPoint or WordStart.
+      split: Split to train on.
+      class_weights: float32 [classes], or None.
+    """
+
+    def __init__(self, config, start, split, class_weights=None):
+        self._config, self._start, self._split = config, start, split
+        self._class_weights = class_weights
+        self.batches = TrainBatches(
+            split.features, config.train_batch_size, config.seed, *padding(config)
+        )
+
+    def take(self, trainer, step, count):
+        tables, examples, tokens, flops = [], 0, 0, 0
+        for batch in self.batches.from_step(step, step + count):
+            examples += int(batch["example_weights"].sum())
+            if self._class_weights is not None:
+                batch["example_weights"] *= self._class_weights[batch["label_ids"]]
+            tables.append(trainer.train_on(self._split.complete(batch)))
+            ids = batch["input_ids"]
+            tokens += ids.size
+            rows, length = ids.size // ids.shape[-1], ids.shape[-1]
+            flops += self._start.training_flops(self._config, rows, length)
+        return trainer.read(tables), examples, tokens, flops
+
+    def position(self, step):
+        epoch, batch = divmod(step, self.batches.steps_per_epoch)
+        return {"epoch": epoch, "batch": batch}
+
+
+def padding(config):
+    """(bucket, multiple): see `TrainBatches`; None where shapes have to be static."""
+    import keras
+
+    in_tensorflow = keras.backend.backend() == "tensorflow"
+    if not config.length_buckets or config.distribute == "tpu":
+        return None, None
+    if config.distribute != "one_device" or config.jit_compile or not in_tensorflow:
+        return _FEW_LENGTHS
+    return _SENTENCES if config.features else _ANY_LENGTH
+
+
+def eval_batch_size(config):
+    """Rows of a batch that is evaluated."""
+    return config.eval_batch_size or max(32, config.train_batch_size)

@@ -1,0 +1,156 @@
+"""Files that a fine-tuning leaves: predictions, scores of examples, analysis, and its report."""
+
+from data_prep.tasks.batches import sizes_of
+from experiments.training.finetuning import example_scores
+from official_bert.common.files import make_folder, write_text
+from official_bert.common.markdown import markdown_table
+
+
+def markdown(results: dict, analysis: dict) -> str:
+    """report.md of a run.
+
+    Args:
+      results: what results.json holds.
+      analysis: what `Task.analysis` returned; any of its parts may be missing.
+    """
+    advice = "\n".join(f"- {line}" for line in results.get("advice", ()))
+    parts = [_scores(results), advice, _notes(results), *of_analysis(analysis)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def of_analysis(analysis: dict) -> list[str]:
+    """The tables of an analysis: confusion matrix, scores of each class, mistakes."""
+    tables = {"confusion": _confusion, "per_class": _per_class, "mistakes": _mistakes}
+    return [table(analysis[name]) for name, table in tables.items() if analysis.get(name)]
+
+
+def scores(results: dict) -> list[tuple[str, str, str]]:
+    """(name, score, that of the trivial baseline or "") of every score."""
+    rows = [
+        (metric, f"{value:.4f}", _number(results["baseline"].get(metric)))
+        for metric, value in results["dev"].items()
+    ]
+    for name in ("dev_before_tuning", "dev_mismatched"):
+        rows += [(f"{name}: {k}", f"{v:.4f}", "") for k, v in results.get(name, {}).items()]
+    return rows
+
+
+def notes(results: dict) -> list[str]:
+    """What was cut, left out or not predicted, a line a split."""
+    lines = []
+    for split in ("train", "dev"):
+        counts = results.get(f"{split}_notes", {}).items()
+        told = [f"{name.replace('_', ' ')} {count:,}" for name, count in counts if count]
+        if told:
+            lines.append(f"{split}: {', '.join(told)}")
+    for split, why in results.get("splits_without_predictions", {}).items():
+        lines.append(f"{split}: no predictions, {why}")
+    return lines
+
+
+def _scores(results: dict) -> str:
+    title = f"# {results['task']}, {results['dev_examples']:,} dev examples"
+    scoring = f"\n\n{results['scoring']}." if results.get("scoring") else ""
+    return f"{title}\n\n{_table('score', 'dev', 'trivial baseline', rows=scores(results))}{scoring}"
+
+
+def _notes(results: dict) -> str:
+    lines = [
+        f"Trained on {results['train_examples']:,} examples, {results['steps']:,} steps; "
+        f"{results['train_seconds']:.0f} s."
+    ]
+    return "  \n".join([*lines, *(f"{line}." for line in notes(results))])
+
+
+def _confusion(confusion: dict) -> str:
+    labels = [str(label) for label in confusion["labels"]]
+    rows = [
+        (label, *map(str, counts))
+        for label, counts in zip(labels, confusion["counts"], strict=True)
+    ]
+    table = _table("true \\ predicted", *labels, rows=rows)
+    return f"## Confusion matrix\n\n{table}"
+
+
+def _per_class(per_class: dict) -> str:
+    rows = [
+        (label, *(f"{scores[name]:.3f}" for name in ("precision", "recall", "f1")),
+         str(scores["support"]))
+        for label, scores in per_class.items()
+    ]  # fmt: skip
+    table = _table("class", "precision", "recall", "F1", "examples", rows=rows)
+    return f"## Each class\n\n{table}"
+
+
+def _mistakes(mistakes: list[dict]) -> str:
+    size = "confidence" if "confidence" in mistakes[0] else "error"
+    rows = [
+        (f"{m[size]:.3f}", _shown(m["gold"]), _shown(m["predicted"]), _shown(m["text"], 300))
+        for m in mistakes
+    ]
+    table = _table(size, "true", "predicted", "text", rows=rows)
+    return f"## Most confident mistakes\n\n{table}"
+
+
+def _table(*header, rows) -> str:
+    return "\n".join(markdown_table([header, *rows]))
+
+
+def _shown(value, longest=80) -> str:
+    """A value on one line, cut where it is long."""
+    if isinstance(value, (list, tuple)):
+        value = " / ".join(map(str, value))
+    text = " ".join(str(value).split())
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _number(value) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def results_of(task, train, dev, scores) -> dict:
+    """What results.json says of every fine-tuning; `train`, `dev`: examples, `scores`: of dev."""
+    return {
+        "task": task.name,
+        "dev": scores,
+        "main_metric": task.metrics[0],
+        **({"scoring": task.scoring} if task.scoring else {}),
+        "baseline": task.baseline(train, dev),
+        "train_examples": int(sizes_of(train).sum()),
+        "dev_examples": int(sizes_of(dev).sum()),
+        "files": {},
+    }
+
+
+def write_dev(folder, task, examples, predictions, results):
+    """Writes all that is known of the dev split, and its files into `results`.
+
+    Args:
+      folder: RunFolder.
+      examples, predictions: of the dev split.
+      results: what results.json will hold.
+
+    Returns: what `Task.analysis` says of them.
+    """
+    results["predictions_file"] = write_predictions(folder, task, "dev", predictions, results)
+    example_scores.save(folder.path / "example_scores.npz", task, examples, predictions)
+    analysis = task.analysis(examples, predictions)
+    if analysis:
+        folder.write_json("analysis.json", analysis)
+        results["files"]["analysis"] = str(folder.path / "analysis.json")
+    return analysis
+
+
+def write_predictions(folder, task, split, predictions, results):
+    """Writes the predictions of a split in the task's own format; returns the first file's path."""
+    place = folder.predictions / split
+    make_folder(place)
+    path = str(task.write(place, predictions)[0])
+    results["files"][f"{split} predictions"] = path
+    return path
+
+
+def write_report(folder, results, analysis):
+    """Writes report.md; `results` has all its scores by now."""
+    write_text(folder.path / "report.md", markdown(results, analysis))
+    results["files"]["report"] = str(folder.path / "report.md")

@@ -1,0 +1,163 @@
+"""A fine-tuning run, step by step; imports Keras (`runs.finetune` does not).
+
+A task is known by its protocol only (`data_prep.tasks.task`): head, examples, features,
+predictions, score.
+"""
+
+import math
+import time
+
+from experiments.training.finetuning import advice, finetune_data, finetune_report
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.start import kept_head, start_checks, teacher_checks, teachers
+from experiments.training.start.examples import class_weights_of, read_others
+from experiments.training.step import loop, session
+from experiments.training.step.backend import distribution
+from experiments.training.step.evaluation import TaskEvaluator
+from official_bert.checkpoints import model_folder
+from official_bert.common import commands
+from official_bert.config import DECODERS
+
+_OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
+
+
+def run(kind, config, folder, progress, task, examples):
+    """See `runs.finetune`; `folder` is its RunFolder; `kind`, `task` and `examples` are what
+    `start_checks.finetuning` returned."""
+    started = time.perf_counter()
+    strategy = distribution.strategy_of(config)
+    session.check_batch_size(config.train_batch_size, strategy, config.gradient_accumulation)
+    start = kind.of_finetuning(config, task, examples)
+    start_checks.check_model(config, task, start.bert)
+    teacher = teachers.of(config, start.tokenizer)
+    if teacher:
+        teacher_checks.same_head(config.teacher, teacher.start.head, task)
+    head = {**task.head, "concat_pooling": config.concat_pooling, "decoder": config.decoder}
+    kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
+    if progress:
+        commands.say(kept)
+    train, dev = (
+        finetune_data.Split(task, name, start, config, examples.get(name))
+        for name in ("train", "dev")
+    )
+    # Read before the training, so that a broken file is not found after it.
+    others, missing = read_others(task, config, examples) if folder.write else ({}, {})
+    others = {
+        name: finetune_data.Split(task, name, start, config, read) for name, read in others.items()
+    }
+    for split in (train, dev, *others.values()):
+        if config.features:
+            split.freeze(task, start, config, progress)
+        else:
+            split.complete = start.complete
+
+    weights = class_weights_of(config, task, train.features)
+    feed = finetune_data.Feed(config, start, train, weights)
+    steps_per_epoch = feed.batches.steps_per_epoch
+    num_steps = max(1, math.ceil(steps_per_epoch * config.num_train_epochs))
+    trainer = session.make_trainer(
+        config,
+        _key(config, start, task, teacher),
+        lambda seed: teachers.distilled(start.model(config, head, seed), teacher, config, head),
+        strategy,
+        unfreeze_every=round(steps_per_epoch * config.unfreeze_epochs),
+    )
+    trainer.set_schedule(config.learning_rate, int(num_steps * config.warmup_proportion), num_steps)
+
+    def evaluator_of(split):
+        _, multiple_of = finetune_data.padding(config)
+        size = finetune_data.eval_batch_size(config)
+        return TaskEvaluator(trainer, task, split, size, multiple_of)
+
+    evaluator = evaluator_of(dev)
+    state, seconds_before = session.train(
+        trainer,
+        feed,
+        loop.Plan.of(
+            config,
+            num_steps,
+            eval_at=(num_steps,) if config.eval_every else (),
+            steps_per_call=1 if config.distribute == "multi_worker" else 0,
+            patience=config.patience,
+        ),
+        config,
+        folder,
+        name=f"finetune {config.task}",
+        show=progress,
+        evaluate=evaluator if config.eval_every else None,
+    )
+    if (config.keep_best or config.patience) and state.best_step not in (-1, trainer.step):
+        arrays, _ = Checkpoints(folder.checkpoints).load(state.best_step)
+        trainer.load_arrays(arrays)
+    # Thresholds are chosen on dev; the settings in the model folder carry them on.
+    untuned, scores_untuned = evaluator.evaluate(trainer.step)
+    predictions = task.tune(dev.examples, untuned)
+    is_tuned = predictions is not untuned
+
+    scores = evaluator.scores(predictions) if is_tuned else scores_untuned
+    results = {
+        **finetune_report.results_of(task, train.examples, dev.examples, scores),
+        **({"dev_before_tuning": scores_untuned} if is_tuned else {}),
+        "head": kept,
+        "steps": num_steps,
+        **({"stopped_early_after": state.step} if state.step < num_steps else {}),
+        "best_step": trainer.step,
+        "train_notes": train.notes,
+        "dev_notes": dev.notes,
+        "trained_examples": state.examples,
+        "trained_tokens": state.tokens,
+        "train_seconds": round(state.seconds, 2),
+    }
+    if teacher:  # FLOPs as if every text had the full length
+        flops = teacher.start.bert.encoder_flops(state.examples, config.max_seq_length)
+        results["teacher"] = {"digest": teacher.digest, "flops": flops}
+    if folder.write:
+        if missing:
+            results["splits_without_predictions"] = missing
+        analysis = finetune_report.write_dev(folder, task, dev.examples, predictions, results)
+        if told := advice.of(config, task, results, analysis):
+            results["advice"] = told
+        # A feature-based tagger, what reads word vectors and GRUs are no models that a folder
+        # knows; tables need their scores.
+        is_kept = config.decoder in DECODERS and not config.features and start.bert
+        if config.save_model and is_kept:
+            _save_model(folder, config, start, task, trainer, results)
+        for name, split in others.items():
+            _score_or_predict(folder, task, name, evaluator_of(split), results)
+        finetune_report.write_report(folder, results, analysis)
+    results["seconds"] = round(seconds_before + time.perf_counter() - started, 2)
+    results = folder.finish(results)
+    if folder.write:
+        Checkpoints(folder.checkpoints).remove_all()
+    return results
+
+
+def _key(config, start, task, teacher):
+    """What decides the model apart from its weights (`get_trainer`)."""
+    head = tuple(task.head.get(name) for name in _OF_HEADS)
+    model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
+    model += config.lm_loss_weight, config.concat_pooling, config.decoder
+    learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
+    return "finetune", start.key, head, model, learns
+
+
+def _save_model(folder, config, start, task, trainer, results):
+    settings = {
+        "labels": list(task.head.get("labels") or []),
+        "max_seq_length": config.max_seq_length,
+        "task": {"name": task.name, "options": task.settings()},
+        "fine_tuning": {
+            name: results[name] for name in ("dev", "baseline", "train_examples", "dev_examples")
+        },
+    }
+    model = getattr(trainer.model, "student", trainer.model)
+    model_folder.save(folder.model, model, start.tokenizer, settings, overwrite=True)
+    results["files"]["model"] = str(folder.model)
+
+
+def _score_or_predict(folder, task, split, evaluator, results):
+    if split.startswith("dev"):
+        predictions, results[split] = evaluator.evaluate(results["best_step"])
+    else:
+        predictions = evaluator.predict()
+    finetune_report.write_predictions(folder, task, split, predictions, results)

@@ -1,0 +1,75 @@
+"""Fine-tuning runs of what no `Trainer` trains step by step; they leave no model."""
+
+import time
+
+from experiments.training.finetuning import finetune_report
+from experiments.training.folder.progress import Progress
+from experiments.training.start import starts
+from experiments.training.start.examples import read_examples, read_others
+from official_bert.common.errors import UserError
+
+# Of networks that a `Trainer` trains step by step.
+_STEPWISE = {"bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher",
+             "lm_loss_weight"}  # fmt: skip
+
+
+class WholeStart(starts.Start):
+    """A kind of start that trains as it likes.
+
+    Attributes:
+      head: of the tasks that it is for.
+      does: with them what, in words.
+    """
+
+    head = does = ""
+    lacks = starts.Start.lacks | _STEPWISE
+
+    def learn(self, config, task, train, logged):
+        """Learns from training examples.
+
+        Args:
+          config: FinetuneConfig.
+          logged: function of the number of steps -> Progress.
+
+        Returns: (function of examples -> predictions, steps).
+        """
+        raise NotImplementedError
+
+    def check_finetuning(self, config, task):
+        if task.head["head"] != self.head:
+            raise UserError(
+                f"--config.model={config.model} {self.does}; {config.task} is {task.head['head']}"
+            )
+        return None, None
+
+    def finetune(self, step_by_step, config, folder, progress, task, examples):
+        started = time.perf_counter()
+        folder.write_versions(config.seed, {})
+        train, dev = (
+            examples.get(split) or read_examples(task, split, config) for split in ("train", "dev")
+        )
+        answer, steps = self.learn(
+            config, task, train, lambda steps: Progress(folder, 0, steps, progress)
+        )
+        train_seconds = time.perf_counter() - started
+        predictions = answer(dev)
+        results = {
+            **finetune_report.results_of(task, train, dev, task.score(dev, predictions)),
+            "head": config.model,
+            "steps": steps,
+            "train_notes": task.notes.get("train", {}),
+            "dev_notes": task.notes.get("dev", {}),
+            "train_seconds": round(train_seconds, 2),
+        }
+        analysis = finetune_report.write_dev(folder, task, dev, predictions, results)
+        others, missing = read_others(task, config, examples)
+        if missing:
+            results["splits_without_predictions"] = missing
+        for split, asked in others.items():
+            predictions = answer(asked)
+            if split.startswith("dev"):
+                results[split] = task.score(asked, predictions)
+            finetune_report.write_predictions(folder, task, split, predictions, results)
+        finetune_report.write_report(folder, results, analysis)
+        results["seconds"] = round(time.perf_counter() - started, 2)
+        return folder.finish(results)

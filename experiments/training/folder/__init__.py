@@ -1,0 +1,1 @@
+"""The folder of a run: its state, checkpoints, inputs and provenance."""

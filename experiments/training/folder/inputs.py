@@ -1,0 +1,202 @@
+"""The files that a run reads: where the configuration says they lie, and digests of their content.
+
+A result belongs to what was read, not to the place where it lay. A run that was moved together with
+its data goes on; one whose records, examples, vocabulary or first weights are others does not.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from data_prep.records import open_records
+from data_prep.tasks import get_task
+from experiments.training.folder import trunks
+from experiments.training.settings.config import places
+from official_bert.checkpoints import resolve
+from official_bert.common.checksums import sha256_file, state
+from official_bert.common.errors import UserError
+from official_bert.tokenization import find_vocabulary
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    place: str
+    digest: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What a run reads.
+
+    Attributes:
+      found: {"dev" or "phases.0.records": Input}, of when the run began or went on.
+      look_again: makes the same of the files as they are now.
+    """
+
+    found: dict[str, Input]
+    look_again: Callable[[], dict[str, Input]]
+
+    def stored(self) -> dict:
+        """Plain JSON values."""
+        return {name: dataclasses.asdict(one) for name, one in self.found.items()}
+
+    def digests(self) -> dict[str, str]:
+        """{name: digest} of what is read for training and evaluation."""
+        return {name: x.digest for name, x in self.found.items() if not _is_of_tests(name)}
+
+    def differences(self, stored: dict) -> list[str]:
+        """What differs from `stored` of an earlier session, a line each."""
+        return _differences({name: Input(**values) for name, values in stored.items()}, self.found)
+
+    def check(self) -> None:
+        """Raises UserError where a file has changed since the run began or went on."""
+        if lines := _differences(self.found, self.look_again()):
+            raise UserError(
+                f"while the run was reading, {'; '.join(lines)}. Put back what was there and give "
+                "the same command, or start again with --overwrite"
+            )
+
+
+def of_pretraining(config, opened) -> Inputs:
+    """The Inputs of a PretrainConfig; `opened`: (records, held-out ones or None) of each phase."""
+
+    def look(opened):
+        found = {}
+        for index, (phase, both) in enumerate(zip(config.phases, opened, strict=True)):
+            for name, records in zip(("records", "heldout_records"), both, strict=True):
+                if records:
+                    place = getattr(phase, name)
+                    found[f"phases.{index}.{name}"] = Input(place, records.fingerprint)
+        vocab = config.vocab or find_vocabulary(config.phases[0].records)
+        places = {"vocab": "" if config.init_from else vocab, "trunk": trunks.file(config)}
+        return found | of_places(config, **places)
+
+    def look_again():
+        places = [(phase.records, phase.heldout_records) for phase in config.phases]
+        return look([[place and open_records(place) for place in both] for both in places])
+
+    return Inputs(look(opened), look_again)
+
+
+def of_finetuning(config, examples) -> Inputs:
+    """The Inputs of a FinetuneConfig; `examples`: {split: examples}, all of them in memory."""
+    read = {split: Input(config.data_dir, examples_digest(e)) for split, e in examples.items()}
+    vocab = "" if config.model else config.vocab
+
+    def look():
+        return read | of_places(config, vocab=vocab)
+
+    return Inputs(look(), look)
+
+
+def of_places(config, **others) -> dict[str, Input]:
+    """The Input of each field that names a file or a model, and not the data.
+
+    Args:
+      others: of a field, another place.
+    """
+    found = {}
+    for name, kind in places(config).items():
+        place = others.get(name, getattr(config, name))
+        if place and name != "data_dir":
+            if kind == "file":  # what is missing the run itself will say
+                digest = files_digest((place,)) if os.path.exists(place) else ""
+            else:
+                digest = checkpoint_digest(place)
+            found[name] = Input(str(place), digest)
+    return found
+
+
+def _differences(before: dict[str, Input], now: dict[str, Input]) -> list[str]:
+    lines = []
+    for name in {**before, **now}:
+        old, new = before.get(name), now.get(name)
+        if None in (old, new) and _is_of_tests(name):
+            continue  # whether its predictions are wanted is no matter of data
+        if old is None or new is None:
+            places = (one.place if one else "none" for one in (old, new))
+            lines.append(f"{name}: {' -> '.join(places)}")
+        elif old.digest != new.digest and old.place == new.place:
+            lines.append(f"{name} ({new.place}) has changed")
+        elif old.digest != new.digest:
+            lines.append(f"{name}: {old.place} -> {new.place}, which holds something else")
+    return lines
+
+
+def _is_of_tests(name):
+    return name.startswith("test")
+
+
+def files_digest(paths: tuple[str, ...]) -> str:
+    """Of names and contents, not of places."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{Path(path).name} {_sha256(path, *state(path))}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def checkpoint_digest(checkpoint: str) -> str:
+    """Of the files of a folder, or of the folder of a checkpoint's prefix; of a preset its name.
+
+    Of a model of the hub its name and commit.
+    """
+    try:
+        folder = resolve.find(checkpoint)
+    except UserError:
+        return checkpoint  # the run itself will say so
+    if isinstance(folder, str):
+        return folder
+    if not folder.is_dir():
+        folder = folder.parent
+    if folder.parent.name == "snapshots":  # a cache of the hub, to which other programs add files
+        return folder.name
+    # A card says what the model is, and may be written after it was used.
+    found = (p for p in folder.iterdir() if p.is_file() and p.name[0] != "." and p.suffix != ".md")
+    return files_digest(tuple(sorted(map(str, found))))
+
+
+def examples_digest(*splits: list) -> str:
+    """Of what tasks made of their files."""
+    digest = hashlib.sha256()
+    for example in (example for examples in splits for example in examples):
+        digest.update(repr(example).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def task_digest(config) -> tuple[str, int, int]:
+    """(digest of the training and dev examples of a FinetuneConfig's task, their numbers)"""
+    return _task_digest(*_data_of(config))
+
+
+def read_task(config) -> tuple:
+    """(the task of a FinetuneConfig, its training examples, its dev examples); those of the last
+    one are kept until `forget_examples`."""
+    return _read(*_data_of(config))
+
+
+def _data_of(config):
+    return config.task, config.data_dir, json.dumps(config.task_options, sort_keys=True)
+
+
+@functools.cache
+def _task_digest(*data: str) -> tuple[str, int, int]:
+    _, train, dev = _read(*data)
+    return examples_digest(train, dev), len(train), len(dev)
+
+
+@functools.lru_cache(maxsize=1)
+def _read(name: str, data_dir: str, options: str):
+    task = get_task(name, data_dir, **json.loads(options))
+    return task, task.examples("train"), task.examples("dev")
+
+
+forget_examples = _read.cache_clear
+
+
+@functools.lru_cache(maxsize=10_000)
+def _sha256(path: str, *_state: int) -> str:
+    return sha256_file(path)

@@ -1,0 +1,254 @@
+"""A run's folder: the resolved configuration, versions, metrics, results, and what may continue.
+
+config.json      versions.json    metrics.jsonl    events/    checkpoints/
+results.json     predictions/     model/           failure.json, of a table's run that failed
+"""
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+
+from data_prep.jobs import storage
+from experiments.training.folder import provenance
+from experiments.training.settings.config_values import differences, from_dict, result_dict, to_dict
+from official_bert.common import commands, manifests
+from official_bert.common.errors import UserError
+from official_bert.common.files import make_folder, write_text
+from official_bert.common.json_files import read_json
+from official_bert.common.paths import local_path, real_path
+
+CONFIG, RESULTS, FAILURE = "config.json", "results.json", "failure.json"
+_FILES = (CONFIG, provenance.FILE, "metrics.jsonl", RESULTS, FAILURE, "analysis.json",
+          "report.md", "example_scores.npz")  # fmt: skip
+_LEAVES = ("save_model", "predict_test", "snapshots")  # bookkeeping that decides what a run leaves
+_FOLDERS = ("events", "checkpoints", "predictions", "snapshots", "model")
+
+
+class RunFolder:
+    """Opens the folder of a run, new or to be continued.
+
+    Args:
+      path: the folder; created where it is missing.
+      config: the configuration; its kind and values are compared with those of an earlier run.
+      overwrite: remove what an earlier run left here (its own files and folders only).
+      write: False in all processes but the first of a distributed run.
+      lock: the folder's `locks.FolderLock`, where it is locked.
+
+    `begin` comes before anything else is asked of it or written to it.
+
+    Raises:
+      UserError: an earlier run here had other options; the message lists the differences.
+    """
+
+    def __init__(self, path, config, overwrite=False, write=True, lock=None):
+        self.path = local_path(path)
+        self.write = write
+        self._lock = lock
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"workdir {self.path} is a file; give a folder")
+        if write:
+            manifests.clean(self.path)
+        if overwrite and write:
+            paths = [self.path / name for name in _FILES + _FOLDERS]
+            if gone := [path.name for path in paths if manifests.is_ours(real_path(path))]:
+                commands.say(f"{self.path}: --overwrite removes {', '.join(gone)}")
+            manifests.remove(*paths)
+        if write:
+            self._check_names()
+        self._config, self._inputs = config, None
+        self._results = self.path / RESULTS
+        self._before = self._check_config(config)
+        if write:
+            make_folder(self.path)
+            if self._before is None:
+                self._write_config(None)
+
+    def begin(self, inputs):
+        """Notes the `inputs.Inputs` of this run, or compares them with those it began with.
+
+        Raises:
+          UserError: an earlier run here read something else; the message lists the differences.
+        """
+        self._inputs = inputs
+        if self._before and (lines := inputs.differences(self._before[1])):
+            raise UserError(
+                f"{self.path} holds a run on other data: {'; '.join(lines)}. Put back what it "
+                "read, choose another --workdir or pass --overwrite"
+            )
+        if not self._results.exists():
+            self._write_config(inputs.stored())
+
+    def digest(self):
+        """Of the options and data that decide the result: an int below 2**24."""
+        text = json.dumps([result_dict(self._config), self._inputs.digests()], sort_keys=True)
+        return int(hashlib.sha256(text.encode()).hexdigest()[:6], 16)
+
+    def other_process(self):
+        """A message: in what this process differs from the one that writes the folder."""
+        stored, inputs = read_config(self.path, type(self._config), "share the workdir")
+        lines = differences(result_dict(stored), result_dict(self._config))
+        lines += self._inputs.differences(inputs)
+        return (
+            "the processes of this run have other options or data (the first's -> this one's): "
+            f"{'; '.join(lines) or 'another process says which'}; start all with the same command"
+        )
+
+    @property
+    def checkpoints(self):
+        return self.path / "checkpoints"
+
+    @property
+    def model(self):
+        return self.path / "model"
+
+    @property
+    def predictions(self):
+        return self.path / "predictions"
+
+    def finished(self, check_model):
+        """The results of a finished run, or None; paths as from here.
+
+        Args:
+          check_model: function of the model's folder that raises UserError where it is damaged.
+
+        Raises:
+          UserError: a file that they name is gone, the model is damaged, or the configuration asks
+            for files that the run did not leave.
+        """
+        if not self._results.exists():
+            return None
+        asked = {name: getattr(self._config, name, None) for name in _LEAVES}
+        before = self._before[0]
+        missing = [n for n, value in asked.items() if value and value != getattr(before, n)]
+        if missing:
+            raise UserError(
+                f"{self.path} is finished, but ran without --config.{missing[0]}="
+                f"{to_dict(asked[missing[0]])}; leave it out, choose another --workdir or pass "
+                "--overwrite"
+            )
+        stored = storage.read_json(self._results, finite=False)
+        results = _with_paths(stored, lambda inside: str(self.path / inside))
+        _with_paths(results, lambda path: self._check_there(path, check_model))
+        return results
+
+    def finish(self, results):
+        """Writes results.json, its paths as from the folder and "ended", in seconds since 1970;
+        returns the results.
+
+        Raises:
+          UserError: the data changed while the run was reading.
+        """
+        if self.write and self._inputs:
+            self._inputs.check()
+        results["ended"] = round(time.time(), 2)
+        self.write_json(RESULTS, _with_paths(results, self._inside))
+        return results
+
+    def write_json(self, name, value):
+        """Writes a JSON file and its checksum into the folder, whole or not at all.
+
+        Raises:
+          UserError: the folder was removed, or cannot be written.
+        """
+        if self.write:
+            if self._lock:
+                self._lock.check()
+            storage.write_json(self.path / name, value)
+
+    def write_versions(self, seed, devices):
+        """Writes versions.json (`provenance`), with seed and devices; says what has changed since
+        an earlier session."""
+        if self.write:
+            if self._lock:
+                self._lock.check()
+            changed = provenance.note(self.path, seed=seed, devices=devices)
+            if changed:
+                commands.say(
+                    f"{self.path} goes on with other code or versions: {changed} (versions.json "
+                    "keeps both)"
+                )
+
+    def forget_metrics_after(self, step):
+        """Drops the metrics of steps that a continued run will take again."""
+        path = self.path / "metrics.jsonl"
+        if not self.write or not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                if json.loads(line)["step"] <= step:
+                    kept.append(line)
+            except (ValueError, KeyError, TypeError):
+                continue  # the last line of a killed process, or a damaged one
+        write_text(path, "".join(line + "\n" for line in kept))
+
+    def _write_config(self, inputs):
+        kind = {"kind": type(self._config).__name__, **to_dict(self._config)}
+        self.write_json(CONFIG, kind if inputs is None else kind | {"inputs": inputs})
+
+    def _inside(self, path):
+        return os.path.relpath(path, self.path)
+
+    def _check_there(self, path, check_model):
+        try:
+            if not os.path.exists(path):
+                raise UserError(f"{path}: missing")
+            if Path(path) == self.model:
+                check_model(self.model)
+        except UserError as error:
+            raise UserError(
+                f"{self.path} is finished, but {error}; put it back, or --overwrite runs it again"
+            ) from None
+        return path
+
+    def _check_config(self, config):
+        """(configuration, its inputs) of an earlier run that began; None without one."""
+        paths = (self.path / name for name in _FILES + _FOLDERS)
+        left = [p.name for p in paths if p.exists() and not (p.is_symlink() and p.is_dir())]
+        if {CONFIG, provenance.FILE, FAILURE}.issuperset(left):
+            return None  # nothing but the options of a run that was refused before it began
+        stored = read_config(self.path, type(config), "choose another --workdir or --overwrite")
+        lines = differences(result_dict(stored[0]), result_dict(config))
+        if lines:
+            raise UserError(
+                f"{self.path} holds a run with other options (old -> new): {'; '.join(lines)}. "
+                "Choose another --workdir or pass --overwrite"
+            )
+        return stored
+
+    def _check_names(self):
+        for path in (self.path / name for name in _FILES + _FOLDERS):
+            linked = path.is_symlink() and path.is_dir()  # what is in it is looked at by itself
+            if path.exists() and not linked and not manifests.is_ours(real_path(path)):
+                raise UserError(
+                    f"{path} is in the way: this project did not write it; move it away, or choose "
+                    "another --workdir"
+                )
+
+
+def read_config(folder, kind, otherwise):
+    """(configuration of the dataclass `kind`, the inputs, as JSON) in the config.json of a run.
+
+    Raises:
+      UserError: there is none, or of another kind; `otherwise`: what else can be done.
+    """
+    stored = read_json(Path(folder) / CONFIG, finite=False, missing=otherwise)
+    inputs, name = stored.pop("inputs", {}), stored.pop("kind", None)
+    if name != kind.__name__:
+        raise UserError(f"{folder} holds a run of {name}, this is {kind.__name__}; {otherwise}")
+    stored.pop("checksum", None)
+    try:
+        return from_dict(kind, stored, Path(folder) / CONFIG), inputs
+    except UserError as error:  # of another version
+        raise UserError(f"{error}; {otherwise}") from None
+
+
+def _with_paths(results, change):
+    """The results with every path in them changed."""
+    named = ("model", "predictions_file")
+    found = {name: change(value) if name in named else value for name, value in results.items()}
+    if "files" in results:
+        found["files"] = {name: change(path) for name, path in results["files"].items()}
+    return found

@@ -1,0 +1,70 @@
+"""Trunks: pre-trainings at a constant rate, from whose ends others go on (warm-up, stable, decay).
+
+A run that names a trunk is, step by step, the run that begins at step 0: rate, records, masks and
+dropout are functions of the step, so only what both would do is not done twice. One trunk gives
+models of several lengths, each with a decay of its own that the trunk does not go through.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.folder.run_folder import RESULTS, read_config
+from experiments.training.settings.config_values import differences, result_dict
+from official_bert.common.errors import UserError
+
+
+def of(config):
+    """The Checkpoints of the trunk of a configuration; None without one."""
+    folder = getattr(config, "trunk", "")
+    return Checkpoints(Path(folder) / "checkpoints") if folder else None
+
+
+def file(config) -> str:
+    """The file that says which state a PretrainConfig goes on from; "" without a trunk."""
+    checkpoints = of(config)
+    return str(checkpoints.newest_state()) if checkpoints else ""
+
+
+def check(config, inputs) -> None:
+    """Raises UserError unless the trunk of a PretrainConfig is finished, and is the run that this
+    one would be up to its end; `inputs`: the `inputs.Inputs` of this one."""
+    what = f"--config.trunk={config.trunk}"
+    trunk, read = read_config(config.trunk, type(config), "give a pre-training's folder")
+    if not (Path(config.trunk) / RESULTS).exists():
+        raise UserError(f"{what} is not finished; give its command again first")
+    constant = trunk.num_train_steps
+    if trunk.decay_steps or constant > config.num_train_steps - config.decay_steps:
+        raise UserError(
+            f"{what}: its rate after {constant} steps is not this run's; a trunk has "
+            "num_decay_steps=0 and ends before the decay of the run that goes on from it begins"
+        )
+    ours = dataclasses.replace(
+        config,
+        phases=_until(config.phases, constant),
+        num_decay_steps=0,
+        num_warmup_steps=config.warmup_steps,
+        warmup_proportion=trunk.warmup_proportion,
+    )
+    trunk = dataclasses.replace(trunk, num_warmup_steps=trunk.warmup_steps)
+    lines = differences(result_dict(trunk), result_dict(ours))
+    found = {name: one.digest for name, one in inputs.found.items()}
+    lines += [
+        f"{name}: other data"
+        for name, one in read.items()
+        if name != "trunk" and one["digest"] != found.get(name, one["digest"])
+    ]
+    if lines:
+        raise UserError(f"{what} is of another run (there -> here): {'; '.join(lines)}")
+
+
+def _until(phases, step):
+    """The phases up to a step."""
+    kept = []
+    for phase in phases:
+        if step > 0:
+            kept.append(
+                dataclasses.replace(phase, num_train_steps=min(step, phase.num_train_steps))
+            )
+        step -= phase.num_train_steps
+    return tuple(kept)

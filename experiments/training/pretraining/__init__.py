@@ -1,0 +1,1 @@
+"""Pre-training: the run, its batches, the held-out losses."""

@@ -1,0 +1,163 @@
+"""Batches of pre-training: the records of the phases, in the order of the steps."""
+
+import dataclasses
+
+import numpy as np
+
+from data_prep.records import explained, numpy_batches
+from experiments.training.settings.flops import pretraining_step_flops, teacher_step_flops
+from experiments.training.start.start_checks import check_fit
+from experiments.training.step.backend import distribution
+from experiments.training.step.session import check_batch_size
+from official_bert.common.errors import UserError
+from official_bert.objectives import objective
+
+
+class Feed:
+    """The `feed` of `loop.train`.
+
+    Args:
+      config: PretrainConfig.
+      start: its StartingPoint.
+      strategy: where the batches go.
+      records: of `start_checks.pretraining`.
+
+    Raises:
+      UserError: records are of another vocabulary or length, or do not serve an objective, or a
+        batch does not divide.
+    """
+
+    def __init__(self, config, start, strategy, records):
+        bert = start.bert
+        self._bert, self._strategy, self._seed = bert, strategy, config.seed
+        self._written = config.objectives
+        of_pairs = [one for one in map(objective, self._written) if one.of_pairs]
+        self._losses_of_pairs = tuple(name for one in of_pairs for name in one.losses)
+        # A trunk, whose rate never falls, may end before the first phase with pairs.
+        if of_pairs and config.decay_steps and not any(phase.pairs for phase in config.phases):
+            raise UserError(
+                f"no phase has pairs, so nothing would train {of_pairs[0].name}; leave it out of "
+                "--config.objectives, or set pairs=true in a phase"
+            )
+        self.phases = []
+        first = 0
+        for phase, (opened, heldout) in zip(config.phases, records, strict=True):
+            batch_size = phase.train_batch_size or config.train_batch_size
+            check_batch_size(batch_size, strategy, config.gradient_accumulation)
+            check_fit(opened, phase.records, bert, start.tokenizer)
+            if phase.pairs:
+                _check_pairs(opened, phase.records, of_pairs)
+            last = first + phase.num_train_steps
+            self.phases.append(_Stretch(first, last, opened, heldout, batch_size, phase))
+            first = last
+        self._on_device = config.records_on_device
+        self._iterator, self._next_step = None, -1
+
+    def take(self, trainer, step, count):
+        phase = self.phase(step)
+        if self._next_step != step or step == phase.first:
+            self._iterator = distribution.training_batches(
+                phase.records,
+                phase.batch_size,
+                self._seed,
+                (step - phase.first) * phase.batch_size,
+                self._strategy,
+                self._on_device,
+            )
+        without = () if phase.phase.pairs else self._losses_of_pairs
+        with explained(phase.records):
+            metrics = trainer.train_from(self._iterator, count, without)
+        self._next_step = step + count
+        examples = count * phase.batch_size
+        length = phase.records.max_seq_length
+        masked = phase.records.max_predictions_per_seq
+        flops = pretraining_step_flops(self._bert, self._written, examples, length, masked)
+        return metrics, examples, examples * length, flops
+
+    def phase(self, step):
+        """The phase that the step after `step` steps belongs to."""
+        return next((p for p in self.phases if step < p.last), self.phases[-1])
+
+    def position(self, step):
+        """The place in the data where a step begins."""
+        phase = self.phase(step)
+        read = (step - phase.first) * phase.batch_size
+        place = phase.records.position(read, self._seed)
+        return {"phase": self.phases.index(phase), **dataclasses.asdict(place)}
+
+    def description(self):
+        return [
+            {
+                "examples": phase.records.examples,
+                "epochs": round(
+                    (phase.last - phase.first) * phase.batch_size / phase.records.examples, 3
+                ),
+                "max_seq_length": phase.records.max_seq_length,
+                "batch_size": phase.batch_size,
+            }
+            for phase in self.phases
+        ]
+
+    def flops(self, teacher):
+        """FLOPs of all steps: (of the model, of the forward passes of a teacher, a BertConfig)."""
+        own = theirs = 0.0
+        for phase in self.phases:
+            rows = (phase.last - phase.first) * phase.batch_size
+            shape = rows, phase.records.max_seq_length, phase.records.max_predictions_per_seq
+            own += pretraining_step_flops(self._bert, self._written, *shape)
+            theirs += teacher_step_flops(teacher, self._written, *shape)
+        return own, theirs
+
+    def log_frequencies(self, predictions=200_000):
+        """float32 [vocab_size]: log of how often a piece is predicted, one added to each count.
+
+        From the first records in reading order. A model whose output bias starts there spends none
+        of its first steps on learning which pieces are frequent.
+
+        Raises:
+          UserError: a record is damaged; names file and record.
+        """
+        phase = self.phases[0]
+        counts = np.ones(self._bert.vocab_size)
+        seen = 0
+        for batch in numpy_batches(phase.records, min(256, phase.records.examples)):
+            ids = batch["masked_lm_ids"][batch["masked_lm_weights"] > 0]
+            counts += np.bincount(ids, minlength=len(counts))[: len(counts)]
+            seen += len(ids)
+            if seen >= predictions:
+                break
+        return np.log(counts / counts.sum()).astype(np.float32)
+
+
+@dataclasses.dataclass
+class _Stretch:
+    first: int
+    last: int
+    records: object
+    heldout: object  # records, or None
+    batch_size: int
+    phase: object
+
+
+def _check_pairs(records, source, objectives):
+    """Raises UserError where objectives on pairs would read rows that do not serve them."""
+    made = records.manifest.get("options") or {}  # none where records are another program's
+    packing = made.get("packing", "segments" if made else "")
+    for one in objectives:
+        if packing == "single":
+            raise UserError(
+                f"{source}: rows of a single segment, and {one.name} needs two; leave it out of "
+                "the objectives, or make records with --packing=segments"
+            )
+        if packing == "consecutive" and one.name == "next_sentence":
+            raise UserError(
+                f"{source}: hardly a second segment is random, and {one.name} asks which are; "
+                "choose sentence_order, or make records with --packing=segments"
+            )
+        if packing in ("segments", "pairs") and getattr(one, "random_as_swapped", False):
+            raise UserError(
+                f"{source}: half of the second segments are random, and {one.name} with "
+                "random_as_swapped takes them for swapped; make records with --packing=consecutive"
+            )
+        if made.get("separators", 1) > 1 and one.name == "sentence_order":
+            raise UserError(f"{source}: two separators in a pair; {one.name} swaps pairs with one")

@@ -1,0 +1,146 @@
+"""A pre-training run, step by step; imports Keras (`runs.pretrain` does not)."""
+
+import time
+
+import numpy as np
+
+from experiments.training.pretraining import heldout
+from experiments.training.pretraining.pretrain_feed import Feed
+from experiments.training.start import teachers
+from experiments.training.step import loop, session
+from experiments.training.step.backend import distribution
+from official_bert.common import commands
+from official_bert.objectives import objective
+from official_bert.pretraining import BertPretrainer
+
+
+def run(kind, config, folder, progress, records, began=None):
+    """See `runs.pretrain`; `folder` is its RunFolder, `kind` and `records` are of
+    `start_checks.pretraining`, `began` is its first moment."""
+    started = time.perf_counter()
+    strategy = distribution.strategy_of(config)
+    start = kind.of_pretraining(config)
+    if config.init_from and progress:
+        commands.say(start.about_heads(config))
+    objectives = tuple(map(objective, config.objectives))
+    teacher = teachers.of(config, start.tokenizer)
+    feed = Feed(config, start, strategy, records)
+
+    def build(seed):
+        model = BertPretrainer(
+            start.encoder(config, seed),
+            objectives,
+            seed=seed,
+            teacher=teacher and teacher.pretrained(),
+        )
+        start.copy_heads_to(model)
+        if start.weights is None and config.output_bias == "unigram":
+            objectives[0].output_bias(model).assign(feed.log_frequencies())
+        teachers.begin(model, config)
+        return model
+
+    digest = teacher.digest if teacher else ""
+    key = "pretrain", start.bert, objectives, config.remat, digest
+    trainer = session.make_trainer(config, key, build, strategy, train_metrics=True)
+    trainer.set_schedule(
+        config.learning_rate, config.warmup_steps, config.num_train_steps, config.decay_steps
+    )
+    settings = {"max_seq_length": max(opened.max_seq_length for opened, _ in records)}
+
+    def save_model(path):
+        if folder.write:
+            model = trainer.model.kept()
+            start.save(path, model, settings)
+
+    evaluator = Evaluator(trainer, config, feed)
+    state, seconds_before = session.train(
+        trainer,
+        feed,
+        _plan(config, feed),
+        config,
+        folder,
+        name="pretrain",
+        show=progress,
+        evaluate=evaluator,
+        when_reached={
+            step: lambda step=step: save_model(folder.path / "snapshots" / f"step-{step:08d}")
+            for step in config.snapshots
+        },
+        began=started if began is None else began,
+    )
+    metrics = evaluator.at_end(config.num_train_steps)
+    save_model(folder.model)
+    last = config.phases[-1]
+    both_sides = start.bert.attention_direction == "bidirectional"
+    results = {
+        "steps": state.step,
+        "examples": state.examples,
+        "tokens": state.tokens,
+        "train_seconds": round(state.seconds, 2),
+        "heldout": metrics,
+        "baseline": heldout.unigram_baseline(
+            objectives[0],
+            last.records,
+            last.heldout_records,
+            start.bert.vocab_size,
+            every_token=not both_sides,
+        ),
+        "curve": heldout.learning_curve(folder.path / "metrics.jsonl"),
+        "best_step": state.best_step,
+        "parameters": int(sum(np.prod(v.shape) for v in trainer.model.trainable_variables)),
+        "records": feed.description(),
+        "model": str(folder.model),
+        "seconds": round(seconds_before + time.perf_counter() - started, 2),
+    }
+    if teacher:
+        own, theirs = feed.flops(teacher.start.bert)
+        results["teacher"] = {"digest": digest, "flops": theirs, "students_flops": own}
+    return folder.finish(results)
+
+
+class Evaluator:
+    """Held-out metrics of the current weights; see `loop.train`."""
+
+    def __init__(self, trainer, config, feed):
+        self._trainer, self._config, self._feed = trainer, config, feed
+        self._last = (-1, {})
+
+    def __call__(self, step):
+        metrics = self.at_end(step)
+        return metrics, -metrics[heldout.main_loss(metrics)] if metrics else None
+
+    def at_end(self, step):
+        """The metrics after `step` steps, on the held-out records of the phase they belong to."""
+        if self._last[0] != step:
+            self._last = (step, self._measure(step))
+        return self._last[1]
+
+    def _measure(self, step):
+        stretch = self._feed.phase(step - 1)
+        if not stretch.heldout:
+            return {}
+        model = self._trainer.model
+        # A left-to-right model has logits at every position, about six times as many.
+        limit = 64 if model.encoder.config.attention_direction == "bidirectional" else 8
+        return heldout.measure(
+            self._trainer.evaluate,
+            model.objectives,
+            stretch.heldout,
+            self._config.eval_batch_size or min(stretch.batch_size, limit),
+            self._config.max_heldout_examples,
+        )
+
+
+def _plan(config, feed):
+    ends = tuple(phase.last for phase in feed.phases)
+    steps_per_call = config.steps_per_loop
+    if not steps_per_call and config.distribute in ("multi_worker", "tpu"):
+        # Processes have to agree on it, so it cannot follow from each one's clock.
+        steps_per_call = 10
+    return loop.Plan.of(
+        config,
+        config.num_train_steps,
+        stops=(*ends, *config.snapshots),
+        eval_at=ends,
+        steps_per_call=steps_per_call,
+    )

@@ -1,0 +1,236 @@
+"""Configurations as plain values: fields replaced by name, typed (`--config.learning_rate=3e-5`),
+and JSON, in the folders of runs and in the keys of a table's cells."""
+
+import dataclasses
+import inspect
+import json
+import types
+import typing
+
+from data_prep.jobs.output_folder import differing
+from experiments.training.settings.config import Phase
+from official_bert.common.errors import UserError, meant
+from official_bert.common.json_files import fields_of, parse_json, shorten
+from official_bert.config import BertConfig, named_config
+
+
+def override(config, overrides):
+    """`config` with fields replaced.
+
+    Args:
+      config: a configuration, a dataclass.
+      overrides: dict {"learning_rate": 3e-5, "bert.hidden_size": 64} or list of
+        "learning_rate=3e-5"; strings are read as the field's type.
+
+    Raises: UserError for an unknown field or a wrong type.
+    """
+    if not isinstance(overrides, dict):
+        pairs = [text.partition("=") for text in overrides]
+        for name, equals, _ in pairs:
+            if not equals:
+                raise UserError(f'configuration: "{name}" has no value; write {name}=VALUE')
+        overrides = {name: value for name, _, value in pairs}
+    changes = {}
+    for name, value in overrides.items():
+        inner = changes
+        for key in name.split("."):
+            inner = inner.setdefault(key, {})
+        inner[None] = value
+    return _with(config, changes)
+
+
+def _with(node, changes, hint=None, place="--config"):
+    """`node` with parts replaced: all of a dataclass at once, since its checks are of all of them.
+
+    Args:
+      node: a dataclass, tuple, dict or single value.
+      changes: {key of a part: the changes of that part}; under None what takes the node's place.
+      hint: type of the node; None where it has none.
+      place: of the node, as the user wrote it.
+    """
+    inner = {key: value for key, value in changes.items() if key is not None}
+    if None in changes:
+        node = _typed(changes[None], hint, place) if hint else guess(changes[None])
+    if not inner:
+        return node
+    kinds = typing.get_args(hint)
+    if isinstance(node, str) and node and BertConfig in kinds:  # a name stands for what has parts
+        node = named_config(node)
+    elif isinstance(node, str) and dict in kinds:
+        node = {"name": node}
+    if isinstance(node, dict):
+        known, hints = node, {}
+    elif isinstance(node, tuple):
+        known = {str(index): item for index, item in enumerate(node)}
+        hints = dict.fromkeys(known, kinds[0]) if typing.get_origin(hint) is tuple else {}
+    elif dataclasses.is_dataclass(node):
+        known, hints = vars(node), typing.get_type_hints(type(node))
+    else:
+        raise UserError(f"{place}.{next(iter(inner))}: {place}={node} has no parts")
+    made = {}
+    for key, value in inner.items():
+        if key not in known and isinstance(node, tuple):
+            raise UserError(f"{place}.{key}: {key} is no position among {len(node)} entries")
+        if key not in known and not isinstance(node, dict):
+            raise UserError(f"{place}.{key}: {unknown_field(type(node), key)}")
+        made[key] = _with(known.get(key, {}), value, hints.get(key), f"{place}.{key}")
+    if isinstance(node, tuple):
+        return tuple((known | made).values())
+    if isinstance(node, dict):
+        return node | made
+    if isinstance(node, BertConfig):  # a value may make it a subclass
+        return BertConfig.from_dict({**node.to_dict(), **made}, "configuration: bert")
+    return dataclasses.replace(node, **made)
+
+
+def unknown_field(kind, key):
+    """What is said of a field that a dataclass has not."""
+    valid = [field.name for field in dataclasses.fields(kind)]
+    return f'unknown field "{key}"{meant(key, valid)}; valid fields: {", ".join(valid)}'
+
+
+def _typed(value, hint, name):
+    """`value` as the type `hint`; strings (of a command line) are parsed."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _typed_union(value, typing.get_args(hint), name)
+    if origin is tuple or hint is tuple:
+        return _typed_tuple(value, hint, name)
+    if isinstance(value, str) and hint is not str:
+        return _parse(value, hint, name)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    right = isinstance(value, origin or hint)
+    if not right or (hint is int and isinstance(value, bool)):
+        raise _type_error(value, hint, name)
+    return value
+
+
+def _typed_union(value, hints, name):
+    for hint in sorted(hints, key=lambda h: not (inspect.isclass(h) and isinstance(value, h))):
+        if hint is type(None) and value in (None, "", "None", "none"):
+            return None
+        try:
+            return _typed(value, hint, name)
+        except UserError:
+            continue
+    raise _type_error(value, hints[0], name)
+
+
+def _typed_tuple(value, hint, name):
+    elements = typing.get_args(hint) or (str, ...)
+    if isinstance(value, str):
+        value = [part for part in value.strip("()[] ").split(",") if part.strip()]
+        value = [part.strip() for part in value]
+    if not isinstance(value, (list, tuple)) or (
+        ... not in elements and len(value) != len(elements)
+    ):
+        raise _type_error(value, hint, name)
+    return tuple(_typed(item, elements[0], name) for item in value)
+
+
+def _parse(text, hint, name):
+    try:
+        if hint is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        if hint is int:
+            return int(text) if "e" not in text.lower() else _whole(float(text))
+        if hint is float:
+            return float(text)
+        if hint is dict:
+            return parse_json(text, name)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise _type_error(text, hint, name) from error
+    raise _type_error(text, hint, name)
+
+
+def _whole(number):
+    if number != int(number):
+        raise ValueError(number)
+    return int(number)
+
+
+def guess(value):
+    """A string of the command line for a field without a type: JSON where it is, else itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads({"True": "true", "False": "false"}.get(value, value))
+    except ValueError:
+        return value
+
+
+def _type_error(value, hint, name):
+    kind = getattr(hint, "__name__", str(hint))
+    return UserError(f"{name}={value}: expected {kind}")
+
+
+def to_dict(config):
+    """Plain JSON values of a configuration, nested dataclasses included."""
+    if isinstance(config, BertConfig):
+        return config.to_dict()
+    if dataclasses.is_dataclass(config):
+        return {f.name: to_dict(getattr(config, f.name)) for f in dataclasses.fields(config)}
+    if isinstance(config, dict):
+        return {str(key): to_dict(value) for key, value in config.items()}
+    if isinstance(config, (list, tuple)):
+        return [to_dict(value) for value in config]
+    return config
+
+
+def changed(config):
+    """`to_dict` without the fields that have their defaults; `from_dict` reads it back equal."""
+    if isinstance(config, (list, tuple)):
+        return [changed(value) for value in config]
+    if hasattr(config, "changes"):  # a model's
+        return to_dict(config.changes())
+    if not dataclasses.is_dataclass(config):
+        return to_dict(config)
+    default = type(config)()
+    return {n: changed(v) for n, v in vars(config).items() if v != getattr(default, n)}
+
+
+def from_dict(kind, values, where="configuration"):
+    """The configuration that `to_dict` or `changed` was made of.
+
+    Args:
+      kind: the dataclass, for example PretrainConfig.
+      values: JSON values; fields that are missing have their defaults.
+      where: begins the message of an error.
+
+    Raises:
+      UserError: an unknown field, or a value of another kind.
+    """
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: a {kind.__name__} must be a JSON object, not {shorten(values)}")
+    nested, hints = {}, typing.get_type_hints(kind)
+    bert, phases = (values.get(name) if name in hints else None for name in ("bert", "phases"))
+    if isinstance(bert, dict):
+        kinds = [one for one in typing.get_args(hints["bert"]) if dataclasses.is_dataclass(one)]
+        fitting = (one for one in kinds if bert.keys() <= one.__dataclass_fields__.keys())
+        nested["bert"] = next(fitting, kinds[0]).from_dict(bert)
+    if isinstance(phases, (list, tuple)):
+        nested["phases"] = tuple(from_dict(Phase, phase, where) for phase in phases)
+    plain = {name: value for name, value in values.items() if name not in nested}
+    return kind(**fields_of(kind, plain, where), **nested)
+
+
+def result_dict(config):
+    """`to_dict` without bookkeeping and places: the options that determine the result of a run."""
+    values = _without(to_dict(config), config, "bookkeeping", "place")
+    if "phases" in values:
+        phases = zip(values["phases"], config.phases, strict=True)
+        values["phases"] = [_without(values, phase, "place") for values, phase in phases]
+    if values["bert"] and isinstance(values["bert"], str):
+        values["bert"] = named_config(values["bert"]).to_dict()
+    return values
+
+
+def _without(values, config, *kinds):
+    fields = {field.name: field.metadata for field in dataclasses.fields(config)}
+    return {n: v for n, v in values.items() if not any(fields[n].get(kind) for kind in kinds)}
+
+
+def differences(old, new):
+    """Lines "field: old -> new" for two dicts of JSON values, nested ones included."""
+    return [f"{n}: {json.dumps(a)} -> {json.dumps(b)}" for n, a, b in differing(old, new)]

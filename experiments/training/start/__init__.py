@@ -1,0 +1,1 @@
+"""What a fine-tuning starts from: checkpoints, their checks, and its examples."""

@@ -1,0 +1,291 @@
+"""The feature-based approach of section 5.3: a tagger on the hidden states of a frozen encoder.
+
+The states are computed once and kept on disk; a randomly initialised two-layer BiLSTM, 768 wide,
+and a classifier on each word take them as they are. Nothing below is trained, so the six rows of
+Table 7 differ only in which hidden states are read.
+
+A word's vector is that of its first sub-token (or of the one that the task labels), in the window
+where it has most context. One pass over the data stores all layers, a file each, so that every row
+of Table 7 reads the layers it needs and trains only what stands on them. A sequence is then a
+sentence of words; what it is told about the rest of the document is in the vectors.
+
+Vectors are stored as float16: they come out of a layer normalisation, and its 11 bits are more than
+the 8 of bfloat16 that encoders are trained with.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+from keras import ops
+
+import official_bert
+from data_prep.jobs import storage
+from data_prep.jobs.progress import progress_bar
+from data_prep.tasks.batches import eval_batches
+from data_prep.tasks.featurize import Column, FeatureSet, code_hash
+from official_bert.bilstm import BidirectionalLSTM
+from official_bert.common import commands
+from official_bert.common.checksums import crc32c_file
+from official_bert.common.errors import UserError
+from official_bert.common.files import allocate, atomic_folder
+from official_bert.features import LayerCombination, select_layers
+from official_bert.heads import BertTagger
+from official_bert.losses import ModelWithLosses
+from official_bert.randomness import FEATURE_DROPOUT, dropout, fold_in, next_seed
+
+_ROOM = Path(official_bert.__file__).parent
+_CODE = (
+    Path(__file__),
+    *(_ROOM / name for name in ("encoder.py", "layers.py")),
+    *sorted(_ROOM.glob("compared/*.py")),
+)
+_CHECKSUMS = "checksums.json"
+
+
+class FrozenFeatures:
+    """Sentences of one split with the vectors of their words.
+
+    Attributes:
+      sentences: FeatureSet with one feature a sentence, in the order of the examples: `input_ids`
+        are the words' rows in the files of vectors.
+    """
+
+    def __init__(self, layers: list[np.ndarray], sentences: FeatureSet):
+        """
+        Args:
+          layers: float16 [words, H] of each hidden state that is read.
+          sentences: of `sentence_features`.
+        """
+        self.sentences = sentences
+        self._layers = layers
+
+    def complete(self, batch: dict) -> dict:
+        """The batch with `features`, float16 [B, L, layers, H]."""
+        rows = batch["input_ids"]
+        vectors = np.stack([layer[rows] for layer in self._layers], axis=2)
+        return {**batch, "features": vectors}
+
+
+def open_or_compute(
+    folder, layers, build_encoder, examples, windows, batch_size, progress=True
+) -> FrozenFeatures:
+    """The vectors in `folder`; computes all of them first where it is missing or damaged.
+
+    Args:
+      folder: of `cache_folder`, which names everything that decides the vectors.
+      layers: which hidden states to read.
+      build_encoder: function that returns the BertEncoder; called only if there is work to do.
+      examples: tagging examples; their `sentences` are tuples of words.
+      windows: the task's FeatureSet, with `word_ids`.
+      batch_size: windows that are encoded at once; does not change the result.
+      progress: show a progress line on stderr.
+    """
+    if not _is_whole(folder, layers):
+        # Another process may be computing the same: both write the same files, the last one stays.
+        try:
+            with atomic_folder(folder, overwrite=True) as temporary:
+                compute(temporary, build_encoder(), examples, windows, batch_size, progress)
+        except UserError as error:
+            commands.say(f"the vectors are not kept: {error}")
+            arrays = hidden_states(build_encoder(), examples, windows, batch_size, progress, layers)
+            return FrozenFeatures(arrays, sentence_features(examples, windows))
+    arrays = [np.load(folder / _file_name(layer), mmap_mode="r") for layer in layers]
+    return FrozenFeatures(arrays, sentence_features(examples, windows))
+
+
+def compute(folder, encoder, examples, windows, batch_size, progress=True) -> None:
+    """Writes one file a hidden state, float16 [words, H], and the checksums of all."""
+
+    def mapped(layer, shape):
+        path = folder / _file_name(layer)
+        file = np.lib.format.open_memmap(path, "w+", np.float16, shape)
+        allocate(path)
+        return file
+
+    layers = range(encoder.config.num_hidden_layers + 1)
+    files = hidden_states(encoder, examples, windows, batch_size, progress, layers, mapped)
+    for file in files:
+        file.flush()
+    names = list(map(_file_name, layers))
+    storage.write_json(folder / _CHECKSUMS, {name: crc32c_file(folder / name) for name in names})
+
+
+def hidden_states(encoder, examples, windows, batch_size, progress, layers, make=None):
+    """The hidden states of some layers, a float16 [words, H] each.
+
+    Args:
+      make: function of (layer, shape) that gives the array to fill; None: one in memory.
+    """
+    from keras import ops
+
+    from experiments.training.step.compiled import compiled
+
+    first_word = _first_words(examples)
+    shape = (int(first_word[-1]), encoder.config.hidden_size)
+    make = make or (lambda layer, shape: np.zeros(shape, np.float16))
+    files = [make(layer, shape) for layer in layers]
+
+    def states_of(batch):
+        states = encoder(batch, training=False)["hidden_states"]
+        return [ops.cast(states[layer], "float16") for layer in layers]
+
+    compute_states = compiled(encoder, states_of)
+    word_ids, example_index = windows.columns["word_ids"], windows.columns["example_index"]
+    with progress_bar(progress, total=len(windows), unit="window", desc="hidden states") as bar:
+        for rows, batch in eval_batches(windows, batch_size, buckets=8):
+            inputs = {name: batch[name] for name in ("input_ids", "input_mask", "segment_ids")}
+            states = compute_states(inputs)
+            for index, row in enumerate(rows):
+                words = word_ids[row].astype(np.int64)
+                places = np.flatnonzero(words >= 0)
+                targets = first_word[example_index[row]] + words[places]
+                for file, state in zip(files, states, strict=True):
+                    file[targets] = state[index, places]
+            bar.update(len(rows))
+    return files
+
+
+def _is_whole(folder, layers) -> bool:
+    """Whether the files of these layers are what `compute` wrote; says so where they are not."""
+    if not folder.is_dir():
+        return False
+    try:
+        checksums = storage.read_json(folder / _CHECKSUMS)
+        for name in map(_file_name, layers):
+            if checksums.get(name) != crc32c_file(folder / name):
+                raise UserError(f"the checksum of {name} is wrong")
+    except (UserError, OSError) as error:
+        commands.say(f"{folder} is damaged ({error}); making it again")
+        return False
+    return True
+
+
+def sentence_features(examples, windows: FeatureSet) -> FeatureSet:
+    """One feature a sentence instead of one a window; words are numbered over all examples.
+
+    Sentences longer than a window are cut. A feature has `input_ids` (numbers of words),
+    `word_ids` (the same within the example, as the task's `predictions` reads them),
+    `example_index`, `truncated` (0) and, where the windows have them, `label_ids`.
+    """
+    first_word = _first_words(examples)
+    lengths, example_index = [], []
+    for index, example in enumerate(examples):
+        for sentence in example.sentences:
+            cut = _pieces(len(sentence), windows.max_seq_length)
+            lengths += cut
+            example_index += [index] * len(cut)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    numbers = np.arange(first_word[-1], dtype=np.int32)
+    example_index = np.array(example_index, np.int32)
+    columns = {
+        "input_ids": Column(numbers, offsets),
+        "word_ids": Column(numbers - np.repeat(first_word[example_index], lengths), offsets),
+        "example_index": Column(example_index),
+        "truncated": Column(np.zeros(len(lengths), np.int8)),
+    }
+    if "label_ids" in windows.columns:
+        words = windows.columns["word_ids"]
+        example_of = np.repeat(windows.columns["example_index"].values, words.lengths)
+        places = np.flatnonzero(words.values >= 0)
+        targets = first_word[example_of[places]] + words.values[places]
+        labels = np.full(len(numbers), -1, np.int32)
+        labels[targets] = windows.columns["label_ids"].values[places]
+        columns["label_ids"] = Column(labels, offsets)
+    return FeatureSet(columns, len(examples), windows.max_seq_length)
+
+
+def layers_of(bert, combination: str) -> list[int]:
+    """The numbers of the hidden states that a row of Table 7 reads."""
+    return select_layers(range(bert.num_hidden_layers + 1), combination)
+
+
+def cache_folder(cache, task_name, data_key, bert, weights, precision, seed):
+    """Folder for the vectors of a split: its name is a hash of all that they depend on, the
+    encoder's code among it.
+
+    Args:
+      cache: folder of all cached features.
+      data_key: hash of examples, task options, vocabulary and length.
+      bert: BertConfig; dropout does not matter here.
+      weights: the encoder's arrays, or None for random ones of `seed`.
+      precision: of the computation.
+    """
+    fields = {k: v for k, v in bert.to_dict().items() if not k.endswith("dropout_prob")}
+    digest = hashlib.sha256(json.dumps([data_key, fields, precision], sort_keys=True).encode())
+    digest.update(code_hash(*_CODE).encode())
+    if weights is None:
+        digest.update(f"random {seed}".encode())
+    for array in weights or ():
+        digest.update(np.ascontiguousarray(array).data)
+    return cache / "hidden_states" / f"{task_name}-{digest.hexdigest()[:32]}"
+
+
+def _file_name(layer: int) -> str:
+    return f"layer-{layer:02}.npy"
+
+
+def _first_words(examples) -> np.ndarray:
+    """The number of each example's first word, int64; the number of all words at the end."""
+    counts = [sum(map(len, example.sentences)) for example in examples]
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def _pieces(length: int, longest: int) -> list[int]:
+    whole, rest = divmod(length, longest)
+    return [longest] * whole + [rest] * (rest > 0)
+
+
+class FeatureTagger(ModelWithLosses):
+    """A layer combination, BiLSTMs and a classifier on each word.
+
+    Args:
+      bert: BertConfig of the encoder that made the vectors.
+      num_labels: labels of the task.
+      combination: a key of `official_bert.features.COMBINATIONS`.
+      width: of the BiLSTM's output, both directions together.
+      layers: BiLSTMs on top of each other.
+      seed: of the initial weights.
+    """
+
+    def __init__(self, bert, num_labels, combination, width=768, layers=2, seed=None, **kwargs):
+        super().__init__(**{"name": "feature_tagger", **kwargs})
+        self.num_labels = num_labels
+        self.combination = combination
+        self.dropout_rate = bert.hidden_dropout_prob
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        states = select_layers(range(bert.num_hidden_layers + 1), combination)
+        self.join = LayerCombination(combination, len(states), dtype=self.dtype_policy)
+        inputs = bert.hidden_size * (len(states) if self.join.join == "concat" else 1)
+        self.lstms = []
+        for layer in range(layers):
+            layer_seed = None if seed is None else seed + 10 * layer
+            lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
+            lstm.build((None, None, inputs if layer == 0 else width))
+            self.lstms.append(lstm)
+        self.head = keras.layers.Dense(
+            num_labels,
+            kernel_initializer=keras.initializers.GlorotUniform(seed),
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.head.build((None, width))
+        self.built = True
+        self._declare_means("label_loss", "accuracy")
+
+    def call(self, batch, training=False, seed=None):
+        """`features` [B, L, layers, H] and `input_mask` int32 [B, L] -> {"logits": [B, L, N]}."""
+        seed = (next_seed(self.seed_generator) if seed is None else seed) if training else None
+        states = ops.cast(batch["features"], self.compute_dtype)
+        sequence = self.join([states[:, :, i] for i in range(self.join.num_layers)])
+        mask = ops.cast(batch["input_mask"], "bool")
+        for index, lstm in enumerate(self.lstms):
+            layer_seed = fold_in(seed, FEATURE_DROPOUT + index)
+            sequence = lstm(dropout(sequence, self.dropout_rate, layer_seed), mask=mask)
+        return {"logits": self.head(sequence)}
+
+    loss_terms = BertTagger.loss_terms
+    metric_terms = BertTagger.metric_terms
+    label_weights = BertTagger.label_weights

@@ -1,0 +1,312 @@
+"""Checks of a run before TensorFlow is loaded or anything downloaded.
+
+Files, columns, options, lengths and vocabularies: an error comes within a second or two and names
+the flag that mends it. What was read for that is handed on, so that nothing is read twice.
+"""
+
+import dataclasses
+import importlib.util
+import os
+import re
+
+from data_prep.records import open_records
+from data_prep.tasks import get_task
+from experiments.training.folder import inputs, trunks
+from experiments.training.start import starts, teacher_checks
+from experiments.training.start.examples import check_class_weights, read_examples, read_others
+from official_bert.checkpoints import model_folder, resolve
+from official_bert.common.errors import UserError
+from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
+from official_bert.objectives import check_direction
+from official_bert.tokenization import find_vocabulary, load_tokenizer
+from official_bert.tokenization.reference import Rules
+
+# What two BertConfigs must share for weights to fit.
+_SIZES = sorted(
+    {field.name for field in dataclasses.fields(BertConfig)}
+    - {"hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
+    - {"attention_direction", "gelu_form", "layer_norm_eps", "pad_token_id"}
+)
+
+
+def finetuning(config):
+    """The task of a FinetuneConfig and its examples.
+
+    Returns: (starts.Start, (Task, {split: examples} of all splits that are read; empty where they
+      come from TFDS), Inputs).
+    Raises:
+      UserError: an option, a file, a column, a row or the model is wrong.
+    """
+    task = _task(config)
+    kind = starts.of(config)
+    refuse(config, sorted(kind.lacks), f"--config.model={config.model}")
+    bert, tokenizer = kind.check_finetuning(config, task)
+    if config.teacher:
+        theirs = peek(config.teacher, "teacher")
+        teacher_checks.finetuning(config, task, tokenizer, theirs)
+    if task.reads_tfds:
+        _check_tfds(config)
+        return kind, (task, {}), inputs.of_finetuning(config, {})
+    if not os.path.exists(config.data_dir or "."):
+        raise UserError(f"--config.data_dir={config.data_dir}: no such file or folder")
+    examples = {split: read_examples(task, split, config) for split in ("train", "dev")}
+    check_model(config, task, bert)
+    examples |= read_others(task, config, {})[0]
+    return kind, (task, examples), inputs.of_finetuning(config, examples)
+
+
+def refuse(config, names, what):
+    """Raises UserError where a configuration sets one of the fields, which `what` does not have."""
+    for name in names:
+        if getattr(config, name):
+            raise UserError(f"--config.{name} is not for {what}; leave it out")
+
+
+def check_model(config, task, bert):
+    """Raises UserError where a FinetuneConfig asks for what task or model (`bert`, a BertConfig or
+    None where it is not known yet) do not have."""
+    if bert and config.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"--config.max_seq_length={config.max_seq_length}: the model has positions for "
+            f"{bert.max_position_embeddings} tokens"
+        )
+    if config.features and task.head["head"] != "tagging":
+        raise UserError(
+            f"--config.features={config.features}: the feature-based approach is for tagging "
+            f"tasks; {config.task} is {task.head['head']}"
+        )
+    if config.features and bert and not bert.equally_wide:
+        raise UserError(
+            f"--config.features={config.features}: the layers of {bert.compared} are not equally "
+            "wide"
+        )
+    if config.features and config.bilstm:
+        raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
+    if config.concat_pooling and task.head["head"] != "classification":
+        raise UserError(
+            f"--config.concat_pooling is for classification; {config.task} is {task.head['head']}"
+        )
+    if task.head["head"] == "text":
+        _check_writer(config, bert)
+    elif config.decoder != "separate":
+        raise UserError(f"--config.decoder={config.decoder} is for text_to_text, not {config.task}")
+    if config.class_weights:
+        check_class_weights(config, task)
+    if config.lm_loss_weight:
+        _check_language_model(config, bert)
+    if config.freeze and bert:
+        try:
+            parts_named(config.freeze, bert.num_blocks)
+        except UserError as error:
+            raise UserError(f"--config.freeze={config.freeze}: {error}") from None
+
+
+def _check_writer(config, bert):
+    refuse(config, ("bilstm", "teacher", "lm_loss_weight"), config.task)
+    if config.decoder in RNN_DECODERS and config.model:
+        raise UserError(
+            f"--config.decoder={config.decoder}: GRUs begin with random weights; leave model out, "
+            "and give bert, whose sizes they take, and vocab"
+        )
+    if bert and config.decoder in DECODERS and bert.attention_direction != "bidirectional":
+        raise UserError(
+            f"--config.task={config.task}: texts are read by Transformers that see both ways; this "
+            f"model is {bert.attention_direction}"
+        )
+    longest = 2 * config.max_seq_length
+    if bert and config.decoder == "prefix" and longest > bert.max_position_embeddings:
+        raise UserError(
+            f"--config.decoder=prefix: source and target, {config.max_seq_length} tokens each, "
+            f"stand in one row; the model has {bert.max_position_embeddings} positions"
+        )
+
+
+def _check_language_model(config, bert):
+    for name in ("features", "teacher"):
+        if getattr(config, name):
+            raise UserError(f"--config.lm_loss_weight: not together with {name}; leave one out")
+    if bert and bert.attention_direction != "left_to_right":
+        raise UserError(
+            f"--config.lm_loss_weight={config.lm_loss_weight}: the next token is a question for "
+            f"models that read left to right; this one's direction is {bert.attention_direction}"
+        )
+
+
+def pretraining(config):
+    """The records of each phase of a PretrainConfig, opened.
+
+    Returns: (starts.Start, [(records, held-out records or None)], Inputs).
+    Raises:
+      UserError: vocabulary, checkpoint or records are missing, or do not fit together.
+    """
+    kind = starts.of(config)
+    kind.check_pretraining(config)
+    if config.init_from:
+        bert, tokenizer = peek(config.init_from, "init_from")
+        if bert:
+            bert = compatible(config, bert, tokenizer)
+    else:
+        bert, tokenizer = new_model(config)
+    if bert:
+        check_direction(config.objectives, bert.attention_direction, "--config.objectives")
+    theirs = peek(config.teacher, "teacher") if config.teacher else (None, None)
+    teacher_checks.pretraining(config, bert, tokenizer, theirs)
+    opened = []
+    for index, phase in enumerate(config.phases):
+        name = f"--config.phases.{index}"
+        if not phase.records:
+            raise UserError(f"{name}.records is empty; give a folder of records")
+        length, model = phase.max_seq_length, (bert, tokenizer)
+        records, heldout = _records(phase.records, f"{name}.records", length, *model), None
+        if source := phase.heldout_records:
+            length = records.max_seq_length
+            heldout = _records(source, f"{name}.heldout_records", length, *model)
+        opened.append((records, heldout))
+    read = inputs.of_pretraining(config, opened)
+    if config.trunk:
+        trunks.check(config, read)
+    return kind, opened, read
+
+
+def new_model(config):
+    """(BertConfig, Tokenizer) of a pre-training that starts from random weights.
+
+    Raises:
+      UserError: there is no vocabulary, or it has another size than the model.
+    """
+    if not config.bert:
+        raise UserError(
+            "--config.init_from is empty: name the model to go on from (a folder, or a name on a "
+            "hub), or a size for a new one (--config.bert=base)"
+        )
+    bert, path = config.bert_config, config.vocab or _vocab_beside(config.phases[0].records)
+    tokenizer = _tokenizer(path, config)
+    if bert.vocab_size != tokenizer.vocab_size:
+        raise UserError(
+            f"{path} has {tokenizer.vocab_size} entries, but bert.vocab_size is {bert.vocab_size}; "
+            f"set --config.bert.vocab_size={tokenizer.vocab_size}"
+        )
+    return bert, tokenizer
+
+
+def compatible(config, bert, tokenizer):
+    """The BertConfig to go on with from a model of this shape and vocabulary.
+
+    Raises:
+      UserError: the configuration asks for another shape or vocabulary.
+    """
+    if config.vocab:
+        vocab = _tokenizer(config.vocab, config).vocab
+        if vocab != tokenizer.vocab:
+            raise UserError(
+                f"--config.vocab={config.vocab} ({len(vocab)} entries) is not the vocabulary "
+                f"of {config.init_from} ({len(tokenizer.vocab)} entries); "
+                "leave vocab empty, and make the records with the checkpoint's vocabulary"
+            )
+    if not config.bert:
+        return bert
+    wanted = config.bert_config
+    # A model may learn to read another way, but for one whose halves do.
+    different = [
+        f"{name} {getattr(wanted, name)}, there {getattr(bert, name)}"
+        for name in (*_SIZES, "compared")
+        if getattr(wanted, name) != getattr(bert, name)
+    ]
+    if different:
+        raise UserError(
+            f"bert does not fit --config.init_from={config.init_from}: {'; '.join(different)}. "
+            "--config.bert= (empty) takes the checkpoint's, as --config=pretrain:continue does"
+        )
+    return wanted
+
+
+def check_fit(records, source, bert, tokenizer):
+    """Raises UserError unless a model can read the records.
+
+    Args:
+      records: of `open_records`.
+      source: what messages call them.
+      bert, tokenizer: the model's; None where they are not known.
+    """
+    if bert and records.max_seq_length > bert.max_position_embeddings:
+        raise UserError(
+            f"{source}: rows of {records.max_seq_length} tokens, but the model has positions for "
+            f"{bert.max_position_embeddings}"
+        )
+    if tokenizer is None:
+        return
+    found = records.manifest.get("vocab_size")
+    if found is not None and found != tokenizer.vocab_size:
+        raise UserError(
+            f"{source}: made with a vocabulary of {found} entries, the model's has "
+            f"{tokenizer.vocab_size}; make the records again with it"
+        )
+    made = records.manifest.get("options")
+    if made is not None and not isinstance(made, dict):
+        raise UserError(f"{source}: options in its manifest.json must be a JSON object")
+    for name, ours in tokenizer.options.items() if made else ():
+        theirs = made.get(name, Rules._field_defaults[name])
+        if theirs != ours:
+            raise UserError(f"{source}: made with {name}={theirs}, the model has {ours}")
+
+
+def _records(source, name, max_seq_length, bert, tokenizer):
+    try:
+        records = open_records(source, max_seq_length=max_seq_length or None)
+    except UserError as error:
+        raise UserError(f"{name}={source}: {error}") from None
+    check_fit(records, f"{name}={source}", bert, tokenizer)
+    return records
+
+
+def _task(config):
+    try:
+        return get_task(config.task, config.data_dir, **config.task_options)
+    except UserError as error:
+        # The option that it speaks of, as the command line calls it.
+        named = (name for name in config.task_options if re.search(rf"\b{name}\b", str(error)))
+        option = next(named, None)
+        flag = f"task_options.{option}" if option else "task"
+        value = config.task_options[option] if option else config.task
+        raise UserError(f"--config.{flag}={value}: {error}") from None
+
+
+def shape(config):
+    """(BertConfig, Tokenizer) of a FinetuneConfig, or two None where it is a preset's."""
+    if config.model:
+        return peek(config.model, "model")
+    tokenizer = _tokenizer(config.vocab, config)
+    model_folder.check_vocabulary(config.bert_config, len(tokenizer.vocab), config.vocab)
+    return config.bert_config, tokenizer
+
+
+def peek(path, name):
+    """(BertConfig, Tokenizer) of the model that a field names, or two None for a preset."""
+    try:
+        bert, tokenizer = resolve.peek(path) or (None, None)
+    except UserError as error:
+        raise UserError(f"--config.{name}={path}: {str(error).removeprefix(f'{path}: ')}") from None
+    if bert and not tokenizer:
+        raise UserError(f"--config.{name}={path}: it has no vocabulary, and training needs one")
+    return bert, tokenizer
+
+
+def _tokenizer(path, config):
+    if not os.path.isfile(path):
+        raise UserError(f"--config.vocab={path}: no such file")
+    return load_tokenizer(path, config.do_lower_case)
+
+
+def _check_tfds(config):
+    if importlib.util.find_spec("tensorflow_datasets") is None:
+        raise UserError(
+            f"--config.data_dir is empty, and TFDS, which would give {config.task}, is not "
+            "installed (pip install tensorflow-datasets); give the folder of the official files"
+        )
+
+
+def _vocab_beside(records):
+    path = find_vocabulary(records) if records else None
+    if path is None:
+        raise UserError("--config.vocab is empty, and no vocabulary lies beside the records")
+    return path

@@ -1,0 +1,271 @@
+"""The start of a run from a BERT, or a Transformer of its shape: the model's shape, its vocabulary,
+and weights or none."""
+
+import collections
+import dataclasses
+import glob
+from pathlib import Path
+from typing import Any
+
+from experiments.training.settings import flops
+from experiments.training.start import kept_head, start_checks, starts
+from official_bert.checkpoints import model_folder, resolve
+from official_bert.common import commands
+from official_bert.common.checksums import state
+from official_bert.common.errors import UserError
+from official_bert.config import BertConfig
+from official_bert.objectives import LANGUAGE_MODELS, needs_teacher, parts
+from official_bert.tokenization import load_tokenizer
+
+# The models of the last runs, so that a search does not read its own again for every cell.
+_KEPT = 2
+_read: collections.OrderedDict = collections.OrderedDict()
+
+
+@dataclasses.dataclass(frozen=True)
+class StartingPoint:
+    """What a run starts from.
+
+    Attributes:
+      bert: BertConfig.
+      tokenizer: a `tokenization.Tokenizer`.
+      weights: the encoder's arrays; None for random ones.
+      head: what kind of head `head_weights` are of: the settings of its `model.json`.
+      head_weights: the arrays of the model's own head or pre-training heads, where it has them, by
+        the paths of their variables.
+    """
+
+    bert: BertConfig
+    tokenizer: Any
+    weights: list | None = None
+    head: dict | None = None
+    head_weights: dict | None = None
+
+    @property
+    def key(self):
+        """What decides the encoder apart from its weights."""
+        return self.bert
+
+    def complete(self, batch):
+        """The batch with what the features of its texts do not hold: here nothing."""
+        return batch
+
+    def training_flops(self, config, rows, length):
+        """Of one step of a FinetuneConfig."""
+        return 3 * flops.tuned_flops(config, self.bert, rows, length)
+
+    def encoder(self, config, seed, **options):
+        """A new BertEncoder with the weights.
+
+        Args:
+          config: PretrainConfig or FinetuneConfig.
+          seed: of random weights and of dropout.
+          **options: of `BertEncoder`.
+        """
+        from official_bert.encoder import BertEncoder
+
+        encoder = BertEncoder(self.bert, remat=config.remat, seed=seed, **options)
+        if self.weights is None:
+            return encoder
+        is_new = (self.head or {}).get("head", "none") in ("none", "pretraining")
+        draws = is_new and getattr(config, "draw_special_tokens", False)
+        table = encoder.embeddings.word_embeddings
+        fresh = table.numpy() if draws else None
+        assign(encoder.trainable_variables, self.weights)
+        if draws:
+            tokens = self.tokenizer
+            rows = [tokens.cls_id, *tokens.between, tokens.sep_id]
+            trained = table.numpy().copy()
+            trained[rows] = fresh[rows]
+            table.assign(trained)
+        return encoder
+
+    def model(self, config, head, seed):
+        """The model to fine-tune.
+
+        Args:
+          config: FinetuneConfig.
+          head: `Task.head`; with "concat_pooling" if its classifier is to have it.
+          seed: of new weights.
+        """
+        from experiments.training.start.frozen_features import FeatureTagger
+        from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
+        from official_bert.heads import build_head
+
+        if config.features:
+            return FeatureTagger(
+                self.bert, head["num_labels"], config.features, config.feature_width, seed=seed
+            )
+        encoder = self.encoder(config, seed)
+        model = build_head(encoder, head, bilstm=config.bilstm, seed=seed)
+        if config.model and head["head"] == "text":
+            model.begin_as(self.head_weights or {})
+        self.keep_head(model, head, config.bilstm)
+        if config.freeze:
+            encoder.freeze(config.freeze)
+        if config.lm_loss_weight:
+            model = AuxiliaryLanguageModel(model, config.lm_loss_weight, seed)
+            self.copy_language_model_to(model)
+        return model
+
+    def save(self, path, model, settings):
+        """Keeps a pre-trained model; arguments as for `model_folder.save`."""
+        model_folder.save(path, model, self.tokenizer, settings, overwrite=True)
+
+    def copy_heads_to(self, model):
+        """Gives a BertPretrainer the weights of the checkpoint's trained heads, if it had any."""
+        stored = self.head_weights if self._trained else {}
+        for variable in _heads_of(model):
+            # A next-sentence head that was never trained is drawn anew, from this run's seed.
+            is_trained = "next_sentence" in self._trained or "next_sentence" not in variable.path
+            if is_trained and variable.path in stored:
+                variable.assign(stored[variable.path])
+
+    def copy_language_model_to(self, model):
+        """Gives an `AuxiliaryLanguageModel` the head of the checkpoint's, if it had one."""
+        stored = self.head_weights if "next_token" in map(_name, self._trained) else {}
+        stored = {path.partition("/")[2]: array for path, array in stored.items()}
+        for variable in model.masked_lm.weights:
+            if (path := variable.path.partition("/")[2]) in stored:
+                variable.assign(stored[path])
+
+    def about_heads(self, config):
+        """What the start of a pre-training from a checkpoint says of its heads."""
+        own = [w for w in config.objectives if not needs_teacher(w)]
+        wanted = map(_head_name, own)
+        missing = [name for name in wanted if name not in map(_head_name, self._trained)]
+        if not missing:
+            return f"heads: loaded from {config.init_from}"
+        text = f"heads: {config.init_from} has no {' and no '.join(missing)} head; new ones are "
+        text += "trained from random weights"
+        if "masked-LM" in missing:
+            text += " (losses of about 12 in the first steps are normal, and fall soon)"
+        if "next-sentence" in missing:
+            alone = LANGUAGE_MODELS[self.bert.attention_direction]
+            text += f"; --config.objectives={alone} trains the language model alone"
+        return text
+
+    @property
+    def _trained(self):
+        """The objectives of the checkpoint, as they are written."""
+        return (self.head or {}).get("objectives", ()) if self.head_weights else ()
+
+    def keep_head(self, model, head, bilstm):
+        """Gives the model to fine-tune the head that this one has, if it fits the task's `head`."""
+        if not kept_head.difference(self.head, head, bilstm):
+            assign(
+                _heads_of(model), kept_head.arrays(self.head, head, [*self.head_weights.values()])
+            )
+
+
+class BertStart(starts.Start):
+    """A model folder, an imported checkpoint, a preset, or random weights."""
+
+    def of_pretraining(self, config):
+        """
+        Raises:
+          UserError: there is no vocabulary, or shape, vocabulary and checkpoint do not fit.
+        """
+        if config.init_from:
+            found = read_model(config.init_from, "pre-training")
+            bert = start_checks.compatible(config, found.bert, found.tokenizer)
+            return dataclasses.replace(found, bert=bert)
+        return StartingPoint(*start_checks.new_model(config))
+
+    def check_finetuning(self, config, task):
+        return start_checks.shape(config)
+
+    def of_finetuning(self, config, task, examples):
+        """With the dropout that the FinetuneConfig asks for.
+
+        Raises:
+          UserError: the model has no vocabulary, or it does not fit the shape.
+        """
+        if config.model:
+            found = read_model(config.model, "fine-tuning")
+        else:
+            tokenizer = load_tokenizer(config.vocab, config.do_lower_case)
+            found = StartingPoint(config.bert_config, tokenizer, _initial_weights(config))
+            model_folder.check_vocabulary(found.bert, len(tokenizer.vocab), config.vocab)
+        if config.dropout < 0:
+            return found
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        rates = dict.fromkeys(names, config.dropout)
+        return dataclasses.replace(found, bert=dataclasses.replace(found.bert, **rates))
+
+    def planned_flops(self, config, bert, train_examples, dev_examples):
+        return flops.finetune_flops(config, bert, train_examples, dev_examples)
+
+
+def _initial_weights(config):
+    """Those with which a pre-training of the seed `initial_seed` begins; None to draw others."""
+    from official_bert.encoder import BertEncoder
+
+    if config.initial_seed < 0:
+        return None
+    return _arrays(BertEncoder(config.bert_config, seed=config.initial_seed).trainable_variables)
+
+
+def read_model(path, purpose):
+    """The StartingPoint that a model folder, an imported checkpoint or a preset is.
+
+    Raises:
+      UserError: it cannot be read or has no vocabulary, which `purpose` needs.
+    """
+    key = path, _state(path)
+    if key not in _read:
+        loaded = load(path)
+        if loaded.tokenizer is None:
+            raise UserError(f"{path} has no vocabulary; {purpose} needs one")
+        heads = None if loaded.head == "none" else _heads_of(loaded.model)
+        _read[key] = StartingPoint(
+            loaded.config,
+            loaded.tokenizer,
+            _arrays(loaded.encoder.trainable_variables),
+            loaded.settings,
+            heads and {variable.path: variable.numpy() for variable in heads},
+        )
+        while len(_read) > _KEPT:
+            _read.popitem(last=False)
+    return _read[key]
+
+
+def load(path):
+    """A LoadedModel; says what its import left out or did not find."""
+    loaded = resolve.load(path, seed=0)  # of a pooler that the file lacks
+    if loaded.report and (loaded.report.left_out or loaded.report.notes):
+        commands.say(loaded.report)
+    return loaded
+
+
+def _name(written):
+    return parts(written)[0]
+
+
+def _head_name(written):
+    """What a user calls the head of an objective."""
+    name, _ = parts(written)
+    of_pieces = ("masked_lm", "next_token", "adjacent_tokens", "adjacent_words")
+    return "masked-LM" if name in of_pieces else name.replace("_", "-")
+
+
+def _state(path):
+    """Of each file of a model, or of a checkpoint's prefix; nothing of a preset's name."""
+    below = glob.glob(f"{glob.escape(str(path))}{'/' if Path(path).is_dir() else ''}*")
+    return tuple((file, state(file)) for file in sorted(below) if Path(file).exists())
+
+
+def _heads_of(pretrainer):
+    """The variables of a BertPretrainer that are not its encoder's."""
+    encoder = {id(variable) for variable in pretrainer.encoder.trainable_variables}
+    return [v for v in pretrainer.trainable_variables if id(v) not in encoder]
+
+
+def _arrays(variables):
+    return [variable.numpy() for variable in variables]
+
+
+def assign(variables, arrays):
+    """Sets variables one by one."""
+    for variable, value in zip(variables, arrays, strict=True):
+        variable.assign(value)

@@ -1,0 +1,23 @@
+"""Parts of training that differ between Keras' backends, chosen by `keras.backend.backend()`.
+
+Loop, checkpoints, run folders, batches of tasks and evaluation are one code. A backend has a
+`Trainer` and a module `distribution`: where training runs, and how batches get there.
+"""
+
+import keras
+
+from official_bert.common.errors import UserError
+
+if keras.backend.backend() == "tensorflow":
+    from experiments.training.step import distribution
+    from experiments.training.step.trainer import Trainer
+elif keras.backend.backend() == "jax":
+    from experiments.training.step import jax_distribution as distribution
+    from experiments.training.step.jax_trainer import JaxTrainer as Trainer
+else:
+    raise UserError(
+        "the experiments run on Keras' backends tensorflow and jax; "
+        f"KERAS_BACKEND is {keras.backend.backend()} (compile/fit works on any backend)"
+    )
+
+__all__ = ["Trainer", "distribution"]

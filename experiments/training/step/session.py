@@ -1,0 +1,124 @@
+"""Common parts of pre-training and fine-tuning: a trainer, and its training to the last step.
+
+A session is the part of a run that one process does. It begins where the run's newest checkpoint
+ends.
+"""
+
+import collections
+
+from experiments.training.folder import trunks
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.folder.progress import Progress
+from experiments.training.step import loop
+from experiments.training.step.backend import Trainer, distribution
+from experiments.training.step.trainer_state import StepOptions
+from official_bert.common.errors import UserError
+
+_KEPT_BYTES = 2 * 2**30
+_trainers = collections.OrderedDict()
+
+
+def make_trainer(config, key, build, strategy, train_metrics=False, unfreeze_every=0):
+    """The Trainer that a configuration asks for.
+
+    Args:
+      config: PretrainConfig or FinetuneConfig.
+      key, build, strategy: of `get_trainer`.
+      train_metrics, unfreeze_every: of StepOptions.
+    """
+    if config.deterministic:
+        distribution.make_deterministic()
+    options = StepOptions(
+        weight_decay=config.weight_decay,
+        beta_2=config.adam_beta_2,
+        epsilon=config.adam_epsilon,
+        clip_norm=config.clip_norm,
+        accumulation=config.gradient_accumulation,
+        jit_compile=config.jit_compile,
+        fixed_shapes=config.distribute == "tpu",
+        train_metrics=train_metrics,
+        optimizer=getattr(config, "optimizer", "adamw"),  # pre-training only
+        bias_correction=config.bias_correction,
+        layer_decay=getattr(config, "layer_decay", 1.0),  # fine-tuning only
+        schedule=getattr(config, "schedule", "linear"),  # fine-tuning only
+        unfreeze_every=unfreeze_every,
+    )
+    return get_trainer(key, build, strategy, options, config.precision, config.seed)
+
+
+def train(trainer, feed, plan, config, folder, *, name, show, began=None, **events):
+    """Trains to the end of the plan, from the run's newest checkpoint if it has one.
+
+    Args:
+      trainer: of `make_trainer`, its schedule set.
+      feed, plan: of `loop.train`.
+      config: PretrainConfig or FinetuneConfig.
+      folder: RunFolder.
+      name: what stands at the left of the progress line.
+      show: whether to show it.
+      began: `started` of `Progress`.
+      **events: evaluate and when_reached of `loop.train`.
+
+    Returns: (State at the end, seconds that earlier processes worked on the run).
+    Raises:
+      UserError: the checkpoint is of another model, or processes see different ones, or have other
+        options or data, or one of them ended.
+    """
+    strategy = trainer.strategy
+    if not distribution.same_everywhere(strategy, folder.digest()):
+        raise UserError(folder.other_process())
+    folder.write_versions(config.seed, distribution.devices(strategy))
+    checkpoints = Checkpoints(folder.checkpoints, config.keep_checkpoints)
+    state = loop.restore(trainer, checkpoints, trunks.of(config))
+    if not distribution.same_everywhere(strategy, state.step):
+        raise UserError("the processes of this run see different checkpoints; share the workdir")
+    folder.forget_metrics_after(state.step)
+    seconds_before = state.seconds
+    show = show and folder.write
+    with (
+        Progress(folder, state.step, plan.last_step, show, name, began) as progress,
+        distribution.explained(strategy),
+    ):
+        if plan.eval_every > plan.last_step:
+            progress.say(
+                f"eval_every={plan.eval_every} is more than this run's {plan.last_step} steps: "
+                "it is evaluated once, at its end"
+            )
+        write = folder.write
+        loop.train(trainer, feed, plan, checkpoints, progress, state, write=write, **events)
+    return state, seconds_before
+
+
+def get_trainer(key, build, strategy, options, precision, seed):
+    """A Trainer, the one of an earlier run in this process where everything compiled is the same.
+
+    The last one is kept, and as many of those before it as fit: each holds a model and its
+    optimiser, three times the weights.
+
+    Args:
+      key: hashable; names the model that `build` makes (sizes, head).
+      build, strategy, options, precision, seed: of `TrainerState`.
+
+    Returns: the Trainer, with fresh weights, at step 0.
+    """
+    key = (key, options, precision, id(strategy))
+    if key in _trainers:
+        _trainers.move_to_end(key)
+        trainer = _trainers[key]
+        trainer.reset(build, seed)
+        return trainer
+    trainer = Trainer(build, strategy, options, precision, seed)
+    _trainers[key] = trainer
+    while len(_trainers) > 1 and sum(t.bytes for t in _trainers.values()) > _KEPT_BYTES:
+        _trainers.popitem(last=False)
+    return trainer
+
+
+def check_batch_size(batch_size, strategy, accumulation, name="train_batch_size"):
+    """Raises UserError unless the batch divides into replicas and micro-batches."""
+    parts = strategy.num_replicas_in_sync * accumulation
+    if batch_size % parts:
+        raise UserError(
+            f"{name} is {batch_size}, not a multiple of {parts} "
+            f"({strategy.num_replicas_in_sync} replicas x {accumulation} micro-batches)"
+        )

@@ -1,0 +1,135 @@
+"""`Trainer`: what TensorFlow compiles to train, evaluate and predict.
+
+One TensorFlow loop for every strategy, for pre-training and fine-tuning; the step itself is in
+`experiments.training.step.train_step`.
+"""
+
+import functools
+
+import keras
+import tensorflow as tf
+
+from experiments.training.step import distribution, evaluation
+from experiments.training.step.train_step import TrainStep
+from experiments.training.step.trainer_state import TrainerState, padded_to_a_multiple
+from official_bert.common.errors import UserError
+
+
+class Trainer(TrainerState):
+    """A `TrainerState` with the compiled functions that train and evaluate its model.
+
+    Raises:
+      UserError: jit_compile with a `distribute` other than one_device.
+    """
+
+    def __init__(self, build, strategy, options, precision="float32", seed=0):
+        if options.jit_compile and not distribution.is_default(strategy):
+            raise UserError("jit_compile works with one_device only; TPUs compile without it")
+        super().__init__(build, strategy, options, precision, seed)
+        if options.jit_compile:
+            _leave_cudnn(self.model)
+        self._step = TrainStep(self.model, self.optimizer, strategy, options)
+        # Without autograph, which would rewrite the source of every layer before the first step.
+        self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
+        self._functions = {}
+
+    # --- what is done with the model -------------------------------------------------------------
+
+    def train_from(self, iterator, steps, without=()):
+        table = self._take_steps(
+            iterator, tf.constant(steps, tf.int32), tf.constant(self._run_seed, tf.int32), without
+        )
+        return self.read([self._of_first_replica(table)])
+
+    def train_on(self, batch):
+        batch = distribution.distribute_batch(batch, self.strategy)
+        step = self._compiled(self._step_on_batch, batch, tf.TensorSpec([], tf.int32))
+        return self._of_first_replica(step(batch, tf.constant(self._run_seed, tf.int32)))
+
+    def _terms_of(self, batch):
+        return self._on_replicas(self._terms, batch)
+
+    def _outputs_of(self, batch):
+        return self._on_replicas(self._outputs, batch)
+
+    # --- what is compiled -----------------------------------------------------------------------
+
+    def _steps_from_iterator(self, iterator, steps, run_seed, without):
+        """`steps` steps inside one compiled call; the host is not asked in between."""
+
+        def body(i, table):
+            last = tf.equal(i, steps - 1)
+            row = self._step(iterator.get_next(), run_seed, last, without)
+            return i + 1, table.write(i, row)
+
+        table = tf.TensorArray(tf.float32, size=steps)
+        _, table = tf.while_loop(
+            lambda i, _: i < steps, body, (tf.constant(0), table), parallel_iterations=1
+        )
+        return table.stack()
+
+    def _step_on_batch(self, batch, run_seed):
+        return self._step(batch, run_seed, tf.constant(True))[None]
+
+    def _terms(self, batch):
+        terms = functools.partial(evaluation.terms, self.model)  # TPUs take tensors only
+        return distribution.run(self.strategy, terms, batch)
+
+    def _outputs(self, batch):
+        def of_replica(batch):
+            outputs = self.model(batch, training=False)
+            return {name: tf.cast(value, tf.float32) for name, value in outputs.items()}
+
+        return distribution.run(self.strategy, of_replica, batch)
+
+    # --- helpers ----------------------------------------------------------------------------
+
+    def _on_replicas(self, function, batch):
+        """What `function` returns for each replica's rows: a dict a replica of this process."""
+        local = distribution.local_replicas(self.strategy)
+        batch = padded_to_a_multiple(batch, local)
+        batch = distribution.distribute_batch(batch, self.strategy, local)
+        found = self._compiled(function, batch)(batch)
+        parts = map(self.strategy.experimental_local_results, found.values())
+        return [dict(zip(found, values, strict=True)) for values in zip(*parts, strict=True)]
+
+    def _of_first_replica(self, value):
+        return self.strategy.experimental_local_results(value)[0]
+
+    def _compiled(self, function, batch, *others):
+        """`function` compiled for this batch; one compilation serves all lengths where it can.
+
+        On one device, unless XLA wants static shapes, rows and length are left open. Otherwise each
+        shape is compiled once, and length buckets keep them few.
+        """
+        fixed = self.options.fixed_shapes or self.options.jit_compile
+        fixed = fixed or not distribution.is_default(self.strategy)
+        specs = None if fixed else {name: _open_spec(name, x, batch) for name, x in batch.items()}
+        key = (function.__name__, specs and tuple(sorted((n, str(s)) for n, s in specs.items())))
+        if key not in self._functions:
+            signature = [specs, *others] if specs else None
+            # A function object of its own: TensorFlow counts compilations by object, and would warn
+            # of too many where several models are trained in one process.
+            self._functions[key] = tf.function(
+                lambda *arguments: function(*arguments),
+                input_signature=signature,
+                autograph=False,
+            )
+        return self._functions[key]
+
+
+def _leave_cudnn(model):
+    """Has Keras' LSTMs and GRUs compute without cuDNN, which XLA cannot compile."""
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.LSTM | keras.layers.GRU):
+            layer.use_cudnn = False
+
+
+def _open_spec(name, x, batch):
+    """The TensorSpec of a batch field with unknown rows and length, all else as it is."""
+    shape = [None, *x.shape[1:]]
+    # Vectors of tokens are [rows, length, ...]; ids and labels end with the length.
+    axis = 1 if len(shape) > 2 and tf.as_dtype(x.dtype).is_floating else -1
+    if len(shape) > 1 and shape[axis] == batch["input_ids"].shape[-1]:
+        shape[axis] = None
+    return tf.TensorSpec(shape, x.dtype, name=name)

@@ -1,0 +1,77 @@
+"""Files of answers hold every row and every column of what was asked."""
+
+import csv
+import json
+
+import pytest
+
+from data_prep.tasks import look
+from experiments.training.answers.answer_files import open_answers
+from official_bert.common.errors import UserError
+
+HEAD = {"head": "classification", "problem": "single_label"}
+ROWS = [
+    {"id": 7, "text": 'one, "two"\nthree', "label": "x", "note": None},
+    {"id": 8, "text": " ", "label": "y", "note": "n"},
+    {"id": 9, "text": "four", "label": "y", "note": "a\tb"},
+]
+ANSWERS = [
+    {"id": "7", "label": "x", "probabilities": [0.75, 0.25]},
+    None,
+    {"id": "9", "label": "x", "probabilities": [1.0, 0.0]},
+]
+TABLE = look.Table("a.jsonl", "jsonl", ("id",), ("text",))
+
+
+def written(path, rows=ROWS, answers=ANSWERS, source=TABLE):
+    with open_answers(str(path), source, HEAD, ["x", "y"]) as write:
+        write(rows[:2], answers[:2])
+        write(rows[2:], answers[2:])
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet"])
+def test_rows_with_all_their_columns(tmp_path, name):
+    path = written(tmp_path / name)
+    if name.endswith("parquet"):
+        found = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    else:
+        text = path.read_text()
+        found = json.loads(text) if name == "a.json" else list(map(json.loads, text.splitlines()))
+    assert [row["text"] for row in found] == [row["text"] for row in ROWS]
+    assert [row["id"] for row in found] == [7, 8, 9]
+    assert [row["input_label"] for row in found] == ["x", "y", "y"]
+    assert [row.get("label") for row in found] == ["x", None, "x"]
+    assert found[2]["probabilities"] == [1.0, 0.0]
+
+
+def test_a_csv_file_is_one_row_a_row(tmp_path):
+    with open(written(tmp_path / "a.csv"), newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == [
+        "id", "text", "input_label", "note", "label", "probability_x", "probability_y"
+    ]  # fmt: skip
+    assert rows[0] == ["7", 'one, "two"\nthree', "x", "", "x", "0.75", "0.25"]
+    assert rows[1] == ["8", " ", "y", "n", "", "", ""] and len(rows) == 3
+
+
+def test_a_tsv_file_is_one_line_a_row(tmp_path):
+    lines = written(tmp_path / "a.tsv").read_text().splitlines()
+    assert lines[1].split("\t") == ["7", 'one, "two" three', "x", "", "x", "0.75", "0.25"]
+    assert lines[3].split("\t")[3] == "a b" and len(lines) == 4
+
+
+def test_an_empty_line_stays_one(tmp_path):
+    lines = look.Table("a.txt", "lines", ("text",), ("text",))
+    rows = [{"text": "one"}, {"text": ""}, {"text": "four"}]
+    found = written(tmp_path / "a.tsv", rows, ANSWERS, lines).read_text().splitlines()
+    assert found[2] == "" and found[3].startswith("four\tx\t")
+    found = written(tmp_path / "a.jsonl", rows, ANSWERS, lines).read_text().splitlines()
+    assert found[1] == "{}"
+
+
+def test_no_field_is_lost(tmp_path):
+    rows = [*ROWS[:2], {**ROWS[2], "more": 1}]
+    with pytest.raises(UserError, match="a row has the field more, which the first rows have not"):
+        written(tmp_path / "a.tsv", rows)
+    assert not (tmp_path / "a.tsv").exists()

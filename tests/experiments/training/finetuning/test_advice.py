@@ -1,0 +1,72 @@
+"""What a fine-tuning that learnt little says at its end."""
+
+import pytest
+import tiny_runs
+
+from data_prep.tasks import get_task
+from experiments import finetune
+from experiments.training.finetuning import advice
+from experiments.training.settings.config import FinetuneConfig
+
+
+def results(score, trivial):
+    return {
+        "main_metric": "accuracy",
+        "dev": {"accuracy": score},
+        "baseline": {"accuracy": trivial},
+    }
+
+
+def confusion(*rows):
+    return {"confusion": {"labels": [*"xyz"[: len(rows)]], "counts": rows}}
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory):
+    folder = tiny_runs.write_labelled_texts(tmp_path_factory.mktemp("texts"))
+    return get_task("text_classification", str(folder))
+
+
+@pytest.mark.parametrize("score, trivial", [(0.8, 0.6), (1.0, 1.0), (0.999, 0.995), (0.62, 0.6)])
+def test_a_run_that_learnt_is_told_nothing(task, score, trivial):
+    assert (
+        advice.of(FinetuneConfig(), task, results(score, trivial), confusion([3, 1], [1, 3])) == []
+    )
+
+
+@pytest.mark.parametrize("score, trivial", [(0.6, 0.6), (0.5, 0.6), (0.605, 0.6), (0.9951, 0.995)])
+def test_a_run_at_its_baseline_is_told_so(task, score, trivial):
+    told = advice.of(FinetuneConfig(learning_rate=3e-5), task, results(score, trivial), {})
+    assert f"dev accuracy {score:.4f} is no better than the trivial baseline" in told[0]
+    assert "--config.bias_correction=true" in told[-1] and "=1e-05 or =9e-05" in told[-1]
+    assert "--config.num_train_epochs=6" in told[-1]
+
+
+def test_accuracy_that_balanced_weights_gave_up_is_no_failure(task):
+    balanced = results(0.79, 0.82)
+    balanced["dev"]["macro_f1"], balanced["baseline"]["macro_f1"] = 0.74, 0.45
+    assert advice.of(FinetuneConfig(), task, balanced, confusion([21, 7], [0, 6])) == []
+
+
+def test_classes_that_are_never_predicted_are_named(task):
+    found = confusion([9, 0, 0], [5, 0, 0], [0, 0, 0])  # of z dev has none
+    told = advice.of(FinetuneConfig(bias_correction=True), task, results(0.9, 0.6), found)
+    assert told[0] == "never predicted (examples in dev): y (5)"
+    assert "bias_correction" not in told[1] and "--config.class_weights=balanced" in told[1]
+    per_class = {
+        "per_class": {"a": {"support": 4, "recall": 0.0}, "b": {"support": 4, "recall": 1}}
+    }
+    told = advice.of(FinetuneConfig(), task, results(0.9, 0.6), per_class)
+    assert told[0].endswith("a (4)")
+
+
+def test_the_end_of_a_run_and_its_report_say_it(tmp_path):
+    texts = tiny_runs.write_labelled_texts(tmp_path)
+    config = FinetuneConfig(
+        task="text_classification", data_dir=str(texts), model="tiny-wikipedia",
+        max_seq_length=16, learning_rate=1e-9, num_train_epochs=1.0,
+    )  # fmt: skip
+    found = finetune.run(config, tmp_path / "run", progress=False)
+    assert found["advice"][-1].startswith("try: --config.bias_correction=true")
+    assert finetune.summary(found).splitlines()[-1] == f"note: {found['advice'][-1]}"
+    assert f"- {found['advice'][0]}" in (tmp_path / "run" / "report.md").read_text("utf-8")

@@ -1,0 +1,111 @@
+"""A run that is killed, stopped or out of disk goes on to the same bits."""
+
+import json
+import os
+import random
+import signal
+
+import forked
+import numpy as np
+import pytest
+import tiny_runs
+
+from experiments.training.folder import checkpointing
+from experiments.training.folder.checkpointing import Checkpoints
+from experiments.training.step import loop
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data, tmp_path_factory):
+    """(final arrays, results) of a run without interruption."""
+    workdir = tmp_path_factory.mktemp("uninterrupted")
+    assert _in_a_process(data, workdir) == 0
+    return _final(workdir)
+
+
+def test_kills_and_signals_then_the_same_bits(data, uninterrupted, tmp_path):
+    draw = random.Random(20181011)
+    assert _in_a_process(data, tmp_path, kill_at=draw.randint(1, 5)) == -signal.SIGKILL
+    # Calls take three steps, or fewer up to a point that logs or saves; the one in progress ends.
+    assert _in_a_process(data, tmp_path, send=signal.SIGTERM, send_at=6) == 128 + signal.SIGTERM
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (6, 7, 8)
+    kill_at = draw.randint(9, 16)
+    assert _in_a_process(data, tmp_path, kill_at=kill_at, during_save=True) == -signal.SIGKILL
+    assert _in_a_process(data, tmp_path, send=signal.SIGINT, send_at=18) == 130
+    assert Checkpoints(tmp_path / "checkpoints").steps()[-1] in (18, 19, 20)
+    assert _in_a_process(data, tmp_path) == 0
+    _assert_equal(_final(tmp_path), uninterrupted)
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").open()]
+    assert steps == sorted(steps)
+    logged = [s for s in steps if s % 5 == 0]
+    assert logged == sorted(set(logged)), "a step was logged twice"
+
+
+def test_newest_and_best_are_kept(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for step in range(1, 7):
+        checkpoints.save(step, {"w": np.zeros(2)}, {}, best_step=2)
+    assert checkpoints.steps() == [2, 5, 6]
+
+
+def test_loss_that_is_not_finite_names_the_step(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(4, {"w": np.ones(2)}, {})
+    metrics = {"loss": np.array([1.0, 2.0, np.nan]), "gradient_norm": np.array([1.0, np.inf, 1.0])}
+    with pytest.raises(FloatingPointError, match=r"step 12: .* checkpoint of step 4 is kept"):
+        loop._check_finite(metrics, 10, checkpoints)
+
+
+def _in_a_process(data, workdir, **interruption):
+    return forked.exit_code(forked.start(_run, data, workdir, interruption))
+
+
+def _run(data, workdir, interruption):
+    """Runs in the child: one pre-training, interrupted as told."""
+    from experiments import pretrain
+    from experiments.training.pretraining import pretrain_run
+
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 2)
+    take = pretrain_run.Feed.take
+    kill_at, send_at = interruption.get("kill_at"), interruption.get("send_at")
+
+    def interrupted_take(feed, trainer, step, count):
+        if send_at is not None and step < send_at <= step + count:
+            os.kill(os.getpid(), interruption["send"])
+        taken = take(feed, trainer, step, count)
+        if kill_at is not None and step < kill_at <= step + count:
+            if interruption.get("during_save"):
+                _kill_while_saving()
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return taken
+
+    pretrain_run.Feed.take = interrupted_take
+    try:
+        pretrain.run(tiny_runs.pretrain_config(data), workdir, progress=False)
+    except KeyboardInterrupt:
+        os._exit(130)
+
+
+def _kill_while_saving():
+    def savez(file, **_arrays):
+        file.write(b"PK half of an archive")
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    checkpointing.np.savez = savez
+
+
+def _final(workdir):
+    arrays, _ = Checkpoints(workdir / "checkpoints").load(24)
+    results = json.loads((workdir / "results.json").read_text())
+    return arrays, {k: results[k] for k in ("heldout", "steps", "examples", "tokens", "best_step")}
+
+
+def _assert_equal(run, reference):
+    arrays, results = run
+    assert results == reference[1]
+    assert arrays.keys() == reference[0].keys()
+    for name, array in arrays.items():
+        assert array.tobytes() == reference[0][name].tobytes(), name

@@ -1,0 +1,406 @@
+"""Configurations: files, scales, typed overrides, and errors that help."""
+
+import dataclasses
+import functools
+import json
+import subprocess
+import sys
+import types
+
+import pytest
+
+from experiments.training.folder.run_folder import RunFolder
+from experiments.training.settings import config_files, flops
+from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
+from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import (
+    changed,
+    from_dict,
+    override,
+    result_dict,
+    to_dict,
+)
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.compared.configs import SHALLOW, ShallowConfig
+from official_bert.config import BertConfig
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from experiments.training.settings.config import Phase, PretrainConfig\n"
+        "def get_config(scale='small'):\n"
+        "    phases = (Phase(), Phase('b', 512))\n"
+        "    return PretrainConfig(bert='tiny', seed=len(scale), phases=phases)\n"
+    )
+    return path
+
+
+def test_file_scale_and_overrides(config_file):
+    config = load_config(
+        f"{config_file}:full",
+        [
+            "learning_rate=3e-5",
+            "num_warmup_steps=1e3",
+            "objectives=masked_lm",
+            "phases.1.records=a,b.tfrecord",
+            "bert.hidden_dropout_prob=0",
+            "snapshots=10,20",
+        ],
+    )
+    assert config.seed == len("full")
+    assert config.learning_rate == 3e-5 and config.num_warmup_steps == 1000
+    assert config.objectives == ("masked_lm",)
+    assert config.phases[1] == Phase("a,b.tfrecord", 512)
+    assert config.bert == dataclasses.replace(resolve_bert("tiny"), hidden_dropout_prob=0.0)
+    assert config.snapshots == (10, 20)
+    assert load_config(str(config_file)).seed == len("small")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_overrides_count_together_in_any_order(order):
+    given = ["bert=mini", "bert.vocab_size=99", "bert.hidden_size=96", "bert.num_attention_heads=3",
+             "shard=weights", "distribute=tpu", "snapshots=1,2", "snapshots.0=5"]  # fmt: skip
+    config = override(PretrainConfig(), given[::order])
+    assert (config.bert.num_hidden_layers, config.bert.vocab_size) == (4, 99)
+    assert (config.bert.hidden_size, config.bert.num_attention_heads) == (96, 3)
+    assert (config.shard, config.distribute, config.snapshots) == ("weights", "tpu", (5, 2))
+
+
+def test_what_bert_is_compared_with_has_sizes_of_its_own():
+    config = override(load_config("pretrain:tiny"), {"bert.attention_direction": SHALLOW})
+    assert isinstance(config.bert, ShallowConfig) and config.bert.one_direction.hidden_size == 64
+    for one in (config, load_config("ulmfit:tiny")):
+        for written in (to_dict(one), changed(one)):
+            assert from_dict(PretrainConfig, json.loads(json.dumps(written))) == one
+
+
+def test_dictionaries_take_keys_and_json():
+    config = override(FinetuneConfig(), ["task_options.dev_fraction=0.2", "task_options.a=x"])
+    assert config.task_options == {"dev_fraction": 0.2, "a": "x"}
+    config = override(config, ['task_options={"labels": ["p", "q"]}'])
+    assert config.task_options == {"labels": ["p", "q"]}
+    with pytest.raises(UserError, match="--config.bert.filters=.'1'.: expected tuple"):
+        override(load_config("elmo:tiny"), ["bert.filters=1,2"])
+    with pytest.raises(UserError, match="--config.task_options: expected a JSON object, not "):
+        override(config, ['task_options=["pq"]'])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ("learnin_rate=1", r'unknown field "learnin_rate" \(did you mean "learning_rate"\?\)'),
+        ("use_nsp=false", 'unknown field "use_nsp".* objectives, '),
+        ("objectives=", "objectives is empty"),
+        ("objectives=next_sentence,masked_lm", "objectives: masked_lm must stand first, and once"),
+        ("nothing=1", "valid fields: seed, .*bert, vocab, "),
+        ("learning_rate=fast", "learning_rate=fast: expected float"),
+        ("phases.0.pairs=maybe", "expected bool"),
+        ("seed=1.5", "expected int"),
+        ("phases.2.records=x", "no position among 1"),
+        ("phases.0.lenght=3", r'did you mean "max_seq_length"|unknown field "lenght"'),
+        ("seed=1e999", "expected int"),
+        ("seed.x=1", "--config.seed.x: --config.seed=12345 has no parts"),
+        ("seed", "has no value"),
+        (
+            "distribute=horovod",
+            "distribute='horovod'; it is one of one_device, mirrored",
+        ),
+        ("train_batch_size=0", "must be > 0"),
+        ("bert.hidden_size=-1", "hidden_size must be positive"),
+        ("bert= bert.hidden_size=8", "bert.hidden_size: --config.bert= has no parts"),
+    ],
+)
+def test_wrong_overrides_say_what_to_do(change, message):
+    with pytest.raises(UserError, match=message):
+        override(PretrainConfig(), change.split())
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("no_such_config", "files in experiments/configs: .*glue"),
+        ("table_5:cpu", r'no such file table_5 \(did you mean "table5"\?\)'),
+        ("glue:nope", 'no scale "nope" in this configuration; valid: paper'),
+    ],
+)
+def test_wrong_files_and_scales(source, message):
+    with pytest.raises(UserError, match=message):
+        load_config(source)
+
+
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        (
+            "    return dataclasses.replace(PretrainConfig(),\n                  lerning_rate=1)",
+            r'line 6: PretrainConfig: unknown field "lerning_rate" \(did you mean "learning_rate"',
+        ),
+        ("    return Phase(recods='x')", 'line 6: Phase: unknown field "recods".*"records"'),
+        (
+            "    phase = Phase()\n    return dataclasses.replace(phase, x=1)",
+            "line 7: Phase: .*recor",
+        ),
+        ("    return PretrainConfg()", "line 6: NameError: name 'PretrainConfg' is not defined"),
+        ("    return Phase().step", "line 6: AttributeError: 'Phase' object has no attribute"),
+        ("    return open('no.txt')", r"line 6: FileNotFoundError: .*'no.txt'$"),
+        ("    return (", "line 6: SyntaxError: '\\(' was never closed"),
+        (
+            "    return PretrainConfig(train_batch_size=0)",
+            "line 6: train_batch_size is 0; it must be",
+        ),
+    ],
+)
+def test_a_mistake_in_a_file_of_ones_own_is_one_line(tmp_path, code, message):
+    head = "import dataclasses\nfrom experiments.training.settings.config import Phase, PretrainConfig\n\n\n"
+    (tmp_path / "own.py").write_text(f"{head}def get_config():\n{code}\n")
+    with pytest.raises(UserError, match=message) as caught:
+        load_config(str(tmp_path / "own.py"))
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'own.py'} line ")
+
+
+def test_a_file_of_ones_own_may_have_dataclasses(tmp_path):
+    (tmp_path / "own.py").write_text(
+        "from __future__ import annotations\nimport dataclasses\n"
+        "from experiments.training.settings.config import PretrainConfig\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Own(PretrainConfig):\n    share: float = 1.0\n"
+        "get_config = Own\n"
+    )
+    assert load_config(str(tmp_path / "own.py"), ["share=2"]).share == 2.0
+
+
+OWN = {  # configurations of one's own data, and their scales
+    "text_classification": ("base", "small", "smoke"),
+    "ner": ("own", "own_small"),
+    "squad": ("own_v1", "own_v2", "own_small_v1", "own_small_v2"),
+}
+
+
+def test_every_configuration_and_scale_loads():
+    for name, scales in {
+        "pretrain": ("base", "large", "mini", "tiny", "smoke", "continue"),
+        "glue": ("paper", "large", "small", "smoke"),
+        "squad": ("v1", "v2", "v1_smoke", "v2_smoke"),
+        "swag": ("paper", "smoke"),
+        "ner": ("paper", "smoke"),
+        "ner_features": ("embeddings", "concat_last_four", "weighted_sum_all"),
+        "text_classification": (),
+    }.items():
+        for scale in (*scales, *OWN.get(name, ())):
+            config = load_config(f"{name}:{scale}")
+            kind = PretrainConfig if name == "pretrain" else FinetuneConfig
+            assert isinstance(config, kind)
+            assert from_dict(kind, json.loads(json.dumps(to_dict(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (PretrainConfig, {"phases": [3]}, "here: a Phase must be a JSON object, not 3"),
+        (PretrainConfig, {"phases": [{"bert": {}}]}, "here: unknown field bert"),
+        (PretrainConfig, {"phases": {}}, "here: .*phases"),
+        (FinetuneConfig, {"phases": []}, "here: unknown field phases"),
+        (FinetuneConfig, {"bert": {"filters": []}}, "unknown field filters"),
+        (PretrainConfig, {"bert": []}, "here: .*bert"),
+    ],
+)
+def test_stored_values_of_another_kind_are_refused(kind, values, message):
+    with pytest.raises(UserError, match=message):
+        from_dict(kind, values, "here")
+
+
+def test_adams_bias_is_corrected_on_own_data_alone():
+    for name, scales in OWN.items():
+        for scale in scales:
+            config = load_config(f"{name}:{scale}")
+            rate = 3e-4 if "small" in scale or scale == "smoke" else 1e-4
+            assert (config.bias_correction, config.learning_rate) == (True, rate)
+    for name in ("glue:paper", "glue:small", "squad:v1", "squad:v2", "swag", "ner"):
+        assert not load_config(name).bias_correction
+
+
+def test_papers_hyper_parameters():
+    squad = load_config("squad:v2")
+    assert (squad.train_batch_size, squad.learning_rate, squad.num_train_epochs) == (48, 5e-5, 2)
+    assert (squad.max_seq_length, squad.task_options["doc_stride"]) == (384, 128)
+    swag = load_config("swag")
+    assert (swag.train_batch_size, swag.learning_rate, swag.num_train_epochs) == (16, 2e-5, 3)
+    base = load_config("pretrain:base")
+    assert base.num_train_steps == 1_000_000
+    assert base.phases[0].num_train_steps == 0.9 * base.num_train_steps
+
+
+def test_results_do_not_depend_on_bookkeeping_and_names_of_sizes():
+    base = PretrainConfig(bert="tiny")
+    same = dataclasses.replace(base, bert=resolve_bert("tiny"), log_every=7, save_every=3)
+    other = dataclasses.replace(base, seed=1)
+    assert result_dict(base) == result_dict(same) != result_dict(other)
+
+
+def test_other_options_in_a_folder_are_listed(tmp_path, capsys):
+    base = PretrainConfig(bert=BertConfig(hidden_size=12))
+    RunFolder(tmp_path, base)
+    RunFolder(tmp_path, dataclasses.replace(base, seed=2))  # never began
+    RunFolder(tmp_path, base)
+    write_text(tmp_path / "metrics.jsonl", "")
+    RunFolder(tmp_path, dataclasses.replace(base, log_every=1))
+    phase = Phase("moved", num_train_steps=7)  # its records are compared by content (`inputs`)
+    changed = dataclasses.replace(base, seed=1, bert=BertConfig(hidden_size=24), phases=(phase,))
+    with pytest.raises(UserError) as error:
+        RunFolder(tmp_path, changed)
+    for difference in (
+        "seed: 12345 -> 1",
+        "bert.hidden_size: 12 -> 24",
+        "phases.0.num_train_steps: 1000 -> 7",
+        "--overwrite",
+    ):
+        assert difference in str(error.value)
+    assert "moved" not in str(error.value)
+    (tmp_path / "mine.txt").write_text("not of the run")
+    write_text(tmp_path / "results.json", "{}")
+    assert not capsys.readouterr().err
+    RunFolder(tmp_path, changed, overwrite=True)
+    told = "--overwrite removes config.json, metrics.jsonl, results.json"
+    assert capsys.readouterr().err == f"{tmp_path}: {told}\n"
+    assert (tmp_path / "mine.txt").exists() and not (tmp_path / "results.json").exists()
+
+
+def test_a_run_of_another_kind_or_version_is_refused(tmp_path):
+    RunFolder(tmp_path, PretrainConfig())
+    write_text(tmp_path / "metrics.jsonl", "")
+    with pytest.raises(UserError, match="holds a run of PretrainConfig, this is FinetuneConfig"):
+        RunFolder(tmp_path, FinetuneConfig())
+    path = tmp_path / "config.json"
+    write_text(path, path.read_text().replace('"pairs"', '"use_nsp"'))
+    with pytest.raises(UserError, match="json: unknown field use_nsp; .*; choose another --workd"):
+        RunFolder(tmp_path, PretrainConfig())
+
+
+def test_metrics_of_steps_taken_again_are_dropped(tmp_path):
+    folder = RunFolder(tmp_path, PretrainConfig())
+    lines = [json.dumps({"step": step}) for step in (1, 5, 9)]
+    write_text(tmp_path / "metrics.jsonl", "\n".join([*lines, "7", '{"step": 1']) + "\n")
+    with open(tmp_path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"step": 2\xff}\n')
+    folder.forget_metrics_after(5)
+    assert (tmp_path / "metrics.jsonl").read_text() == "\n".join(lines[:2]) + "\n"
+
+
+def test_help_lists_fields_options_and_what_differs_among_several():
+    shown = config_files.help_of(
+        load_config("text_classification:small"), "text_classification:small"
+    )
+    assert "--config.learning_rate=0.0003  (float)\n" in shown
+    assert "  --config.task_options.text_column=  (str)\n      names of the text columns;" in shown
+    assert "--config.task_options.dev_fraction=0.1  (float)" in shown
+    assert "--config.patience=0  (int)\n      Evaluations in a row without a new best" in shown
+    for field in dataclasses.fields(FinetuneConfig):
+        assert f"--config.{field.name}" in shown
+    phases = (Phase("a"), Phase("a", num_train_steps=7))
+    shown = config_files.help_of(PretrainConfig(bert=BertConfig(), phases=phases), "mine.py")
+    assert "--config.bert.hidden_size=768  (int)" in shown
+    assert "--config.phases.0.records=a  (str)" in shown
+    assert "--config.phases.1.num_train_steps=7" in shown
+    assert "--config.phases.1.records" not in shown
+    table = config_files.help_of(load_config("table5:smoke"), "table5:smoke")
+    assert "--config.columns.1.finetune.task_options." in table
+    assert "--config.variants.0.pretrain.phases.0.num_train_steps=" in table
+
+
+def test_help_follows_the_command_line(monkeypatch):
+    main = types.SimpleNamespace(__doc__="A command.")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    config_files.add_to_help(["--config=glue", "--config.task=stsb"])
+    assert main.__doc__ == "A command."  # no help was asked for
+    arguments = ["--config", "glue", "--config.task=stsb", "--config.seed", "5", "--help"]
+    config_files.add_to_help(arguments)
+    assert main.__doc__.startswith("A command.\nfields of --config=glue")
+    assert "--config.task=stsb " in main.__doc__ and "--config.seed=5 " in main.__doc__
+    config_files.add_to_help(["--help", "--config=glue", "--config.sead=5"])
+    assert 'error: --config.sead: unknown field "sead"' in main.__doc__
+
+
+def test_commands_explain_themselves_and_their_mistakes(tmp_path):
+    # Every call below is a process without TensorFlow.
+    def run(command, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", f"experiments.{command}", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(config_files.CONFIGS.parents[1]), "PATH": "/usr/bin"},
+        )
+        imported = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
+        messages = [line for line in done.stderr.splitlines() if not line.startswith("import ")]
+        assert "tensorflow" not in imported and "keras" not in imported
+        return done.returncode, done.stdout, "\n".join(messages)
+
+    for command, flag in (
+        ("pretrain", "--workdir"),
+        ("finetune", "--search"),
+        ("evaluate", "--records"),
+        ("predict", "--input"),
+    ):
+        _, out, _ = run(command, "--help")
+        assert flag in out and "python -m experiments." in out
+    _, out, _ = run("pretrain", "--config=pretrain:continue", "--help")
+    assert "--config.phases.0.max_seq_length=0  (int)" in out
+    code, _, message = run("pretrain", "--config=pretrain:tiny", "--config.sead=1", "--workdir=w")
+    assert code == 2 and 'did you mean "seed"?' in message
+    code, _, message = run("finetune", "--workdir=w")
+    assert code == 2 and "--config is missing" in message
+    code, _, message = run("finetune", "--config=pretrain:tiny", "--config.task=rte", "--workdir=w")
+    assert code == 2 and "this command needs FinetuneConfig" in message
+    assert not (tmp_path / "w").exists()
+
+
+def test_objectives_are_bert_s_unless_they_are_named():
+    config = PretrainConfig()
+    assert config.objectives == ("masked_lm", "next_sentence")
+    assert override(config, ["objectives=masked_lm,next_sentence"]) == config
+    swapped = ["objectives=masked_lm,sentence_order", "objectives.1.random_as_swapped=True"]
+    order = {"name": "sentence_order", "random_as_swapped": True}
+    assert override(config, swapped).objectives == ("masked_lm", order)
+    written = {"name": "next_token", "fraction": 0.5}
+    chosen = dataclasses.replace(config, objectives=(written,))
+    assert from_dict(PretrainConfig, to_dict(chosen)) == chosen
+    with pytest.raises(UserError, match="objective='next'; it is one of"):
+        dataclasses.replace(config, objectives=("next",))
+
+
+@pytest.mark.parametrize(
+    ("name", "objectives", "fields"),
+    [
+        ("albert", ("masked_lm", "sentence_order"), {"embedding_size", "num_hidden_groups"}),
+        ("electra", ("replaced_token",), {"pooler_activation"}),
+        ("spanbert", ("masked_lm", "span_boundary"), set()),
+        ("roberta", ("masked_lm",), set()),
+    ],
+)
+def test_successors_are_differences_from_bert(name, objectives, fields):
+    base, config = load_config("pretrain:tiny"), load_config(f"{name}:tiny")
+    assert config.objectives == objectives
+    assert set(config.bert.to_dict()) - set(base.bert.to_dict()) == fields
+    same = {"objectives": base.objectives, "bert": base.bert, "optimizer": "adamw"}
+    same |= {"bias_correction": False, "clip_norm": base.clip_norm}
+    assert dataclasses.replace(config, **same) == base
+    with pytest.raises(UserError, match="smoke"):
+        load_config(f"{name}:base")
+
+
+def test_flops_count_what_objectives_add():
+    bert = BertConfig(num_hidden_layers=2, hidden_size=64, num_attention_heads=4, vocab_size=100)
+    step = functools.partial(flops.pretraining_step_flops, bert, sequences=2, length=32, masked=5)
+    plain = step(("masked_lm",))
+    assert plain == flops.training_flops(bert, 2, 32, 5) == step(("masked_lm", "sentence_order"))
+    head = 3 * (10 * 2 * 64 * (64 + 100) + 10 * 2 * 64 * (2 * 64 + 200))
+    assert step(("masked_lm", "span_boundary")) == plain + head
+    small = bert.narrower(0.25)
+    assert (small.hidden_size, small.num_attention_heads, small.embedding_size) == (16, 1, 64)
+    generator = small.encoder_flops(2, 32) + flops.head_flops(small, 10)
+    scores = 2 * 32 * 2 * 64 * 65
+    discriminator = flops.training_flops(bert, 2, 32)
+    assert step(("replaced_token",)) == discriminator + 3 * (generator + scores)

@@ -1,0 +1,42 @@
+"""Runs that cannot begin say so before TensorFlow is loaded, and name the flag that mends it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from wrong_starts import FINETUNING, PRETRAINING
+
+ROOT = Path(__file__).parents[4]
+MESSAGES = {name: case[-1] for name, case in {**FINETUNING, **PRETRAINING}.items()}
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    """(folder of the data, what the process of all cases printed)."""
+    folder = tmp_path_factory.mktemp("data")
+    script = Path(__file__).with_name("wrong_starts.py")
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "experiments")))
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_is_wrong_is_said_with_its_flag(answers, name):
+    folder, printed = answers
+    expected = MESSAGES[name].replace("{}", re.escape(str(folder)))
+    assert re.search(expected, printed["said"][name])
+
+
+def test_none_of_them_loads_tensorflow(answers):
+    _, printed = answers
+    assert printed["loaded"] == [] and set(printed["said"]) == set(MESSAGES)

@@ -1,0 +1,64 @@
+"""What a pre-training starts with: heads of another model, configurations that are refused."""
+
+import dataclasses
+import os
+
+import pytest
+import tiny_runs
+
+from experiments import pretrain
+from experiments.training.start import starting_point
+from experiments.training.start.starting_point import StartingPoint
+from official_bert import BertPretrainer
+from official_bert.common.errors import UserError
+
+
+def test_a_next_sentence_head_that_was_never_trained_is_new(data):
+    there, model = (BertPretrainer(tiny_runs.bert(), seed=seed) for seed in (1, 2))
+    heads = [*there.masked_lm.trainable_variables, *there.next_sentence.trainable_variables]
+    start = StartingPoint(
+        tiny_runs.bert(),
+        tokenizer=None,
+        head={"head": "pretraining", "objectives": ["masked_lm"]},
+        head_weights={head.path: head.numpy() for head in heads},
+    )
+    before = model.next_sentence.kernel.numpy()
+    start.copy_heads_to(model)
+    assert (model.next_sentence.kernel.numpy() == before).all()
+    for ours, theirs in zip(
+        model.masked_lm.trainable_variables, there.masked_lm.trainable_variables, strict=True
+    ):
+        assert (ours.numpy() == theirs.numpy()).all()
+    config = tiny_runs.pretrain_config(data, init_from="M", bert="")
+    about = start.about_heads(config)
+    assert about.startswith("heads: M has no next-sentence head; new ones")
+    assert "--config.objectives=masked_lm trains" in about
+    alone = dataclasses.replace(config, objectives=("masked_lm",))
+    assert start.about_heads(alone) == "heads: loaded from M"
+
+
+@pytest.mark.parametrize("prefix", ["", "/weights"])
+def test_a_model_of_an_earlier_time_is_another(prefix, tmp_path):
+    (tmp_path / "model[1]").mkdir()
+    weights, older = tmp_path / "model[1]" / "weights.index", tmp_path / "older"
+    for path in (weights, older):
+        path.write_text("x")
+        os.utime(path, (0, 0))
+    model = f"{tmp_path}/model[1]{prefix}"
+    before = starting_point._state(model)
+    assert before and before == starting_point._state(model)
+    older.replace(weights)
+    assert starting_point._state(model) != before
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"do_lower_case": False}, "made with do_lower_case=True"),
+        ({"train_batch_size": 9, "gradient_accumulation": 2}, "not a multiple of 2"),
+    ],
+)
+def test_wrong_pretraining_configurations(data, tmp_path, fields, message):
+    """More of them in test_start_checks.py."""
+    with pytest.raises(UserError, match=message):
+        pretrain.run(tiny_runs.pretrain_config(data, **fields), tmp_path, progress=False)

@@ -1,0 +1,230 @@
+"""Replicas, micro-batches and processes take the steps that one device takes with the same batch.
+
+Logical CPU devices have to be made before TensorFlow starts, so everything that needs several runs
+in one process of its own, whose results the tests compare.
+"""
+
+import os
+import pickle
+import tempfile
+from pathlib import Path
+
+import forked
+import numpy as np
+import pytest
+import tiny_runs
+
+STEPS = 20
+pytestmark = pytest.mark.timeout(1800)  # generous, for busy machines
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """name -> {"loss": [STEPS], "norm": [STEPS], "weights": [...]} of the runs of `_all_runs`."""
+    path = tmp_path_factory.mktemp("distribution") / "runs.pickle"
+    assert forked.exit_code(forked.start(_write_runs, path)) == 0
+    return pickle.loads(path.read_bytes())
+
+
+# Three replicas, as processes: test_distribution_processes.py; four devices on JAX:
+# tests/without_tensorflow.
+def test_equals_one_device(runs):
+    one, other = runs["one_device"], runs["mirrored_2_accumulated_2"]
+    np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(other["norm"], one["norm"], rtol=1e-4)
+    assert len(other["weights"]) == len(one["weights"])
+    for a, b in zip(other["weights"], one["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_the_comparison_covers_clipping_and_unequal_shares(runs):
+    assert (np.array(runs["one_device"]["norm"]) > _CLIP).mean() > 0.5
+    assert (np.array(runs["one_device"]["norm"]) < _CLIP).any()
+    predictions = runs["predictions_of_halves"]
+    assert predictions[0] != predictions[1]
+
+
+def test_replicas_draw_different_dropout_masks(runs):
+    first, second = runs["outputs_of_replicas_with_equal_rows"]
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_dropout_is_reproducible_from_the_seed(runs):
+    again = runs["dropout_again"]
+    np.testing.assert_array_equal(runs["dropout"]["loss"], again["loss"])
+    for a, b in zip(runs["dropout"]["weights"], again["weights"], strict=True):
+        np.testing.assert_array_equal(a, b)
+    # Equal weights and batches: only the mask tells these losses apart.
+    assert runs["dropout_same_weights_other_seed"] != runs["dropout"]["loss"][0]
+
+
+def test_fine_tuning_on_replicas_equals_one_device(runs):
+    one, other = runs["finetune_one_device"], runs["finetune_mirrored_2"]
+    assert one["dev"] == other["dev"]
+    assert one["loss"][-1] < one["loss"][0] - 0.02 and len(one["loss"]) == STEPS
+    np.testing.assert_allclose(other["loss"], one["loss"], rtol=0, atol=1e-5)
+    for a, b in zip(other["weights"], one["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+def test_fit_on_replicas_takes_the_steps_of_one_device(runs):
+    for a, b in zip(runs["fit_mirrored_2"], runs["one_device"]["weights"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+_CLIP = 0.8
+
+
+def _write_runs(path):
+    path.write_bytes(pickle.dumps(_all_runs()))
+
+
+def _all_runs():
+    import tensorflow as tf
+
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 2,
+    )
+    from experiments.training.step import distribution
+
+    one, mirrored = (distribution.get_strategy(name) for name in ("one_device", "mirrored"))
+    quiet = tiny_runs.quiet_bert()
+    batches = _batches()
+    noisy = tiny_runs.bert()
+    results = {
+        "one_device": _train(one, quiet, batches),
+        "mirrored_2_accumulated_2": _train(mirrored, quiet, batches, accumulation=2),
+        "fit_mirrored_2": _fit(mirrored, quiet, batches),
+        "dropout": _train(mirrored, noisy, batches),
+        "dropout_again": _train(mirrored, noisy, batches),
+        "predictions_of_halves": [
+            float(sum(b["masked_lm_weights"][half].sum() for b in batches))
+            for half in (slice(0, 8), slice(8, 16))
+        ],
+    }
+    for name in ("one_device", "mirrored"):
+        key = "finetune_one_device" if name == "one_device" else "finetune_mirrored_2"
+        results[key] = _finetune(name)
+    same_weights = _train(mirrored, noisy, batches[:1], seed=7, mask_seed=9)
+    results["dropout_same_weights_other_seed"] = same_weights["loss"][0]
+
+    from official_bert.pretraining import BertPretrainer
+    from official_bert.randomness import make_seed
+
+    # Both replicas get the same rows, so only their masks can differ.
+    with mirrored.scope():
+        model = BertPretrainer(noisy, seed=1)
+
+    @tf.function
+    def outputs():
+        def of_replica():
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            batch = {name: tf.constant(x) for name, x in batches[0].items()}
+            return model(batch, training=True, seed=make_seed(7, 3, replica))["masked_lm_logits"]
+
+        return mirrored.run(of_replica)
+
+    parts = mirrored.experimental_local_results(outputs())
+    results["outputs_of_replicas_with_equal_rows"] = [part.numpy() for part in parts]
+    return results
+
+
+def _train(strategy, bert, batches, accumulation=1, seed=7, mask_seed=None):
+    import tensorflow as tf
+
+    from experiments.training.step import distribution
+    from experiments.training.step.session import get_trainer
+    from experiments.training.step.trainer_state import StepOptions
+    from official_bert.pretraining import BertPretrainer
+
+    options = StepOptions(accumulation=accumulation, train_metrics=True, clip_norm=_CLIP)
+    trainer = get_trainer(
+        ("test", bert), lambda s: BertPretrainer(bert, seed=s), strategy, options, "float32", seed
+    )
+    if mask_seed is not None:
+        trainer._run_seed = mask_seed
+    trainer.set_schedule(1e-3, 4, 25)
+    stacked = {name: np.stack([b[name] for b in batches]) for name in batches[0]}
+    dataset = tf.data.Dataset.from_tensor_slices(stacked)
+    iterator = distribution.distribute_dataset(dataset, strategy)
+    metrics = trainer.train_from(iterator, len(batches))
+    return {
+        "loss": metrics["loss"].tolist(),
+        "norm": metrics["gradient_norm"].tolist(),
+        "weights": [v.numpy() for v in trainer.model.trainable_variables],
+    }
+
+
+def _fit(strategy, bert, batches, seed=7):
+    """Weights after `fit` took the steps of `_train`."""
+    import tensorflow as tf
+
+    from official_bert.optimization import BertAdamW, WarmupLinearDecay
+    from official_bert.pretraining import BertPretrainer
+
+    with strategy.scope():
+        model = BertPretrainer(bert, seed=seed)
+        optimizer = BertAdamW(WarmupLinearDecay(1e-3, 4, 25), clip_norm=_CLIP)
+        model.compile(optimizer=optimizer, jit_compile=False)
+    rows = {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
+    dataset = tf.data.Dataset.from_tensor_slices(rows).batch(len(batches[0]["input_ids"]))
+    model.fit(dataset, verbose=0)
+    return [v.numpy() for v in model.trainable_variables]
+
+
+def _finetune(distribute):
+    """Dev scores, losses and weights of a small classifier; the last dev batch is not full."""
+    from experiments import finetune
+    from experiments.training.settings.config import FinetuneConfig
+    from official_bert.checkpoints import model_folder
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        os.environ["OFFICIAL_BERT_CACHE"] = str(folder / "features")
+        config = FinetuneConfig(
+            task="text_classification",
+            data_dir=str(tiny_runs.write_labelled_texts(folder)),
+            bert=tiny_runs.bert(),
+            vocab=str(tiny_runs.write_vocab(folder / "vocab.txt")),
+            max_seq_length=16,
+            train_batch_size=16,
+            learning_rate=1e-2,
+            num_train_epochs=2.0,
+            dropout=0.0,
+            log_every=1,
+            distribute=distribute,
+        )
+        results = finetune.run(config, folder / "run", progress=False)
+        return {
+            "dev": results["dev"],
+            "loss": tiny_runs.logged(folder / "run", "loss"),
+            "weights": model_folder.load(folder / "run" / "model").model.get_weights(),
+        }
+
+
+def _batches(rows=16, length=16, predictions=6):
+    """Batches whose first rows predict more tokens than their last, so that means of means fail.
+
+    One batch predicts a single token: what is added to the number of predictions then shows.
+    """
+    draw = np.random.default_rng(5)
+    vocab = tiny_runs.bert().vocab_size
+    batches = []
+    for step in range(STEPS):
+        weights = (draw.random((rows, predictions)) < np.linspace(1.0, 0.3, rows)[:, None]) * 1.0
+        if step == 3:
+            weights = np.eye(rows, predictions) * (np.arange(rows) == 0)[:, None]
+        lengths = draw.integers(8, length + 1, rows)
+        batches.append(
+            {
+                "input_ids": draw.integers(0, vocab, (rows, length)).astype(np.int32),
+                "input_mask": (np.arange(length) < lengths[:, None]).astype(np.int32),
+                "segment_ids": draw.integers(0, 2, (rows, length)).astype(np.int32),
+                "masked_lm_positions": draw.integers(0, 8, (rows, predictions)).astype(np.int32),
+                "masked_lm_ids": draw.integers(0, vocab, (rows, predictions)).astype(np.int32),
+                "masked_lm_weights": weights.astype(np.float32),
+                "next_sentence_labels": draw.integers(0, 2, (rows, 1)).astype(np.int32),
+            }
+        )
+    return batches
