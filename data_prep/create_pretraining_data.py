@@ -32,7 +32,7 @@ from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
-from official_bert.tokenization import byte_pair_files
+from official_bert.tokenization.library import byte_pair_files
 from official_bert.tokenization.reference import Rules
 
 _SMALL_INPUT = 8_000_000  # bytes a worker process must have to do before it is worth starting

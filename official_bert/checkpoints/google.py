@@ -83,7 +83,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
     original's scripts."""
     import tensorflow as tf
 
-    from official_bert.tokenization.own_json import as_own
+    from official_bert.tokenization.library.own_json import as_own
 
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)

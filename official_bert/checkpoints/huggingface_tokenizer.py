@@ -22,11 +22,11 @@ from official_bert.tokenization import (
     Tokenizer,
     load_tokenizer,
     load_vocab,
-    tokenizer_json,
     write_vocab,
 )
-from official_bert.tokenization.byte_pair_files import write_parts
-from official_bert.tokenization.own_json import RULES, fast_tokenizer, standard
+from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library.byte_pair_files import write_parts
+from official_bert.tokenization.library.own_json import RULES, fast_tokenizer, standard
 from official_bert.tokenization.reference import Rules
 from official_bert.tokenization.vocabulary import lower_case_of
 

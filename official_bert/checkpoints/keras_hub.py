@@ -38,8 +38,8 @@ from official_bert.tokenization import (
     load_tokenizer,
     sentence_piece,
 )
-from official_bert.tokenization.byte_pair_files import pair_of, pieces_of
-from official_bert.tokenization.own_json import as_own
+from official_bert.tokenization.library.byte_pair_files import pair_of, pieces_of
+from official_bert.tokenization.library.own_json import as_own
 from official_bert.tokenization.vocabulary import lower_case_of
 
 _TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary.spm")

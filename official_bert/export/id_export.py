@@ -26,8 +26,8 @@ from official_bert.checkpoints.model_folder import size_of
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
-from official_bert.tokenization.own_json import fast_tokenizer
-from official_bert.tokenization.tokenizer_json import padding
+from official_bert.tokenization.library.own_json import fast_tokenizer
+from official_bert.tokenization.library.tokenizer_json import padding
 
 _TOKENIZER = "tokenizer.json"
 # Format -> what it needs: names of modules, and how they are installed.

@@ -16,7 +16,7 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 from official_bert.export.answers import Answers
 from official_bert.export.packed_encoder import PackedAnswers
-from official_bert.tokenization.in_graph_packing import Packed
+from official_bert.tokenization.graph.in_graph_packing import Packed
 
 FILE = "model.tflite"
 

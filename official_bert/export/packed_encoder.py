@@ -14,7 +14,12 @@ import tensorflow as tf
 from official_bert.backend.variables import array, query_key_value
 from official_bert.export.answers import Answers
 from official_bert.layers import attention_bias
-from official_bert.tokenization.in_graph_packing import Packed, Rows, longest, positions_in_rows
+from official_bert.tokenization.graph.in_graph_packing import (
+    Packed,
+    Rows,
+    longest,
+    positions_in_rows,
+)
 
 # Tokens that run through the blocks together. With more, every operation allocates and fills tens
 # of megabytes; with fewer, the products lose speed.

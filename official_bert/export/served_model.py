@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from official_bert.export.packed_encoder import PackedAnswers
 from official_bert.export.settings import ServingSettings
-from official_bert.tokenization import in_graph_packing as packing
+from official_bert.tokenization.graph import in_graph_packing as packing
 
 
 def valid_utf8(texts):

@@ -9,7 +9,7 @@ the empty answer scores start + end at [CLS], the lowest over the windows.
 import tensorflow as tf
 
 from official_bert.export.served_model import ServedModel
-from official_bert.tokenization import in_graph_packing as packing
+from official_bert.tokenization.graph import in_graph_packing as packing
 
 _NOTHING = -1e9  # the score of what is no span
 

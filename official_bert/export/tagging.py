@@ -10,9 +10,9 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from official_bert.export.served_model import ServedModel, valid_utf8
-from official_bert.tokenization import in_graph_packing as packing
 from official_bert.tokenization import reference
-from official_bert.tokenization.in_graph import BasicWords
+from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph.in_graph import BasicWords
 
 _LAST_CODE = 0x30000  # beyond stand no marks and no ideographs that are words
 

@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from official_bert.export.packed_encoder import variable
 from official_bert.export.served_model import ServedModel
-from official_bert.tokenization import in_graph_packing as packing
 from official_bert.tokenization.decoding import LEFT_OUT
+from official_bert.tokenization.graph import in_graph_packing as packing
 
 
 class _Weights:

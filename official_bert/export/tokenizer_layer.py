@@ -8,11 +8,11 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.tokenization import KINDS, Tokenizer, load_tokenizer
-from official_bert.tokenization import in_graph_packing as packing
-from official_bert.tokenization.in_graph import InGraphTokenizer
-from official_bert.tokenization.in_graph_byte_pair import InGraphBytePairs, InGraphWordEnds
-from official_bert.tokenization.in_graph_foreign import InGraphWordPieces
-from official_bert.tokenization.in_graph_sentence_piece import InGraphSentencePiece
+from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph.in_graph import InGraphTokenizer
+from official_bert.tokenization.graph.in_graph_byte_pair import InGraphBytePairs, InGraphWordEnds
+from official_bert.tokenization.graph.in_graph_foreign import InGraphWordPieces
+from official_bert.tokenization.graph.in_graph_sentence_piece import InGraphSentencePiece
 from official_bert.tokenization.sequences import TRUNCATIONS
 
 

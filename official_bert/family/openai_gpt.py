@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from official_bert.family.member import POSITIONS, Member
-from official_bert.tokenization.word_end_byte_pair import ADDED
+from official_bert.tokenization.library.word_end_byte_pair import ADDED
 
 # What makes a `BertConfig` OpenAI GPT; sizes and rates apart.
 OPENAI_GPT = {

@@ -10,14 +10,14 @@ TensorFlow but `in_graph*.py`, the same tokenisers as TensorFlow operations for 
 import os
 from pathlib import Path
 
-from official_bert.tokenization import byte_pair_files
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
-from official_bert.tokenization.byte_pair import BytePairTokenizer
-from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.library import byte_pair_files
+from official_bert.tokenization.library.byte_pair import BytePairTokenizer
+from official_bert.tokenization.library.foreign import ForeignTokenizer
+from official_bert.tokenization.library.word_end_byte_pair import WordEndTokenizer
 from official_bert.tokenization.sentence_piece import SentencePieceTokenizer
 from official_bert.tokenization.tokenizer import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, load_vocab, write_vocab
-from official_bert.tokenization.word_end_byte_pair import WordEndTokenizer
 
 __all__ = [
     "KINDS",

@@ -4,7 +4,7 @@ import functools
 import io
 
 from official_bert.tokenization import BytePairTokenizer, WordEndTokenizer
-from official_bert.tokenization.byte_pair import BYTE_CHARACTERS, SPECIAL
+from official_bert.tokenization.library.byte_pair import BYTE_CHARACTERS, SPECIAL
 from official_bert.tokenization.sentence_piece import SPECIAL as SPECIAL_OF_ALBERT
 
 TEXTS = [

@@ -64,7 +64,7 @@ def choices(tmp_path_factory):
 def test_the_packed_encoder_equals_the_encoder(monkeypatch, direction):
     """Rows of mixed length, in one group and in several."""
     from official_bert.export import packed_encoder
-    from official_bert.tokenization import in_graph_packing as packing
+    from official_bert.tokenization.graph import in_graph_packing as packing
 
     encoder = make_encoder(num_hidden_layers=2, attention_direction=direction)
     rng = np.random.default_rng(0)

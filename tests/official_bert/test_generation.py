@@ -17,7 +17,7 @@ from official_bert.layers import TransformerBlock
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.predict import Model
 from official_bert.tokenization import BertTokenizer
-from official_bert.tokenization.tokenizer_json import BYTE_CHARACTERS
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 SIZES = {
     "vocab_size": 30, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,

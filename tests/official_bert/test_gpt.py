@@ -18,7 +18,7 @@ from official_bert.export.packed_encoder import PackedEncoder
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses
-from official_bert.tokenization.in_graph_packing import from_padded
+from official_bert.tokenization.graph.in_graph_packing import from_padded
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import official_bert as ob
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.checkpoints.resolve import EXPORTERS
 from official_bert.common.errors import UserError
-from official_bert.tokenization import SentencePieceTokenizer, own_json
+from official_bert.tokenization import SentencePieceTokenizer
+from official_bert.tokenization.library import own_json
 from official_bert.tokenization.word_groups import word_spans
 
 WORDS = ["Ġthe", "the", "Ġdog", "Ġcat", "Ġsat", "Ġon"]

@@ -10,7 +10,8 @@ from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
 
 from official_bert.checkpoints import huggingface_tokenizer
 from official_bert.common.errors import UserError
-from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer, own_json
+from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer
+from official_bert.tokenization.library import own_json
 
 EACH = 21  # texts of a block; 500 and more in all
 # Of the steps each is in one of these; the other graphs are built by `make test-parity`.

@@ -15,7 +15,7 @@ from tokenization_texts import (
 )
 
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer
-from official_bert.tokenization.in_graph import InGraphTokenizer
+from official_bert.tokenization.graph.in_graph import InGraphTokenizer
 
 TOY = [*SPECIAL_TOKENS, "caf", "cafe", "##s", "ο", "##δ", "##ος", "a", "##b", "!", "[", "mask", "]"]
 

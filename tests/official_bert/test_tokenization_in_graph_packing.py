@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.common.errors import UserError
-from official_bert.tokenization import in_graph_packing as packing
 from official_bert.tokenization import sequences
-from official_bert.tokenization.in_graph_packing import in_windows, windows
+from official_bert.tokenization.graph import in_graph_packing as packing
+from official_bert.tokenization.graph.in_graph_packing import in_windows, windows
 from official_bert.tokenization.windows import (
     max_context_window,
     pack_windows,

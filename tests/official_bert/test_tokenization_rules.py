@@ -12,8 +12,9 @@ from tokenization_texts import NASTY, every_code_point, texts
 from official_bert.checkpoints import huggingface_tokenizer, model_folder
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
-from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, own_json, reference
-from official_bert.tokenization.in_graph import InGraphTokenizer
+from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, reference
+from official_bert.tokenization.graph.in_graph import InGraphTokenizer
+from official_bert.tokenization.library import own_json
 
 RULES = [(True, False, True), (True, None, False), (False, True, True), (True, False, False)]
 TEXT = "Müller ÉTUDE 彼得x ΟΔΟΣ e\u0301"

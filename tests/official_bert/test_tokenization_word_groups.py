@@ -44,7 +44,7 @@ def served():
     import tensorflow as tf
 
     from official_bert.export.tagging import WordFinder
-    from official_bert.tokenization.in_graph import InGraphTokenizer
+    from official_bert.tokenization.graph.in_graph import InGraphTokenizer
 
     letters = string.ascii_letters + string.digits + "Éé的大使"
     vocab = list(dict.fromkeys([*_PIECES, *letters, *(f"##{char}" for char in letters)]))

@@ -13,10 +13,9 @@ import tensorflow as tf
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
-from official_bert.tokenization import foreign_tables, tokenizer_json
-from official_bert.tokenization.foreign import ForeignTokenizer
-from official_bert.tokenization.foreign_tables import ADDED
-from official_bert.tokenization.in_graph import (
+from official_bert.tokenization.graph import foreign_tables
+from official_bert.tokenization.graph.foreign_tables import ADDED
+from official_bert.tokenization.graph.in_graph import (
     Characters,
     PagedTable,
     Replace,
@@ -29,6 +28,8 @@ from official_bert.tokenization.in_graph import (
     pieces_of,
     split_words,
 )
+from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library.foreign import ForeignTokenizer
 
 # Private characters for the controls below U+0020, and one more that no piece has.
 _STAND_INS = "".join(map(chr, range(0x10FF00, 0x10FF21)))

@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from official_bert.tokenization import code_points, sentence_piece
-from official_bert.tokenization.in_graph import (
+from official_bert.tokenization import sentence_piece
+from official_bert.tokenization.graph import code_points
+from official_bert.tokenization.graph.in_graph import (
     Characters,
     PagedTable,
     Replace,

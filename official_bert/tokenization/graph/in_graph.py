@@ -16,8 +16,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from official_bert.tokenization import code_points, reference
-from official_bert.tokenization.code_points import ALONE, BLANK, REMOVED
+from official_bert.tokenization import reference
+from official_bert.tokenization.graph import code_points
+from official_bert.tokenization.graph.code_points import ALONE, BLANK, REMOVED
 from official_bert.tokenization.tokenizer import BertTokenizer
 
 _SIGMA, _FINAL_SIGMA = ord("Σ"), ord("ς")

@@ -15,16 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.tokenization import (
-    byte_pair,
-    byte_pair_files,
-    offsets,
-    reference,
-    sequences,
-    tokenizer_json,
-)
+from official_bert.tokenization import offsets, reference, sequences
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.foreign import LibraryTokenizer
+from official_bert.tokenization.library import byte_pair, byte_pair_files, tokenizer_json
+from official_bert.tokenization.library.foreign import LibraryTokenizer
 
 END = byte_pair_files.WORD_END
 START, DELIMITER, EXTRACT, UNKNOWN = "_start_", "_delimiter_", "_classify_", "<unk>"

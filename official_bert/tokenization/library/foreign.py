@@ -16,8 +16,9 @@ import numpy as np
 
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_json
-from official_bert.tokenization import decoding, sequences, tokenizer_json
+from official_bert.tokenization import decoding, sequences
 from official_bert.tokenization.base import SpecialTokens, Tokenizer
+from official_bert.tokenization.library import tokenizer_json
 
 
 class LibraryTokenizer(Tokenizer):

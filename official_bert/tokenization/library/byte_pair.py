@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from official_bert.common.errors import UserError
-from official_bert.tokenization import byte_pair_files, tokenizer_json
 from official_bert.tokenization.base import SpecialTokens
-from official_bert.tokenization.foreign import LibraryTokenizer
-from official_bert.tokenization.tokenizer_json import BYTE_CHARACTERS
+from official_bert.tokenization.library import byte_pair_files, tokenizer_json
+from official_bert.tokenization.library.foreign import LibraryTokenizer
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 
 SPECIAL = SpecialTokens(pad="<pad>", unk="<unk>", cls="<s>", sep="</s>", mask="<mask>")
 BLANK = "Ġ"  # how a piece writes the blank that begins it

@@ -9,9 +9,9 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.json_files import MOST_BYTES, field, list_of, read_json, shorten
 from official_bert.common.outside_files import read_bytes
-from official_bert.tokenization import tokenizer_json
+from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
 from official_bert.tokenization.reference import Rules
-from official_bert.tokenization.tokenizer_json import BYTE_CHARACTERS
 
 MERGES_FILE, VOCAB_FILE = "merges.txt", "vocab.json"
 WORD_END = "</w>"

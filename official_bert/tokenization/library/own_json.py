@@ -4,11 +4,12 @@ from typing import Any
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
-from official_bert.tokenization import sequences, tokenizer_json
+from official_bert.tokenization import sequences
 from official_bert.tokenization.base import Tokenizer
-from official_bert.tokenization.byte_pair import BytePairTokenizer
-from official_bert.tokenization.byte_pair_files import parts_of
-from official_bert.tokenization.foreign import ForeignTokenizer
+from official_bert.tokenization.library import tokenizer_json
+from official_bert.tokenization.library.byte_pair import BytePairTokenizer
+from official_bert.tokenization.library.byte_pair_files import parts_of
+from official_bert.tokenization.library.foreign import ForeignTokenizer
 from official_bert.tokenization.reference import MAX_WORD_CHARACTERS, Rules
 from official_bert.tokenization.tokenizer import BertTokenizer
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS

@@ -16,8 +16,7 @@ import numpy as np
 
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
-from official_bert.tokenization import tokenizer_json
-from official_bert.tokenization.code_points import (
+from official_bert.tokenization.graph.code_points import (
     ALONE,
     BLANK,
     CODE_POINTS,
@@ -25,6 +24,7 @@ from official_bert.tokenization.code_points import (
     Replacements,
     replacements,
 )
+from official_bert.tokenization.library import tokenizer_json
 
 ADDED = CODE_POINTS  # added token i is the character ADDED + i
 SIZE = CODE_POINTS + 0x10000

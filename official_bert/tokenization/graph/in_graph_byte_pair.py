@@ -13,9 +13,9 @@ Dimensions in comments: B texts, C characters, W words, P pieces.
 import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization import byte_pair, byte_pair_files, foreign_tables, reference
-from official_bert.tokenization.foreign import ForeignTokenizer, LibraryTokenizer
-from official_bert.tokenization.in_graph import (
+from official_bert.tokenization import reference
+from official_bert.tokenization.graph import foreign_tables
+from official_bert.tokenization.graph.in_graph import (
     BasicWords,
     PagedTable,
     TextsToPieces,
@@ -24,8 +24,10 @@ from official_bert.tokenization.in_graph import (
     pieces_of,
     utf8_sizes,
 )
-from official_bert.tokenization.in_graph_foreign import AddedTokens
-from official_bert.tokenization.word_end_byte_pair import END, WordEndTokenizer
+from official_bert.tokenization.graph.in_graph_foreign import AddedTokens
+from official_bert.tokenization.library import byte_pair, byte_pair_files
+from official_bert.tokenization.library.foreign import ForeignTokenizer, LibraryTokenizer
+from official_bert.tokenization.library.word_end_byte_pair import END, WordEndTokenizer
 
 _EDGE, _MARK, _LETTER, _NUMBER, _BLANK = -1, 0, 1, 2, 3
 _CODE_POINTS = 0x110000

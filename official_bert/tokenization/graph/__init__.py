@@ -1,0 +1,1 @@
+"""Tokenisers as TensorFlow operations, for serving."""

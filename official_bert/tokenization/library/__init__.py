@@ -1,0 +1,1 @@
+"""Tokenisers in the JSON of the library `tokenizers`."""
