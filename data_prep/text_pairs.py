@@ -27,7 +27,8 @@ from pathlib import Path
 from absl import flags
 
 from data_prep.jobs import command_flags
-from data_prep.tasks import reading, squad_examples
+from data_prep.tasks.files import reading
+from data_prep.tasks.question_answering import squad_examples
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError, check_installed

@@ -21,7 +21,7 @@ import os
 
 from data_prep.jobs import command_flags
 from data_prep.jobs.progress import progress_bar
-from data_prep.tasks import look
+from data_prep.tasks.files import look
 from experiments.training.answers.answer_files import open_answers
 from experiments.training.answers.predictor import Predictor, read_task, task_on
 from experiments.training.settings.config_files import define_task_options, task_options_from_flags

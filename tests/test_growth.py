@@ -21,7 +21,7 @@ import pytest
 from data_prep.corpus import text_layout, unclosed_markup, variants, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.tasks import get_task
-from data_prep.tasks.squad_metrics import f1
+from data_prep.tasks.question_answering.squad_metrics import f1
 from official_bert import BertTokenizer, UserError
 from official_bert.common.json_files import parse_json
 from official_bert.tokenization import reference

@@ -27,7 +27,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.jobs.processes", "num_workers"): "`featurize` catches WorkerDied",
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
     ("data_prep.tasks.text_to_text", "task_options"): "reports read no examples",
-    ("data_prep.tasks.look", "format"): "said to who passes `texts` or `format`: predict",
+    ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
     ("experiments.tables.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
     ("experiments.training.folder.inputs", "overwrite"): "only runs check what they read",

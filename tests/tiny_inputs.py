@@ -192,7 +192,8 @@ def _files(**contents: str | bytes) -> Callable[[Path], None]:
 
 def _read_task(task: str, folder: Path) -> list[str]:
     """Its examples and features; the file is looked at as an input of predict, too."""
-    from data_prep.tasks import get_task, look
+    from data_prep.tasks import get_task
+    from data_prep.tasks.files import look
     from official_bert.tokenization import BertTokenizer
 
     path = next(p for p in folder.iterdir() if p.name.startswith("train"))

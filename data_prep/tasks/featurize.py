@@ -21,7 +21,7 @@ from data_prep.corpus.sentence_splitter import splitter_version
 from data_prep.corpus.shares import MOST_UNKNOWN
 from data_prep.jobs import array_files
 from data_prep.jobs.processes import Processes, WorkerDied, available_cores
-from data_prep.tasks import look
+from data_prep.tasks.files import look
 from data_prep.tasks.task import Task
 from official_bert import tokenization
 from official_bert.common.errors import UserError

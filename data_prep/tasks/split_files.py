@@ -11,8 +11,8 @@ import collections
 import os
 from collections.abc import Callable, Iterator
 
-from data_prep.tasks import look
-from data_prep.tasks.reading import check_texts, is_held_out, text_hash
+from data_prep.tasks.files import look
+from data_prep.tasks.files.reading import check_texts, is_held_out, text_hash
 from data_prep.tasks.task import FileTask, MissingFile, find_file
 from official_bert.common.errors import UserError
 

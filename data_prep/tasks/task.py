@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from data_prep.tasks import look, reading
+from data_prep.tasks.files import look, reading
 from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.files import atomic_write
 

@@ -17,7 +17,7 @@ import functools
 
 import numpy as np
 
-from data_prep.tasks import reading
+from data_prep.tasks.files import reading
 from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.checksums import sha256_file
 from official_bert.common.errors import UserError, check_choice

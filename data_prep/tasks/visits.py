@@ -14,7 +14,8 @@ import dataclasses
 
 import numpy as np
 
-from data_prep.tasks import metrics, reading
+from data_prep.tasks import metrics
+from data_prep.tasks.files import reading
 from data_prep.tasks.task import Task, find_file, head_of
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from data_prep.tasks.look import look
-from data_prep.tasks.reading import is_held_out
+from data_prep.tasks.files.look import look
+from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from experiments.training.settings.config_values import from_dict
 from official_bert.common.errors import UserError

@@ -10,8 +10,8 @@ import pytest
 from corpora import documents
 
 from data_prep import sample
-from data_prep.tasks.conll import Conll
-from data_prep.tasks.glue import Glue
+from data_prep.tasks.classification.glue import Glue
+from data_prep.tasks.tagging.conll import Conll
 from official_bert.common.errors import UserError
 
 

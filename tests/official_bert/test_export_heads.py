@@ -7,8 +7,9 @@ from served_models import LABELS, TEXTS, VOCAB, features, loaded, make_encoder, 
 from tiny_served import Unsaved
 
 import official_bert as ob
-from data_prep.tasks import get_task, squad
-from data_prep.tasks.sequence_classification import TextExample
+from data_prep.tasks import get_task
+from data_prep.tasks.classification.sequence_classification import TextExample
+from data_prep.tasks.question_answering import squad
 from official_bert.export import export, load
 from official_bert.predict import Model
 

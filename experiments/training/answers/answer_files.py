@@ -11,8 +11,8 @@ import json
 import re
 import sys
 
-from data_prep.tasks import look
-from data_prep.tasks.reading import cell
+from data_prep.tasks.files import look
+from data_prep.tasks.files.reading import cell
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from data_prep.tasks import featurize as module
-from data_prep.tasks import get_task, look
+from data_prep.tasks import get_task
+from data_prep.tasks.classification.sequence_classification import TextExample
 from data_prep.tasks.featurize import FeatureSet, cache_key, featurize
-from data_prep.tasks.sequence_classification import TextExample
+from data_prep.tasks.files import look
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 
@@ -109,7 +110,7 @@ def test_the_code_that_splits_text_is_in_the_key(monkeypatch):
     names = {"/".join(path.parts[-3:]) for path in hashed}
     assert {
         "data_prep/corpus/sentence_splitter.py",
-        "data_prep/tasks/squad.py",
+        "data_prep/tasks/question_answering/squad.py",
         "official_bert/tokenization/base.py",
     } <= names
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_prep.tasks import get_task, split_files
-from data_prep.tasks.sequence_classification import TextExample
+from data_prep.tasks.classification.sequence_classification import TextExample
 from official_bert.common.errors import UserError
 
 WORDS = st.sampled_from([f"word{number}" for number in range(10)])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from data_prep.tasks import look
+from data_prep.tasks.files import look
 from experiments.training.answers.answer_files import open_answers
 from official_bert.common.errors import UserError
 

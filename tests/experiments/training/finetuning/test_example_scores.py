@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from data_prep.tasks import get_task
-from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks.classification.sequence_classification import TextExample
 from data_prep.tasks.metrics import classification_scores
-from data_prep.tasks.sequence_classification import TextExample
+from data_prep.tasks.tagging.conll_files import TaggedDocument
 from experiments.tables.intervals import MEASURES
 from experiments.training.finetuning import example_scores
 from official_bert.common.errors import UserError

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from data_prep.tasks import get_task, look
+from data_prep.tasks import get_task
+from data_prep.tasks.files import look
 from official_bert.common.errors import UserError
 
 ROWS = [

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.tasks import look
+from data_prep.tasks.files import look
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, list_of
 

@@ -6,7 +6,7 @@ each pooled output scores them.
 
 import dataclasses
 
-from data_prep.tasks.sequence_classification import Classification
+from data_prep.tasks.classification.sequence_classification import Classification
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import head_of
 from official_bert.common.errors import UserError

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from data_prep.tasks import get_task, squad_examples, squad_metrics
-from data_prep.tasks.squad_examples import SquadExample
+from data_prep.tasks import get_task
+from data_prep.tasks.question_answering import squad_examples, squad_metrics
+from data_prep.tasks.question_answering.squad_examples import SquadExample
 from official_bert.common.errors import UserError
 
 CONTEXT = "The river rises in the hills. The town of Mill lies on the river."

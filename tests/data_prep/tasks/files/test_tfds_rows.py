@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from data_prep.tasks import get_task, look
+from data_prep.tasks import get_task
+from data_prep.tasks.files import look
 from official_bert.common.errors import UserError
 
 tfds = pytest.importorskip("tensorflow_datasets")

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from squad_questions import CONTEXT, IMPOSSIBLE, document, logits_of, question
 
-from data_prep.tasks import get_task, squad_examples
+from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
-from data_prep.tasks.squad_examples import SquadExample
+from data_prep.tasks.question_answering import squad_examples
+from data_prep.tasks.question_answering.squad_examples import SquadExample
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.windows import max_context_window, window_starts

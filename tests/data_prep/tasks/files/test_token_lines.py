@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from data_prep.tasks import conll_files, get_task
-from data_prep.tasks.conll_columns import COLUMNS
-from data_prep.tasks.conll_files import Layout
+from data_prep.tasks import get_task
+from data_prep.tasks.tagging import conll_files
+from data_prep.tasks.tagging.conll_columns import COLUMNS
+from data_prep.tasks.tagging.conll_files import Layout
 from official_bert.common.errors import UserError
 
 MULTICONER = """# id 00aa-11 domain=en

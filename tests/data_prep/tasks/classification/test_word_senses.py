@@ -3,7 +3,7 @@
 import pytest
 
 from data_prep.tasks import get_task
-from data_prep.tasks.word_senses import KINDS
+from data_prep.tasks.classification.word_senses import KINDS
 from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from data_prep.corpus import parquet_files
-from data_prep.tasks import reading
+from data_prep.tasks.files import reading
 from official_bert.common.errors import UserError, first_of
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings

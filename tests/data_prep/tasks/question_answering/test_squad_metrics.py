@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import squad_metrics as m
+from data_prep.tasks.question_answering import squad_metrics as m
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from data_prep.corpus import text_files
-from data_prep.tasks import look, reading
+from data_prep.tasks.files import look, reading
 from official_bert.common.errors import UserError
 
 

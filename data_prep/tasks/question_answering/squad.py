@@ -19,9 +19,9 @@ import sys
 
 import numpy as np
 
-from data_prep.tasks import split_files, squad_examples, squad_metrics
-from data_prep.tasks.split_files import split_file
-from data_prep.tasks.squad_examples import (
+from data_prep.tasks import split_files
+from data_prep.tasks.question_answering import squad_examples, squad_metrics
+from data_prep.tasks.question_answering.squad_examples import (
     LastContext,
     SquadExample,
     find_answer,
@@ -31,6 +31,7 @@ from data_prep.tasks.squad_examples import (
     token_span,
     window_at_answer,
 )
+from data_prep.tasks.split_files import split_file
 from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError, check_choice, first_of

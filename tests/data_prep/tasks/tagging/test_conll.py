@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tasks import conll_columns, conll_files, get_task, metrics
-from data_prep.tasks.conll_files import TaggedDocument
+from data_prep.tasks import get_task, metrics
 from data_prep.tasks.featurize import featurize
+from data_prep.tasks.tagging import conll_columns, conll_files
+from data_prep.tasks.tagging.conll_files import TaggedDocument
 from official_bert.common.errors import UserError
 
 TEXT = """-DOCSTART- -X- O O

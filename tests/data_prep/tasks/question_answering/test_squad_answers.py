@@ -9,7 +9,7 @@ from squad_questions import CONTEXT, logits_of
 
 from data_prep.tasks import get_task
 from data_prep.tasks.featurize import featurize
-from data_prep.tasks.squad_examples import SquadExample
+from data_prep.tasks.question_answering.squad_examples import SquadExample
 
 
 def answer_of(task, tokenizer, start_scores, end_scores, context="the big red dog ran home"):

@@ -10,10 +10,12 @@ training it is labelled there only, so every word counts once an epoch.
 
 import numpy as np
 
-from data_prep.tasks import conll_files, look, metrics, split_files
-from data_prep.tasks.conll_columns import COLUMNS
-from data_prep.tasks.conll_files import Layout, TaggedDocument
+from data_prep.tasks import metrics, split_files
+from data_prep.tasks.files import look
 from data_prep.tasks.split_files import split_file
+from data_prep.tasks.tagging import conll_files
+from data_prep.tasks.tagging.conll_columns import COLUMNS
+from data_prep.tasks.tagging.conll_files import Layout, TaggedDocument
 from data_prep.tasks.task import Inputs, TfdsTask, head_of, label_list
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write

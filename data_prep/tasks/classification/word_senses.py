@@ -14,8 +14,11 @@ import re
 
 from data_prep.corpus.text_files import text_lines
 from data_prep.tasks import metrics
-from data_prep.tasks.reading import is_held_out
-from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
+from data_prep.tasks.classification.sequence_classification import (
+    SequenceClassification,
+    TextExample,
+)
+from data_prep.tasks.files.reading import is_held_out
 from data_prep.tasks.task import find_file
 from official_bert.common.errors import UserError
 

@@ -7,10 +7,10 @@ import itertools
 import sys
 
 from data_prep.corpus import parquet_files
-from data_prep.tasks import look, reading
-from data_prep.tasks.conll_columns import COLUMNS
+from data_prep.tasks.files import look, reading
+from data_prep.tasks.files.token_lines import TokenLines, is_token_a_line
+from data_prep.tasks.tagging.conll_columns import COLUMNS
 from data_prep.tasks.task import Inputs
-from data_prep.tasks.token_lines import TokenLines, is_token_a_line
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import shorten
 

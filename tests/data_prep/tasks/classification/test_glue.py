@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data_prep.tasks import get_task, submission
-from data_prep.tasks.glue import GLUE
+from data_prep.tasks.classification.glue import GLUE
 from official_bert.common.errors import UserError
 
 FILES = {

@@ -14,8 +14,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.tasks import look, reading, split_files
-from data_prep.tasks.sequence_classification import SequenceClassification, TextExample
+from data_prep.tasks import split_files
+from data_prep.tasks.classification.sequence_classification import (
+    SequenceClassification,
+    TextExample,
+)
+from data_prep.tasks.files import look, reading
 from data_prep.tasks.task import TfdsTask, find_file
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_write

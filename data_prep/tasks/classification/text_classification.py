@@ -6,8 +6,12 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 
 import collections
 
-from data_prep.tasks import look
-from data_prep.tasks.sequence_classification import METRICS, SequenceClassification, TextExample
+from data_prep.tasks.classification.sequence_classification import (
+    METRICS,
+    SequenceClassification,
+    TextExample,
+)
+from data_prep.tasks.files import look
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
 from official_bert.common.errors import UserError, check_choice, first_of

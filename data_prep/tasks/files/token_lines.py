@@ -8,7 +8,7 @@ sentence are comments, unless they can be tokens.
 
 import re
 
-from data_prep.tasks import look, reading
+from data_prep.tasks.files import look, reading
 from official_bert.common.errors import UserError
 
 _NUMBER = re.compile(r"\d+")

@@ -1,0 +1,1 @@
+"""Tasks that classify texts or choose among them: GLUE, SWAG, own files."""

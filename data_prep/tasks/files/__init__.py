@@ -1,0 +1,1 @@
+"""Files of examples: their formats, rows and columns."""

@@ -1,0 +1,1 @@
+"""SQuAD: its examples, its task and its metrics."""

@@ -1,0 +1,1 @@
+"""Tasks that tag tokens: CoNLL-2003 and files like it."""
