@@ -26,9 +26,9 @@ from pathlib import Path
 
 from data_prep.jobs import storage
 from experiments import report
-from experiments.tables.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
-from experiments.tables.report import write_overview
-from experiments.tables.wording import apart, number
+from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.reporting.report import write_overview
+from experiments.tables.reporting.wording import apart, number
 from official_bert.common.errors import UserError
 from official_bert.common.markdown import markdown_table
 

@@ -18,12 +18,14 @@ import time
 from absl import flags
 
 from data_prep.jobs import command_flags
-from experiments.tables import archives, assemble, origins, report
-from experiments.tables import plan as planning
-from experiments.tables.ablation import Ablation
-from experiments.tables.devices import default_workers
-from experiments.tables.dry_run import PEAK_TFLOPS, dry_run
-from experiments.tables.grid import Grid
+from experiments.tables.judging import archives
+from experiments.tables.planning import plan as planning
+from experiments.tables.planning.ablation import Ablation
+from experiments.tables.planning.dry_run import PEAK_TFLOPS, dry_run
+from experiments.tables.reporting import assemble, report
+from experiments.tables.run import origins
+from experiments.tables.run.devices import default_workers
+from experiments.tables.run.grid import Grid
 from experiments.training.pretraining.heldout import main_loss
 from experiments.training.settings.config_files import config_from_flags, define_flags
 from experiments.training.settings.config_values import differences, to_dict
@@ -50,7 +52,7 @@ def run(
     """Runs an ablation and writes its report and the archives of its seeds.
 
     Args:
-      ablation: experiments.tables.ablation.Ablation.
+      ablation: experiments.tables.planning.ablation.Ablation.
       workdir: folder of the report, and of the cells.
       workers: cells side by side; 0: as configured, or one a GPU, or one a core without GPUs.
       cells: folder of the cells, where several tables share them.
@@ -59,7 +61,7 @@ def run(
       command: how to run it again, for the report.
       strict: refuse finished cells of other code, versions or machines than this.
 
-    Returns: what results.json holds (`experiments.tables.assemble`).
+    Returns: what results.json holds (`experiments.tables.reporting.assemble`).
     Raises:
       UserError: data is missing, the folder holds another experiment, is in use or is remote; or
         what `strict` says.

@@ -10,7 +10,9 @@ folder of tables, it writes claims.md: their claims side by side.
 """
 
 from data_prep.jobs import command_flags
-from experiments.tables import archives, judgement, origins, report
+from experiments.tables.judging import archives, judgement
+from experiments.tables.reporting import report
+from experiments.tables.run import origins
 from official_bert.common import commands, manifests
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError

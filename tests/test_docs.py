@@ -13,7 +13,7 @@ import pytest
 import official_bert as ob
 from docs import figures
 from experiments import ablate
-from experiments.tables.plan import plan
+from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from official_bert.checkpoints.huggingface import export_huggingface
 from official_bert.common.errors import UserError

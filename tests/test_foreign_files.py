@@ -15,7 +15,7 @@ from data_prep import sentences, wikipedia
 from data_prep.create_pretraining_data import create
 from data_prep.tasks import get_task, submission
 from experiments import evaluate, predict
-from experiments.tables import cells
+from experiments.tables.run import cells
 from experiments.training import runs
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.progress import EventWriter

@@ -24,7 +24,7 @@ DIRECT = {
     "data_prep/corpus/sources.py": 1,
     "data_prep/tasks/files/look.py": 1,
     "experiments/ablate.py": 2,
-    "experiments/tables/pool.py": 1,
+    "experiments/tables/run/pool.py": 1,
     "experiments/training/folder/checkpointing.py": 1,
     "experiments/training/folder/inputs.py": 1,
     "experiments/training/step/distribution.py": 1,

@@ -9,7 +9,7 @@ import re
 
 from data_prep import tasks
 from data_prep.jobs import command_flags
-from experiments.tables.ablation import Ablation
+from experiments.tables.planning.ablation import Ablation
 from experiments.training.settings import config_files
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from tests.test_architecture import FILES, imported_modules
@@ -28,7 +28,7 @@ _ONLY_WHERE_IT_IS = {
     ("data_prep.jobs.output_folder", "overwrite"): "reports and readers make no output folder",
     ("data_prep.tasks.text_to_text", "task_options"): "reports read no examples",
     ("data_prep.tasks.files.look", "format"): "said to who passes `texts` or `format`: predict",
-    ("experiments.tables.grid", "cells"): "reports run no cells",
+    ("experiments.tables.run.grid", "cells"): "reports run no cells",
     ("experiments.training.folder.checkpointing", "overwrite"): "only runs restore checkpoints",
     ("experiments.training.folder.inputs", "overwrite"): "only runs check what they read",
     (

@@ -12,7 +12,7 @@ from tiny import CONFIG, VOCAB
 import official_bert as ob
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
-from experiments.tables import pool as statuses
+from experiments.tables.run import pool as statuses
 from experiments.training.folder.checkpointing import Checkpoints
 from official_bert.common import files, manifests, system
 

@@ -7,8 +7,8 @@ import sys
 import time
 
 from benchmarks import machine
-from experiments.tables import plan as planning
-from experiments.tables.grid import Grid
+from experiments.tables.planning import plan as planning
+from experiments.tables.run.grid import Grid
 
 DATA = ("sentences", "vocab", "records", "nli")
 TABLES = ("table5", "table6")

@@ -39,7 +39,7 @@ from pathlib import Path
 from experiments.configs.columns import CPU_FINETUNE, SQUAD1_PARTS, task_column
 from experiments.configs.compared import with_compared
 from experiments.configs.scales import DATA_DIR, get_scale
-from experiments.tables.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
 from experiments.training.settings.config import FinetuneConfig, Phase, choose_scale
 
 BASE, LARGE = "BERT BASE", "BERT LARGE"

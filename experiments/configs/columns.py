@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from experiments.tables.ablation import Cloze, Column
+from experiments.tables.planning.ablation import Cloze, Column
 from experiments.training.settings.config import FinetuneConfig
 
 HELDOUT_LOSS = Column(

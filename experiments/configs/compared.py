@@ -15,8 +15,8 @@ from experiments.beyond.word_vectors import BILSTM, CBOW
 from experiments.configs import elmo, gpt, word_baselines
 from experiments.configs.family import of_equal_compute
 from experiments.configs.scales import Scale
-from experiments.tables.ablation import Ablation, Row, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Row, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
 from official_bert.compared.configs import ShallowConfig
 

@@ -18,8 +18,8 @@ import dataclasses
 
 from experiments.configs.columns import cloze
 from experiments.configs.scales import Scale, get_scale
-from experiments.tables.ablation import Ablation, Column, Pairs, Row, Variant
-from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.tables.planning.ablation import Ablation, Column, Pairs, Row, Variant
+from experiments.tables.planning.claims import AT_MOST, Claim, Comparison, each
 from experiments.training.settings.config import PretrainConfig, choose_scale
 from experiments.training.settings.flops import pretrain_flops
 

@@ -19,8 +19,8 @@ import itertools
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.compared import GPT, GPT_FINETUNE, pretraining_of_gpt
 from experiments.configs.scales import get_scale, snli
-from experiments.tables.ablation import Ablation, Curve, Row, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Curve, Row, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import choose_scale
 from official_bert.common.errors import UserError
 

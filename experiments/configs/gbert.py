@@ -17,8 +17,8 @@ Expected: see experiments/results/PLAN.md.
 import dataclasses
 
 from experiments.beyond.gbert import NAMES
-from experiments.tables.ablation import Ablation, Column, Row, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import FinetuneConfig, choose_scale
 from official_bert.config import BertConfig
 

@@ -23,8 +23,8 @@ from experiments.configs.checkpoint_tables import TINY_CHECKPOINT
 from experiments.configs.columns import CPU_FINETUNE, task_column
 from experiments.configs.scales import DATA_DIR
 from experiments.configs.table7 import MINILM
-from experiments.tables.ablation import Ablation, Column, Row, Variant
-from experiments.tables.claims import AT_MOST, Claim, each
+from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.claims import AT_MOST, Claim, each
 from experiments.training.settings.config import choose_scale
 
 _FINETUNE = dataclasses.replace(

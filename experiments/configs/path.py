@@ -16,7 +16,7 @@ import dataclasses
 
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import SHORT, SHORT_RECORDS, get_scale
-from experiments.tables.ablation import Ablation, Export, Row, Variant
+from experiments.tables.planning.ablation import Ablation, Export, Row, Variant
 
 MESSAGES = (
     "Congratulations! You have won a free holiday. Call 09061701461 now to claim your prize.",

@@ -28,7 +28,7 @@ from experiments.configs.columns import (
     task_column,
     two_core_columns,
 )
-from experiments.tables.ablation import Column, Corpus, Records, Text
+from experiments.tables.planning.ablation import Column, Corpus, Records, Text
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, named_config
@@ -44,7 +44,7 @@ class Scale:
       bert: the pre-training that ablations change.
       pretrain_seeds: one pre-training of each variant a seed.
       columns: the paper's column name -> Column.
-      nli_mixture: see `experiments.tables.ablation.Ablation`.
+      nli_mixture: see `experiments.tables.planning.ablation.Ablation`.
       checkpoints: variant -> what its pre-trainings have made already, one a seed.
     """
 

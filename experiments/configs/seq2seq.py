@@ -29,8 +29,8 @@ Expected: see experiments/results/PLAN.md.
 import dataclasses
 from functools import partial
 
-from experiments.tables.ablation import Ablation, Column, Corpus, Row, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Column, Corpus, Row, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, choose_scale
 from official_bert.config import named_config
 

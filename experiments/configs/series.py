@@ -28,8 +28,8 @@ from experiments.configs.columns import (
     two_core_columns,
 )
 from experiments.configs.scales import SHORT, Scale, get_scale, wikipedia_and_novels
-from experiments.tables.ablation import Ablation, Curve, Row, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Curve, Row, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import Phase, choose_scale
 
 # Steps of 2,048 tokens at the end of each model's decay.

@@ -17,8 +17,8 @@ import dataclasses
 
 from experiments.configs import table5, table6
 from experiments.configs.columns import exact_match
-from experiments.tables.ablation import Ablation, Row
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Row
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import choose_scale
 
 SEEDS = (11, 12, 13, 14, 15, 16)

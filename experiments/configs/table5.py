@@ -38,8 +38,8 @@ from experiments.configs import series
 from experiments.configs.columns import CPU_FINETUNE, HELDOUT_LOSS, cloze, task_column
 from experiments.configs.path import MESSAGES
 from experiments.configs.scales import SHORT, SHORT_RECORDS, Scale, get_scale
-from experiments.tables.ablation import Ablation, Export, Row, Text, Variant
-from experiments.tables.claims import Claim, each
+from experiments.tables.planning.ablation import Ablation, Export, Row, Text, Variant
+from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import Phase
 
 COLUMNS = ("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD")

@@ -19,8 +19,8 @@ import itertools
 
 from experiments.configs.columns import PERPLEXITY
 from experiments.configs.scales import Scale, get_scale
-from experiments.tables.ablation import Ablation, Row, Variant
-from experiments.tables.claims import Claim, Comparison, each
+from experiments.tables.planning.ablation import Ablation, Row, Variant
+from experiments.tables.planning.claims import Claim, Comparison, each
 from official_bert.config import NAMED_SIZES
 
 # (L, H, A); in the paper's order.

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale
-from experiments.tables.ablation import Ablation, Row, Variant
-from experiments.tables.claims import SHARE, Claim, Comparison, each
+from experiments.tables.planning.ablation import Ablation, Row, Variant
+from experiments.tables.planning.claims import SHARE, Claim, Comparison, each
 from experiments.training.settings.config import Phase, choose_scale
 
 ELMO, ELMO_FOLDER = "ELMo", "elmo"  # in the data folder

@@ -20,8 +20,8 @@ import dataclasses
 
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale, snli
-from experiments.tables.ablation import Ablation, Row, Variant
-from experiments.tables.claims import AT_MOST, Claim, Comparison, each
+from experiments.tables.planning.ablation import Ablation, Row, Variant
+from experiments.tables.planning.claims import AT_MOST, Claim, Comparison, each
 from experiments.training.settings.config import choose_scale
 
 # (mask, same, random), in the paper's order.

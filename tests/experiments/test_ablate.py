@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from experiments import ablate
-from experiments.tables import archives, assemble, plan
-from experiments.tables.grid import Grid
+from experiments.tables.judging import archives
+from experiments.tables.planning import plan
+from experiments.tables.reporting import assemble
+from experiments.tables.run.grid import Grid
 from experiments.training.folder import provenance
 from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError
@@ -22,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 CONFIG = """
 import dataclasses
 from data_prep.sample import corpus_files
-from experiments.tables.ablation import Ablation, Column, Export, Row, Text, Variant
-from experiments.tables.claims import Claim, Comparison
+from experiments.tables.planning.ablation import Ablation, Column, Export, Row, Text, Variant
+from experiments.tables.planning.claims import Claim, Comparison
 from experiments.training.settings.config import FinetuneConfig, Phase
 from experiments.configs.columns import HELDOUT_LOSS
 from experiments.configs.scales import get_scale
@@ -63,7 +65,7 @@ def get_config():
 KILLED = """
 import os, signal, sys, threading
 
-if "experiments.tables.pool" in sys.orig_argv:
+if "experiments.tables.run.pool" in sys.orig_argv:
     from experiments.training.folder.checkpointing import Checkpoints
 
     save = Checkpoints.save

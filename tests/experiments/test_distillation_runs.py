@@ -9,10 +9,10 @@ import tiny_runs
 
 from data_prep.records import open_records
 from experiments import evaluate, finetune, pretrain
-from experiments.tables.ablation import Ablation, Corpus, Records, Text, Variant
-from experiments.tables.cost import estimate
-from experiments.tables.grid import Grid
-from experiments.tables.plan import plan
+from experiments.tables.planning.ablation import Ablation, Corpus, Records, Text, Variant
+from experiments.tables.planning.cost import estimate
+from experiments.tables.planning.plan import plan
+from experiments.tables.run.grid import Grid
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.pretraining import heldout, pretrain_run
 from experiments.training.settings.config import FinetuneConfig, Phase

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiments.configs.series import RANDOM
-from experiments.tables import assemble, cells, plan, report
-from experiments.tables.ablation import Text
-from experiments.tables.grid import Grid
-from experiments.tables.pool import run_cell
+from experiments.tables.planning import plan
+from experiments.tables.planning.ablation import Text
+from experiments.tables.reporting import assemble, report
+from experiments.tables.run import cells
+from experiments.tables.run.grid import Grid
+from experiments.tables.run.pool import run_cell
 from experiments.training.settings.config_files import load_config
 from official_bert.config import BertConfig
 

@@ -7,7 +7,7 @@ import pytest
 import tiny_runs
 
 from experiments import evaluate, finetune, predict
-from experiments.tables.plan import plan
+from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import start_checks, starting_point
 from official_bert.checkpoints import embedded, model_folder

@@ -11,7 +11,7 @@ from data_prep import made_patients
 from data_prep.tasks import get_task, metrics
 from experiments import ablate, finetune
 from experiments.beyond import gbert
-from experiments.tables.plan import plan
+from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import start_checks
 from official_bert.common.errors import UserError

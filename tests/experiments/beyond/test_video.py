@@ -13,7 +13,7 @@ from data_prep.tasks import get_task
 from data_prep.tasks.videos import Segment
 from experiments import finetune
 from experiments.beyond import video
-from experiments.tables.plan import plan
+from experiments.tables.planning.plan import plan
 from experiments.training.finetuning import example_scores
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import start_checks

@@ -8,10 +8,10 @@ import tiny_runs
 from data_prep.tasks import get_task
 from experiments import finetune
 from experiments.beyond import word_vectors
-from experiments.tables.ablation import Ablation, Column, Row, Variant
-from experiments.tables.cells import run_cell
-from experiments.tables.grid import Grid
-from experiments.tables.plan import plan
+from experiments.tables.planning.ablation import Ablation, Column, Row, Variant
+from experiments.tables.planning.plan import plan
+from experiments.tables.run.cells import run_cell
+from experiments.tables.run.grid import Grid
 from experiments.training.settings.config import FinetuneConfig
 from experiments.training.settings.config_files import load_config
 from official_bert.common.errors import UserError

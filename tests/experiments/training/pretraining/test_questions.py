@@ -8,8 +8,8 @@ import pytest
 import tiny_runs
 
 from data_prep.records import numpy_batches, open_records, pretraining_dataset
-from experiments.tables import cells
-from experiments.tables.intervals import MEASURES
+from experiments.tables.judging.intervals import MEASURES
+from experiments.tables.run import cells
 from experiments.training.finetuning import example_scores
 from experiments.training.pretraining import questions
 from official_bert.checkpoints import model_folder

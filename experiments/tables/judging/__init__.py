@@ -1,0 +1,1 @@
+"""Intervals, power and verdicts of a table's scores."""

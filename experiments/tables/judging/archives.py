@@ -1,0 +1,139 @@
+"""Archives of a table's cells, a small file a pre-training seed that a repository can keep.
+
+An archive holds the results, the origins and the scores by example of the seed's finished cells,
+and no models or data. With results.json it is all that the report is made again from, by anybody
+(`runs`). Unpacked into a folder of cells it makes them finished there, so that another question can
+be asked of the same runs on any machine that has the data that the table names.
+"""
+
+import io
+import itertools
+import tarfile
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.corpus.text_files import open_bytes
+from data_prep.jobs import storage
+from experiments.tables.judging import intervals
+from experiments.tables.judging.intervals import Run
+from experiments.tables.run.grid import Grid
+from experiments.tables.run.pool import FINISHED
+from experiments.training.finetuning import example_scores
+from experiments.training.folder import provenance
+from experiments.training.folder.run_folder import RESULTS
+from official_bert.common.errors import UserError
+from official_bert.common.files import atomic_write
+
+FOLDER = "archives"  # beside results.json
+SCORED = ("pretrain", "finetune", "cloze", "pairs")
+SCORES = "example_scores.npz"
+KEPT = (RESULTS, provenance.FILE, SCORES)
+
+
+def write(grid: Grid, folder: Path) -> list[Path]:
+    """Writes `folder`/seed-N.tar.gz for each seed with finished cells; returns the paths.
+
+    The same cells give the same bytes. Seed 0 has the rows that no pre-training of the table's own
+    goes before.
+    """
+    seeds: dict[int, list[Path]] = {}
+    for name, cell in grid.cells.items():
+        if cell.kind in SCORED and grid.status(name).state == FINISHED:
+            seeds.setdefault(cell.round, []).append(grid.folder(name))
+    paths = []
+    for seed, cells in sorted(seeds.items()):
+        paths.append(folder / f"seed-{seed}.tar.gz")
+        with (
+            atomic_write(paths[-1], "wb") as file,
+            storage.gzipped(file) as compressed,
+            tarfile.open(fileobj=compressed, mode="w") as archive,
+        ):
+            for cell, kept in itertools.product(sorted(cells), KEPT):
+                if (cell / kept).exists():
+                    _add(archive, f"{cell.name}/{kept}", (cell / kept).read_bytes())
+    return paths
+
+
+def runs(results: dict, folder: Path) -> dict[tuple[str, str], list[Run]] | None:
+    """(row, column) -> the runs in a table's results, each with the influence of its examples.
+
+    Args:
+      folder: of the archives.
+
+    Returns: None where the folder has none.
+    Raises:
+      UserError: an archive is damaged, or lacks a run of the results.
+    """
+    paths = sorted(folder.glob("seed-*.tar.gz"))
+    if not paths:
+        return None
+    metrics = {column["label"]: column["metric"] for column in results["columns"]}
+    found = {}
+    with tempfile.TemporaryDirectory() as cells:
+        for path in paths:
+            _unpack(path, cells)
+        for row in results["rows"]:
+            for label, cell in row["cells"].items():
+                if "folders" in cell:
+                    found[row["label"], label] = [
+                        Run(*values, _influence(cells, name, metrics[label], folder))
+                        for values, name in zip(cell["values"], cell["folders"], strict=True)
+                    ]
+    return found
+
+
+def copies(table: Path, other: Path) -> dict[Path, Path]:
+    """Where the archives of a table's folder stand in another one -> where they stand."""
+    found = sorted((table / FOLDER).glob("seed-*.tar.gz"))
+    return {other / FOLDER / path.name: path for path in found}
+
+
+def influence(cell: Path, metric: str) -> np.ndarray | None:
+    """What each example adds to a metric of a cell's run; None where the cell does not keep it."""
+    kept = example_scores.load(cell / SCORES, metric)
+    return intervals.influence(*kept) if kept else None
+
+
+def union(cells: list[Path], metric: str) -> tuple[float, np.ndarray]:
+    """A metric in points over the examples of several cells' runs, and what each example adds.
+
+    Raises:
+      UserError: a cell keeps no scores of its examples by this metric.
+    """
+    kept = [example_scores.load(cell / SCORES, metric) for cell in cells]
+    if any(found is None for found in kept):
+        raise UserError(f"{metric} of folds together: the cells keep no scores of their examples")
+    measure, sums = kept[0][0], np.concatenate([sums for _, sums in kept])
+    points = float(intervals.MEASURES[measure](sums.sum(axis=0)))
+    return points, intervals.influence(measure, sums)
+
+
+def _influence(unpacked: str, names, metric: str, folder: Path) -> np.ndarray | None:
+    """Of the examples of one cell, or of a list of cells, each a fold."""
+    cells = [Path(unpacked, name) for name in ([names] if isinstance(names, str) else names)]
+    for cell in cells:
+        if not (cell / RESULTS).exists():
+            raise UserError(f"{folder} lacks the run {cell.name}, which results.json names")
+    if not metric:
+        metric = storage.read_json(cells[0] / RESULTS, finite=False)["main_metric"]
+    return influence(cells[0], metric) if isinstance(names, str) else union(cells, metric)[1]
+
+
+def _unpack(path: Path, folder: str) -> None:
+    with open_bytes(str(path)) as content:
+        try:
+            with tarfile.open(fileobj=content, mode="r|") as archive:
+                archive.extractall(folder, filter="data")
+            while content.read(1 << 20):  # behind what is packed stands its checksum
+                pass
+        except (tarfile.TarError, OSError) as error:
+            raise UserError(f"{path} is damaged: {error}") from None
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes):
+    """Adds a file without its time and owner."""
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    archive.addfile(entry, io.BytesIO(data))

@@ -1,0 +1,87 @@
+"""The evidence of a table: its runs, in the units in which rows are compared, and effects."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from experiments.tables.judging.intervals import Effect, Run, effect
+
+
+@dataclasses.dataclass(frozen=True)
+class Evidence:
+    """Everything that the claims of one table are judged by.
+
+    Attributes:
+      runs: (row, column) -> runs; absent or empty where nothing finished.
+      baselines: column -> score of the trivial baseline, in printed units.
+      lower_is_better: columns that are losses or perplexities.
+      in_logs: columns of perplexities, which are compared by their logarithms, in nats.
+      in_nats: columns of losses.
+      holes: (row, column) -> why there are no runs.
+      random_rows: references that are randomly initialised, not systems that begin so. They and the
+        rows on the plateau lend their variance between seeds to no comparison but their own.
+      pretrained: row -> the pre-training of this table that it begins with; not random weights.
+      plateau: masked-LM rows that have not left the plateau -> the loss that shows it, in words.
+      samples: column -> name of its set of evaluation examples, where several columns share one.
+      paper: (row, column) -> the paper's number.
+      known: (column, rows of a difference, or one row) and ("", claim) -> what `intervals.effect`
+        takes as `known`, where the runs have no influences.
+    """
+
+    runs: Mapping[tuple[str, str], Sequence[Run]]
+    baselines: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lower_is_better: frozenset[str] = frozenset()
+    in_logs: frozenset[str] = frozenset()
+    in_nats: frozenset[str] = frozenset()
+    holes: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    random_rows: tuple[str, ...] = ()
+    pretrained: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    plateau: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    paper: Mapping[tuple[str, str], float] = dataclasses.field(default_factory=dict)
+    known: Mapping = dataclasses.field(default_factory=dict)
+
+    def column(self, label: str) -> dict[str, list[Run]]:
+        """row -> runs, in the units that are compared."""
+        return {
+            row: [dataclasses.replace(run, value=self.units(label, run.value)) for run in runs]
+            for (row, column), runs in self.runs.items()
+            if column == label and runs
+        }
+
+    def units(self, label: str, value: float) -> float:
+        """A printed value of a column in the units in which the column's rows are compared."""
+        return math.log(value) if label in self.in_logs else value
+
+    def unit(self, label: str) -> str:
+        return "nats" if label in self.in_logs | self.in_nats else "points"
+
+    def sign(self, label: str) -> int:
+        return -1 if label in self.lower_is_better else 1
+
+    def pool(self, weights: Mapping[str, float]) -> list[str]:
+        """The rows that lend their variance: those with, or without, a pre-training like one of
+        the compared."""
+        kinds = {row in self.pretrained for row in weights}
+        rows = dict.fromkeys(row for row, _ in self.runs)
+        rows = [row for row in rows if (row in self.pretrained) in kinds]
+        return [row for row in rows if row not in self.random_rows and row not in self.plateau]
+
+    def effect(self, weights: Mapping, label: str, constant=0.0, known=None) -> Effect | None:
+        """A weighted sum of a column's rows, in the units that are compared."""
+        known = known or self._known(weights, label)
+        return effect(weights, self.column(label), self.pool(weights), constant, known)
+
+    def _known(self, weights, label):
+        whole = self.known.get((label, frozenset(weights)))
+        if whole or not self.known:
+            return whole
+        # Of rows apart, as if each had examples of its own: more variance than pairs have.
+        parts = [self.known.get((label, frozenset([row]))) for row in weights]
+        if None in parts:
+            return None
+        squares = [weight**2 for weight in weights.values()]
+        variance, _, residual = (
+            sum(w * part[i] for w, part in zip(squares, parts, strict=True)) for i in range(3)
+        )
+        return variance, min(part[1] for part in parts), residual

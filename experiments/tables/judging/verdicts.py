@@ -1,0 +1,344 @@
+"""Verdicts on the paper's claims from our numbers (`experiments.tables.planning.claims`).
+
+Each comparison of a claim gets an effect with an interval (`experiments.tables.judging.intervals`) and a
+verdict. An interval that leaves both answers open is "not decided at this scale", which is
+not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
+of the two the scale could tell apart.
+
+A claim is reproduced when all of its comparisons that could be tested are. It is not reproduced
+when one of them is refuted even though several were tried: by Holm's correction of the p values.
+
+A comparison is "not tested" where its models have learnt nothing that it could be about: where one
+is still on the masked-LM plateau, or neither is shown to beat random weights. It stays open where
+even the row that is ahead is shown to fall short of the trivial baseline, unless it beats random
+weights: where the baseline is a list of all words and their tags, a model may know much and still
+less. That two rows are *alike* counts only where the row ahead is shown to beat the baseline, since
+two models that both say the majority class are alike too. And nothing is decided about two ways to
+pre-train by one pre-training of each.
+
+The verdict is about the direction. Whether the size agrees with the paper's is a second answer: the
+interval holds the paper's effect, or it does not.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from experiments.tables.judging.evidence import Evidence
+from experiments.tables.judging.intervals import INTERVAL, Effect, Run, average, effect
+from experiments.tables.judging.power import detectable
+from experiments.tables.planning.claims import (
+    AT_MOST,
+    NOT_DECIDED,
+    NOT_REPRODUCED,
+    NOT_TESTED,
+    REPRODUCED,
+    SHARE,
+    Claim,
+    Comparison,
+)
+
+# A gain below half a point, or below half of the paper's own where that is smaller, is not what
+# the paper speaks of: an interval wholly below it refutes "greater than nothing". A claim that sets
+# a bound of its own has said what it speaks of.
+NEGLIGIBLE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A comparison's verdict and why.
+
+    Attributes:
+      effect: better minus worse, None where there is none.
+      unit: of the effect: "points", "nats" or "percent".
+      detectable: the effect beyond the margin that this design shows 4 times of 5.
+      paper_effect: the same comparison in the paper, None where it prints no such numbers.
+      size_agrees: whether the interval holds the paper's effect; None without either.
+      p: two-sided p value of "the effect is the margin".
+      refutation: p value of the comparison's being refuted, uncorrected.
+      holm: the same with Holm's correction over the claim's comparisons.
+      footnotes: what a reader must know beside the verdict.
+    """
+
+    comparison: Comparison
+    verdict: str
+    reason: str
+    effect: Effect | None = None
+    unit: str = "points"
+    detectable: float | None = None
+    paper_effect: float | None = None
+    size_agrees: bool | None = None
+    p: float | None = None
+    refutation: float | None = None
+    holm: float | None = None
+    footnotes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A claim's verdict.
+
+    Attributes:
+      mean_effect: of the comparisons; None where they have different units or where the columns are
+        not compared by the same rows.
+    """
+
+    claim: Claim
+    verdict: str
+    findings: tuple[Finding, ...]
+    mean_effect: Effect | None
+    footnotes: tuple[str, ...]
+
+
+def judge(claim: Claim, evidence: Evidence) -> Verdict:
+    """The verdict on a claim: reproduced if all comparisons are, refuted if one is beyond Holm's
+    correction."""
+    findings = [judge_comparison(c, evidence) for c in claim.comparisons]
+    adjusted = holm(f.refutation for f in findings if f.refutation is not None)
+    findings = tuple(dataclasses.replace(f, holm=adjusted.get(f.refutation)) for f in findings)
+    tested = [f for f in findings if f.verdict != NOT_TESTED]
+    if any(f.verdict == NOT_REPRODUCED and f.holm < 1 - INTERVAL for f in tested):
+        verdict = NOT_REPRODUCED
+    elif tested and all(f.verdict == REPRODUCED for f in tested):
+        verdict = REPRODUCED
+    else:
+        verdict = NOT_DECIDED
+    footnotes = dict.fromkeys(note for finding in findings for note in finding.footnotes)
+    if claim.left_out:
+        footnotes[f"not asked here: {', '.join(claim.left_out)}"] = None
+    return Verdict(claim, verdict, findings, mean_effect(claim, evidence), tuple(footnotes))
+
+
+def judge_comparison(comparison: Comparison, evidence: Evidence) -> Finding:
+    """The verdict on one comparison, with its effect "better minus worse"."""
+    column = evidence.column(comparison.column)
+    for row in comparison.rows:
+        if row not in column:
+            why = evidence.holes.get((row, comparison.column), "it was not run")
+            return Finding(comparison, NOT_DECIDED, f"no result for {row}: {why}")
+    found = _effect(comparison, evidence)
+    if found is None:
+        return Finding(comparison, NOT_DECIDED, "the rows share no seeds")
+    paper = _paper_effect(comparison, evidence)
+    finding = Finding(
+        comparison,
+        NOT_DECIDED,
+        "one run each: nothing says how much of the effect is chance",
+        found,
+        "percent" if comparison.kind == SHARE else evidence.unit(comparison.column),
+        paper_effect=paper,
+        footnotes=_footnotes(comparison, found, evidence),
+    )
+    if found.low is None or found.pretrain_seeds * found.restarts == 1:
+        nothing = dataclasses.replace(found, low=None, high=None)
+        return dataclasses.replace(finding, effect=nothing)
+    finding = dataclasses.replace(
+        finding,
+        detectable=detectable(found.standard_error, found.degrees_of_freedom),
+        size_agrees=None if paper is None else found.low <= paper <= found.high,
+    )
+    guard = _guard(comparison, found, evidence)
+    if guard:
+        verdict, reason = guard
+        return dataclasses.replace(finding, verdict=verdict, reason=reason)
+    decided = _decide(finding)
+    alike = decided.verdict != NOT_DECIDED and found.low <= 0 <= found.high
+    ahead = _ahead(comparison, evidence)
+    alike = alike and comparison.column in evidence.baselines
+    if alike and not above_baseline(ahead, comparison.column, evidence):
+        reason = f"the rows are alike, but not even {ahead} is shown to beat the baseline"
+        return dataclasses.replace(finding, verdict=NOT_DECIDED, reason=reason)
+    return decided
+
+
+def _guard(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, str] | None:
+    """(verdict, reason) where a comparison cannot be decided whatever its interval is."""
+    rows, column = comparison.rows, comparison.column
+    for row in rows:
+        if row in evidence.plateau:
+            why = f"{row} is still on the masked-LM plateau ({evidence.plateau[row]})"
+            return NOT_TESTED, why
+    compared = {evidence.pretrained.get(row) for row in rows} - {None}
+    if found.pretrain_seeds == 1 and len(compared) > 1:
+        return NOT_DECIDED, "one pre-training a row says nothing of other pre-trainings"
+    if comparison.kind == SHARE:
+        way = _difference(column, comparison.whole, comparison.worse, evidence)
+        if way.low <= 0:
+            return NOT_DECIDED, f"{comparison.whole} is not clearly ahead of {comparison.worse}"
+    random = [r for r in evidence.random_rows if (r, column) in evidence.runs]
+    learnt = [r for r in rows if any(_beats(r, other, column, evidence) for other in random)]
+    if random and not learnt and not set(random) & set(rows):
+        return NOT_TESTED, f"neither row is shown to beat {random[0]}"
+    ahead = _ahead(comparison, evidence)
+    if above_baseline(ahead, column, evidence) is False and ahead not in learnt:
+        return NOT_DECIDED, f"not even {ahead} beats the trivial baseline"
+    return None
+
+
+def _ahead(comparison: Comparison, evidence: Evidence) -> str:
+    """The row with the best mean."""
+    column, sign = evidence.column(comparison.column), evidence.sign(comparison.column)
+    return max(comparison.rows, key=lambda row: sign * _mean(column[row]))
+
+
+def row_effect(row: str, column: str, evidence: Evidence, constant: float = 0.0) -> Effect | None:
+    """A row's mean less a constant, in the units that are compared; None where it has no runs."""
+    if not evidence.runs.get((row, column)):
+        return None
+    return evidence.effect({row: 1.0}, column, constant)
+
+
+def above_baseline(row: str, column: str, evidence: Evidence) -> bool | None:
+    """Whether a row beats the trivial baseline: True or False where its interval says so, None
+    where the interval holds the baseline or there is none."""
+    if column not in evidence.baselines:
+        return None
+    found = row_effect(row, column, evidence, evidence.units(column, evidence.baselines[column]))
+    if found is None or found.low is None:
+        return None
+    low, high = sorted(evidence.sign(column) * bound for bound in (found.low, found.high))
+    return True if low > 0 else False if high <= 0 else None
+
+
+def mean_effect(claim: Claim, evidence: Evidence) -> Effect | None:
+    """The mean of a claim's effects, over columns and rows, with its interval."""
+    columns = list(dict.fromkeys(c.column for c in claim.comparisons))
+    pairs = [
+        sorted((c.better, c.worse) for c in claim.comparisons if c.column == column)
+        for column in columns
+    ]
+    alike = {(evidence.unit(column), evidence.sign(column)) for column in columns}
+    if not columns or len(alike) > 1 or any(p != pairs[0] for p in pairs):
+        return None
+    if any(c.kind == SHARE for c in claim.comparisons):
+        return None
+    weights: dict[str, float] = {}
+    share = evidence.sign(columns[0]) / len(pairs[0])
+    for better, worse in pairs[0]:
+        weights[better] = weights.get(better, 0.0) + share
+        weights[worse] = weights.get(worse, 0.0) - share
+    weights = {row: weight for row, weight in weights.items() if abs(weight) > 1e-9}
+    tables = [evidence.column(column) for column in columns]
+    if not weights or any(row not in table for row in weights for table in tables):
+        return None
+    known = evidence.known.get(("", claim.name))
+    if len(columns) == 1:
+        return evidence.effect(weights, columns[0], known=known)
+    samples = [evidence.samples.get(column, column) for column in columns]
+    return effect(weights, average(tables, samples), evidence.pool(weights), known=known)
+
+
+def _difference(column: str, better: str, worse: str, evidence: Evidence) -> Effect | None:
+    sign = evidence.sign(column)
+    return evidence.effect({better: sign, worse: -sign}, column)
+
+
+def _beats(row: str, other: str, column: str, evidence: Evidence) -> bool:
+    """Whether an interval says that a row is better than another one."""
+    if row == other or other not in evidence.column(column):
+        return False
+    gain = _difference(column, row, other, evidence)
+    return gain is not None and gain.low is not None and gain.low > 0
+
+
+def _effect(comparison: Comparison, evidence: Evidence) -> Effect | None:
+    part = _difference(comparison.column, comparison.better, comparison.worse, evidence)
+    if comparison.kind != SHARE or part is None:
+        return part
+    whole = _difference(comparison.column, comparison.whole, comparison.worse, evidence)
+    if whole is None or not whole.mean:
+        return None
+    # Delta method: near the share t, part / whole varies like (part - t * whole) / whole.
+    share = part.mean / whole.mean
+    weights = {
+        comparison.better: 1.0,
+        comparison.whole: -share,
+        comparison.worse: share - 1.0,
+    }
+    rest = evidence.effect(weights, comparison.column)
+    return rest.scaled(100 / whole.mean, 100 * share)
+
+
+def _paper_effect(comparison: Comparison, evidence: Evidence) -> float | None:
+    column = comparison.column
+    numbers = [evidence.paper.get((row, column)) for row in comparison.rows]
+    if None in numbers:
+        return None
+    better, worse, *whole = (evidence.units(column, number) for number in numbers)
+    if whole:
+        return 100 * (better - worse) / (whole[0] - worse)
+    return evidence.sign(column) * (better - worse)
+
+
+def _decide(finding: Finding) -> Finding:
+    """Adds the verdict, its reason and the p values to a finding that has an interval."""
+    comparison, found = finding.comparison, finding.effect
+    margin = comparison.margin
+    p = min(_p_above(found, margin), _p_below(found, margin))
+    if comparison.kind == AT_MOST:
+        refutation = _p_above(found, margin)
+        if found.high <= margin:
+            verdict, reason = REPRODUCED, f"the interval lies at or below {margin:g}"
+        elif found.low > margin:
+            verdict, reason = NOT_REPRODUCED, f"the interval lies above {margin:g}"
+        else:
+            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+    else:
+        bound = margin or _negligible(finding)
+        refutation = _p_below(found, bound)
+        if found.low > margin:
+            verdict, reason = REPRODUCED, f"the interval lies above {margin:g}"
+        elif found.high < margin:
+            verdict, reason = NOT_REPRODUCED, f"the interval lies below {margin:g}"
+        elif found.high < bound:
+            verdict, reason = NOT_REPRODUCED, f"whatever effect there is lies below {bound:.2g}"
+        else:
+            verdict, reason = NOT_DECIDED, f"the interval holds {margin:g}"
+    return dataclasses.replace(finding, verdict=verdict, reason=reason, p=p, refutation=refutation)
+
+
+def _negligible(finding: Finding) -> float:
+    if finding.unit != "points":
+        return 0.0
+    if finding.paper_effect is None:
+        return NEGLIGIBLE
+    return min(NEGLIGIBLE, max(0.0, finding.paper_effect / 2))
+
+
+def _p_above(found: Effect, value: float) -> float:
+    """Two-sided p value of the effect's lying above `value`; small where it plainly does."""
+    return _p(found.mean - value, found)
+
+
+def _p_below(found: Effect, value: float) -> float:
+    return _p(value - found.mean, found)
+
+
+def _p(distance: float, found: Effect) -> float:
+    from scipy import stats
+
+    if not found.standard_error:
+        return 0.0 if distance > 0 else 1.0
+    one_sided = stats.t.sf(distance / found.standard_error, found.degrees_of_freedom)
+    return float(min(1.0, 2 * one_sided))
+
+
+def holm(values: Iterable[float]) -> dict[float, float]:
+    """p value -> with Holm's correction: in rising order each times the number of those left."""
+    adjusted, largest, values = {}, 0.0, sorted(values)
+    for rank, p in enumerate(values):
+        largest = max(largest, min(1.0, (len(values) - rank) * p))
+        adjusted[p] = largest
+    return adjusted
+
+
+def _footnotes(comparison: Comparison, found: Effect, evidence: Evidence) -> tuple[str, ...]:
+    notes = []
+    if found.pretrain_seeds == 1:
+        notes.append("one pre-training a row: the spread between pre-trainings is in no interval")
+    if not found.examples:
+        notes.append(f"{comparison.column}: the intervals are about seeds, on these examples only")
+    return tuple(notes)
+
+
+def _mean(runs: Sequence[Run]) -> float:
+    return sum(run.value for run in runs) / len(runs)

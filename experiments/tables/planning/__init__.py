@@ -1,0 +1,1 @@
+"""A table as data: its rows, columns, claims, cells and cost."""

@@ -1,0 +1,310 @@
+"""An ablation as data: corpus, pre-trained variants, rows, columns and claims of a table.
+
+A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
+made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names
+the variant that it fine-tunes and the fields that it changes. `experiments.tables.planning.plan` turns it
+into cells, `experiments.tables.run.grid` runs them, `experiments.report` makes the table.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import ClassVar
+
+from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning.claims import Claim
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from official_bert.common.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """Text files of one kind.
+
+    Attributes:
+      files: files or globs, inside the ablation's `data_dir` unless absolute; "sample" is the
+        corpus embedded in `data_prep.sample`, "sample:NAME" its file or files of that name.
+      layout: "sentences" where the files have one sentence a line already; otherwise how
+        `data_prep.sentences` finds their documents ("chapters", "articles", "files", "lines").
+      heldout: for evaluation only.
+    """
+
+    files: tuple[str, ...]
+    layout: str = "sentences"
+    heldout: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Text for pre-training and the vocabulary that goes with it.
+
+    Attributes:
+      texts: training and held-out text.
+      held_out: share of the training documents that is held out in place of held-out texts.
+      description: one line for the caption of the table.
+      vocab: a vocabulary file, or a model of the package, whose own it is; "" learns one of
+        `vocab_size` entries from the training texts.
+      do_lower_case: uncased or cased.
+    """
+
+    texts: tuple[Text, ...] = (Text(("sample",)),)
+    held_out: float = 0.0
+    description: str = ""
+    vocab: str = ""
+    vocab_size: int = 8192
+    do_lower_case: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Records(RecordOptions):
+    """Pre-training records of one length; casing and the held-out share are those of the `Corpus`.
+
+    Attributes:
+      name: what a `Phase.records` of this ablation says to train on them.
+    """
+
+    dupe_factor: int = 5
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One way to pre-train, once for each seed; or a checkpoint that exists already.
+
+    Attributes:
+      pretrain: its `vocab` is left empty and its phases' `records` name one of the ablation's
+        `Records`: the plan fills in the files.
+      seeds: one pre-training for each; `pretrain.seed` is not used. Models on word vectors, which
+        have none, are trained once for each, so that they share seeds with the rows beside them.
+      checkpoint: a model folder, imported checkpoint or KerasHub preset in place of `pretrain`;
+        "package:NAME/FOLDER" is a folder of an installed Python package.
+      optional: where the folder of `checkpoint` is missing, its rows are left out, by name.
+      checkpoints: what `pretrain` and each of `seeds` have made already, a model folder or name a
+        seed: nothing is pre-trained.
+      word_vectors: a kind of `data_prep.word2vec`, where the checkpoint is a model on word vectors:
+        they are learnt from the corpus, anew for each seed; "": they are given.
+      random_init: no training at all: the random weights with which a pre-training of `pretrain`
+        and each of `seeds` begins.
+    """
+
+    name: str
+    pretrain: PretrainConfig | None = None
+    seeds: tuple[int, ...] = (1,)
+    checkpoint: str = ""
+    optional: bool = False
+    checkpoints: tuple[str, ...] = ()
+    word_vectors: str = ""
+    random_init: bool = False
+
+    def __post_init__(self):
+        if self.checkpoints and len(self.checkpoints) != len(self.seeds):
+            raise UserError(
+                f"variant {self.name}: {len(self.checkpoints)} checkpoints for {len(self.seeds)} "
+                "seeds; give one for each"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloze:
+    """Held-out masked pieces that pre-trained models are asked for as they are.
+
+    The metrics are "cloze_loss" (nats, `percent=False`, `lower_is_better=True`) and
+    "cloze_accuracy".
+
+    Attributes:
+      records: name of one of the ablation's `Records`, whose held-out part is used.
+      max_examples: records to use, rounded up to whole batches; 0: all.
+    """
+
+    records: str
+    max_examples: int = 0
+    asked_of: ClassVar[tuple[str, ...]] = ("masked_lm", "next_token")  # models of these objectives
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Held-out pairs of segments that pre-trained models are asked about as they are.
+
+    The metric is the question's name and "_accuracy".
+
+    Attributes:
+      question: "next_sentence" or "sentence_order".
+      records, max_examples: as for `Cloze`.
+    """
+
+    question: str
+    records: str
+    max_examples: int = 0
+    asked_of: ClassVar[tuple[str, ...]] = ("next_sentence", "sentence_order")
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column of the table: a task to fine-tune on, the held-out text of pre-training, or a
+    question to the model as it is.
+
+    Attributes:
+      label: as printed; the paper's name where data and metric are the paper's.
+      finetune: task and hyper-parameters, `model` left empty; `data_dir` is inside the ablation's,
+        or "sample:NAME" for an embedded task, or "@nli//data". None for a held-out column.
+      question: in place of `finetune`: what pre-trained models are asked as they are. Rows that
+        fine-tune in another way than their variant, or whose objectives gave them no head for it,
+        have no score.
+      metric: key of the task's scores, or of the pre-training's held-out results.
+      seeds: fine-tuning restarts of every pre-trained model, each below 1000. Rows share them; two
+        pre-trainings of a row do not (the plan adds 1000 times the pre-training seed).
+      folds: so many parts of all labelled examples (option `folds` of the task); a run is as many
+        fine-tunings, each scored on a part, and its score that of all parts together. 0: the dev
+        set.
+      search: fields tried one after the other, for instance ({"learning_rate": 5e-5}, ...); the
+        setting with the best mean on dev is shown (paper, section 4.1).
+      paper_column: the paper's column to print beside ours; "" for none.
+      percent: the metric is between 0 and 1 and printed times 100.
+      lower_is_better: a loss or perplexity.
+      note: substitutions and subsets, for the caption.
+    """
+
+    label: str
+    finetune: FinetuneConfig | None = None
+    metric: str = ""
+    seeds: tuple[int, ...] = (1,)
+    search: tuple[dict, ...] = ()
+    paper_column: str = ""
+    percent: bool = True
+    lower_is_better: bool = False
+    note: str = ""
+    question: Cloze | Pairs | None = None
+    folds: int = 0
+
+    def changed(self, **fields) -> "Column":
+        """The column with other fields, of its own or of its fine-tuning."""
+        own = {n: fields.pop(n) for n in [*fields] if hasattr(self, n)}
+        if fields:
+            own["finetune"] = dataclasses.replace(self.finetune, **fields)
+        return dataclasses.replace(self, **own)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row: a variant, what fine-tuning changes for it, and the paper's row beside it.
+
+    Attributes:
+      finetune: fields of FinetuneConfig replaced in every column, for instance {"bilstm": True}.
+      snapshot: fine-tune the model kept after this many steps (one of the variant's
+        `pretrain.snapshots`, Figure 5); 0 for the final one.
+      reference: a yardstick (random initialisation), printed apart from the ablation's rows.
+    """
+
+    label: str
+    variant: str
+    finetune: dict = dataclasses.field(default_factory=dict)
+    snapshot: int = 0
+    paper_row: str = ""
+    reference: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A line of Figure 5: rows in order of pre-training steps.
+
+    Attributes:
+      less: as many rows, whose scores are taken from those of `rows`: the line is of a claim's
+        effects, each a comparison of the table.
+    """
+
+    label: str
+    rows: tuple[str, ...]
+    column: str
+    less: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """A classifier to export as a SavedModel once it is fine-tuned, and texts to try it on."""
+
+    row: str
+    column: str
+    examples: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ablation:
+    """A table of the paper at one scale.
+
+    Attributes:
+      name: of the paper's table, "table5".
+      title: heading of the report.
+      scale: a name of `experiments.configs.scales`.
+      notes: what differs from the paper, each one sentence of the caption.
+      data_dir: folder of the corpora and benchmarks ("" for the embedded sample and TFDS).
+      nli_mixture: MNLI's dev_matched.tsv and other NLI files, from which `nli_mixture`
+        makes training and dev data; a column uses it with data_dir="@nli//data".
+      workers: cells side by side on this machine; 0: one a GPU, or one a core without GPUs.
+    """
+
+    name: str
+    title: str
+    scale: str
+    corpus: Corpus = Corpus()
+    records: tuple[Records, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    exports: tuple[Export, ...] = ()
+    notes: tuple[str, ...] = ()
+    data_dir: str = ""
+    nli_mixture: tuple[str, ...] = ()
+    workers: int = 0
+
+    def __post_init__(self):
+        _check_unique(self, "records", "name")
+        _check_unique(self, "variants", "name")
+        _check_unique(self, "columns", "label")
+        _check_unique(self, "rows", "label")
+        _check_known("row", self.rows, "variant", {v.name for v in self.variants})
+        rows, columns = {r.label for r in self.rows}, {c.label for c in self.columns}
+        _check_known("export", self.exports, "row", rows)
+        _check_known("export", self.exports, "column", columns)
+        _check_known("curve", self.curves, "column", columns)
+        for column in self.columns:
+            if column.folds and not column.finetune:
+                raise UserError(f"column {column.label}: folds are for fine-tuning alone")
+            if column.question:
+                known = {r.name for r in self.records}
+                _known(f"column {column.label}", column.question.records, known)
+        for claim in self.claims:
+            for comparison in claim.comparisons:
+                _known("claim " + claim.name, comparison.better, rows)
+                _known("claim " + claim.name, comparison.worse, rows)
+                _known("claim " + claim.name, comparison.column, columns)
+        for variant in self.variants:
+            for phase in variant.pretrain.phases if variant.pretrain else ():
+                if not (variant.random_init or variant.checkpoints):
+                    _known(f"variant {variant.name}", phase.records, {r.name for r in self.records})
+
+    def row(self, label: str) -> Row:
+        return next(row for row in self.rows if row.label == label)
+
+    def column(self, label: str) -> Column:
+        return next(column for column in self.columns if column.label == label)
+
+    def variant(self, name: str) -> Variant:
+        return next(variant for variant in self.variants if variant.name == name)
+
+
+def _check_unique(ablation, field: str, name: str) -> None:
+    names = [getattr(part, name) for part in getattr(ablation, field)]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise UserError(f"{ablation.name}: {field} has two entries named {', '.join(twice)}")
+
+
+def _check_known(what: str, parts: Iterable, field: str, known: set[str]) -> None:
+    for part in parts:
+        _known(what, getattr(part, field), known)
+
+
+def _known(what: str, name: str, known: set[str]) -> None:
+    if name not in known:
+        raise UserError(f'{what}: there is no "{name}"; known: {", ".join(sorted(known))}')

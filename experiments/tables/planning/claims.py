@@ -1,0 +1,67 @@
+"""Claims about a table, the paper's and our own, as data.
+
+A claim is a sentence and the comparisons that it rests on: which rows, which column, which
+direction. `experiments.tables.judging.verdicts` says whether our numbers bear it out.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+NOT_DECIDED = "not decided at this scale"
+NOT_TESTED = "not tested"  # of a comparison: its models have learnt nothing that it could be about
+
+GREATER, AT_MOST, SHARE = "greater", "at_most", "share"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """`better` against `worse` in one column.
+
+    Attributes:
+      column, better, worse: labels of the ablation's column and rows.
+      kind: "greater": better - worse exceeds `margin`. "at_most": better - worse is at most
+        `margin` (the paper says that something comes close). "share": of the way from `worse` to
+        `whole`, `better` covers more than `margin` percent.
+      margin: in points, nats or percent of the way.
+      whole: the row at the end of the way, for "share".
+    """
+
+    column: str
+    better: str
+    worse: str
+    kind: str = GREATER
+    margin: float = 0.0
+    whole: str = ""
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return (self.better, self.worse, self.whole)[: 3 if self.whole else 2]
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A sentence about a table, the paper's or our own.
+
+    Attributes:
+      name: short and unique.
+      text: the claim, in our words.
+      section: where the paper makes it.
+      left_out: the paper's columns that the claim is about too, but that are not in this table.
+      own: the claim is this table's own; the paper does not make it.
+      exploratory: looked at without a plan; it is counted apart from the planned ones.
+    """
+
+    name: str
+    text: str
+    section: str
+    comparisons: tuple[Comparison, ...]
+    left_out: tuple[str, ...] = ()
+    own: bool = False
+    exploratory: bool = False
+
+
+def each(columns: Sequence[str], better: str, worse: str, **fields) -> tuple[Comparison, ...]:
+    """The same comparison in several columns."""
+    return tuple(Comparison(column, better, worse, **fields) for column in columns)

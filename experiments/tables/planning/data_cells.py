@@ -1,0 +1,130 @@
+"""The cells of an ablation's text: sentences, vocabulary, records, and the mixture of NLI files."""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from data_prep.corpus.input_files import expand_inputs
+from data_prep.pretraining.record_options import RecordOptions
+from experiments.tables.planning.ablation import Ablation
+from experiments.tables.run.grid import Cell
+from experiments.training.folder.inputs import files_digest
+from experiments.training.settings.config_values import changed
+from official_bert.checkpoints import embedded
+from official_bert.common.errors import UserError
+
+
+def of_corpus(ablation: Ablation) -> tuple[list[Cell], str]:
+    """Cells of sentences, vocabulary and records; and the vocabulary, a file or a reference.
+
+    Raises:
+      UserError: a text or the vocabulary is missing.
+    """
+    corpus, cells = ablation.corpus, []
+    inputs: dict[str, list[str]] = {"train": [], "heldout": []}
+    digests: dict[str, list[str]] = {"train": [], "heldout": []}
+    for index, text in enumerate(corpus.texts):
+        files = _text_files(text.files, ablation.data_dir)
+        split = "heldout" if text.heldout else "train"
+        digest = files_digest(tuple(files))
+        digests[split].append(digest)
+        if text.layout == "sentences":
+            inputs[split] += files
+            continue
+        cells.append(
+            Cell(
+                f"sentences/{index + 1}",
+                "sentences",
+                {"inputs": files, "layout": text.layout},
+                ignored=("inputs",),
+                fingerprints={"text": digest},
+                cost=sum(Path(f).stat().st_size for f in files) / 4e6,
+            )
+        )
+        inputs[split].append(f"@{cells[-1].name}//text/*.txt.gz")
+    prints = {split: " ".join(found) for split, found in digests.items() if found}
+    if corpus.vocab:
+        model = embedded.find(corpus.vocab)
+        own = model / "vocab.txt" if model.is_dir() else inside(ablation.data_dir, corpus.vocab)
+        vocab = str(own)
+        vocab_print = {"vocab": files_digest((vocab,))}
+    else:
+        vocab, vocab_print = "@vocabulary//vocab.txt", {}
+        options = {"vocab_size": corpus.vocab_size, "do_lower_case": corpus.do_lower_case}
+        cells.append(
+            Cell(
+                "vocabulary",
+                "vocab",
+                {"inputs": inputs["train"], **options},
+                ignored=("inputs",),
+                fingerprints={"text": prints["train"]},
+                cost=10,
+            )
+        )
+    for variant in (v for v in ablation.variants if v.word_vectors):
+        options = {"kind": variant.word_vectors, "do_lower_case": corpus.do_lower_case}
+        cells += [
+            Cell(
+                f"vectors/{variant.word_vectors}/{seed}",
+                "vectors",
+                {"inputs": inputs["train"], "options": options | {"seed": seed}},
+                ignored=("inputs",),
+                fingerprints={"text": prints["train"]},
+                cost=400,
+                round=seed,
+            )
+            for seed in variant.seeds
+        ]
+    for records in ablation.records:
+        options = dataclasses.asdict(records)
+        options |= {"do_lower_case": corpus.do_lower_case, "held_out": corpus.held_out}
+        del options["name"]
+        options = changed(RecordOptions(**options))
+        cells.append(
+            Cell(
+                f"records/{records.name}",
+                "records",
+                {**inputs, "vocab": vocab, "options": options},
+                ignored=("train", "heldout", *(("vocab",) if corpus.vocab else ())),
+                fingerprints=prints | vocab_print,
+                cost=20,
+            )
+        )
+    return cells, vocab
+
+
+def nli(ablation: Ablation) -> Cell:
+    """The cell that makes training and dev data of the ablation's NLI files."""
+    paths = [str(inside(ablation.data_dir, path)) for path in ablation.nli_mixture]
+    return Cell(
+        "nli",
+        "nli",
+        {"mnli_dev": paths[0], "others": paths[1:]},
+        ignored=("mnli_dev", "others"),
+        fingerprints={"files": files_digest(tuple(paths))},
+        cost=2,
+    )
+
+
+def inside(data_dir: str, path: str) -> Path:
+    """A path of the data folder, unless it is absolute."""
+    if Path(path).is_absolute():
+        return Path(path)
+    if not data_dir:
+        raise UserError(
+            f"{path} is a file of the data folder, but there is none: set BERT_DATA_DIR or "
+            "--config.data_dir"
+        )
+    return Path(os.path.realpath(data_dir), path)
+
+
+def _text_files(patterns, data_dir: str) -> list[str]:
+    files = []
+    for pattern in patterns:
+        if pattern.partition(":")[0] == "sample":
+            from data_prep import sample
+
+            files += sample.corpus_files(pattern.partition(":")[2] or "*")
+        else:
+            files += expand_inputs([str(inside(data_dir, pattern))])
+    return sorted(files)

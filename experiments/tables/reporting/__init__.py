@@ -1,0 +1,1 @@
+"""Reports of a table: scores beside the paper's, plots, pages."""

@@ -1,0 +1,314 @@
+"""From the finished cells of an ablation to its results: numbers, differences, verdicts, curves.
+
+The results are plain JSON, all that `experiments.report` needs to draw the table again.
+"""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from experiments.tables.judging import archives
+from experiments.tables.judging.intervals import Run, mean_and_deviation
+from experiments.tables.judging.judgement import judge_results
+from experiments.tables.planning.ablation import Ablation, Column, Row
+from experiments.tables.planning.plan import Plan
+from experiments.tables.reporting.paper import TABLES
+from experiments.tables.run import origins
+from experiments.tables.run.grid import Grid
+from experiments.tables.run.pool import FAILED, FINISHED
+from experiments.training.pretraining.heldout import main_loss
+from experiments.training.settings.config import resolve_bert
+from experiments.training.settings.config_values import differences, to_dict
+
+
+def assemble(ablation: Ablation, plan: Plan, grid: Grid, command: str = "") -> dict[str, Any]:
+    """The results of an ablation as far as its cells are finished.
+
+    Args:
+      command: how to run it again, for the caption.
+    """
+    statuses = grid.statuses()
+    finished = [status.result for status in statuses.values() if status.state == FINISHED]
+    runs, folders, chosen, holes = _collect(ablation, plan, grid, statuses)
+    paper = TABLES.get(ablation.name)
+    results = {
+        "name": ablation.name,
+        "title": ablation.title,
+        "scale": ablation.scale,
+        "section": paper.section if paper else "",
+        "command": command,
+        "date": datetime.date.today().isoformat(),
+        "origins": origins.origins(statuses.values()),
+        "seconds": round(sum(r["seconds"] for r in finished), 1),
+        "wall_seconds": _wall_seconds(finished),
+        "cells": {
+            state: sum(s.state == state for s in statuses.values())
+            for state in ("finished", "failed", "pending", "running")
+        },
+        "failures": {n: s.reason for n, s in statuses.items() if s.state == FAILED},
+        "columns": [_column(column, plan, statuses) for column in ablation.columns],
+        "rows": [_row(ablation, row, runs, folders, chosen, holes) for row in ablation.rows],
+        "baselines": _baselines(ablation, plan, statuses),
+        "paper": {"title": paper.title, "columns": paper.columns, "rows": paper.rows}
+        if paper
+        else None,
+        "scale_facts": _scale_facts(ablation, plan, statuses),
+        "notes": list(ablation.notes),
+        "curves": _curves(ablation, runs),
+        "pretraining_curves": _pretraining_curves(plan, statuses),
+        "exports": [
+            _exported(statuses[name].result, grid.folder(name))
+            for name in plan.exports
+            if statuses[name].state == FINISHED
+        ],
+    }
+    judge_results(results, ablation.claims, runs)
+    return results
+
+
+def _baselines(ablation, plan, statuses) -> dict[str, float]:
+    """Column -> score of the trivial baseline, in printed units."""
+    found = {}
+    for (_, label), planned in plan.runs.items():
+        column = ablation.column(label)
+        for one in planned:
+            result = statuses[one.cell].result
+            if not result or label in found:
+                continue
+            key = column.metric or result.get("main_metric")
+            if key in result["baseline"]:
+                of_folds = (statuses[p.cell].result for p in planned[: column.folds])
+                scores = [r["baseline"][key] for r in [*filter(None, of_folds)] or [result]]
+                found[label] = (100 if column.percent else 1) * sum(scores) / len(scores)
+    return found
+
+
+def _exported(result: dict, folder: Path) -> dict:
+    """The path as one would type it here, since reports are passed on."""
+    path, here = folder / result["saved_model"], Path.cwd()
+    return result | {"saved_model": str(path.relative_to(here) if here in path.parents else path)}
+
+
+def _collect(ablation, plan, grid, statuses):
+    """(runs of each table cell, the names of their folders, chosen setting of a search, reasons of
+    holes)."""
+    runs: dict[tuple[str, str], list[Run]] = {}
+    folders: dict[tuple[str, str], list[str]] = {}
+    chosen: dict[tuple[str, str], dict] = {}
+    holes = {(row, c.label): why for row, why in plan.left_out.items() for c in ablation.columns}
+    for key, planned in plan.runs.items():
+        column = ablation.column(key[1])
+        settings: dict[int, list[Run]] = {}
+        names: dict[int, list] = {}
+        folds: dict[tuple[int, int, int], list[Path]] = {}
+        for one in planned:
+            status = statuses[one.cell]
+            if status.state == FINISHED:
+                cells = folds.setdefault((one.setting, one.pretrain_seed, one.finetune_seed), [])
+                cells.append(grid.folder(one.cell))
+                if len(cells) >= column.folds:
+                    run = _run(column, one, status, grid, cells)
+                    settings.setdefault(one.setting, []).append(run)
+                    found = [cell.name for cell in cells]
+                    names.setdefault(one.setting, []).append(found if column.folds else found[-1])
+            elif status.state == FAILED:
+                holes[key] = status.reason
+            else:
+                holes.setdefault(key, "not finished")
+        if settings:
+            sign = -1 if column.lower_is_better else 1
+            best = max(settings, key=lambda i: sign * mean_and_deviation(_values(settings[i]))[0])
+            runs[key], folders[key] = settings[best], names[best]
+            if column.search:
+                chosen[key] = column.search[best]
+    return runs, folders, chosen, holes
+
+
+def _run(column: Column, planned, status, grid, folds=()) -> Run:
+    scores = status.result["heldout" if column.finetune is None else "dev"]
+    metric = column.metric or status.result["main_metric"]
+    if column.folds:
+        points, influence = archives.union(folds, metric)
+        value = points if column.percent else points / 100
+        return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
+    value = (100 if column.percent else 1) * scores.get(metric, float("nan"))
+    influence = archives.influence(grid.folder(planned.cell), metric)
+    return Run(planned.pretrain_seed, planned.finetune_seed, value, influence)
+
+
+def _row(ablation, row: Row, made, folders, chosen, holes) -> dict[str, Any]:
+    paper = TABLES.get(ablation.name)
+    cells = {}
+    for column in ablation.columns:
+        key = row.label, column.label
+        number = None
+        if paper and column.paper_column and row.paper_row:
+            number = paper.number(row.paper_row, column.paper_column)
+        cell: dict[str, Any] = {"paper": number}
+        if key in made:
+            runs = made[key]
+            mean, deviation = mean_and_deviation(_values(runs))
+            cell |= {
+                "mean": mean,
+                "deviation": deviation,
+                "values": [[r.pretrain_seed, r.finetune_seed, r.value] for r in runs],
+                "folders": folders[key],
+                "pretrainings": len({r.pretrain_seed for r in runs}),
+            }
+        if key in chosen:
+            cell["setting"] = chosen[key]
+        if key in holes:
+            cell["hole"] = holes[key]
+        cells[column.label] = cell
+    return {
+        "label": row.label,
+        "variant": row.variant,
+        "paper_row": row.paper_row,
+        "reference": row.reference,
+        "differs": _differs(ablation, row),
+        "cells": cells,
+    }
+
+
+def _differs(ablation: Ablation, row: Row) -> list[str]:
+    """What the row's configuration changes in that of the first row, a line a field."""
+    first, variant = (ablation.variant(r.variant) for r in (ablation.rows[0], row))
+    if variant.random_init:
+        return ["random weights in place of pre-training"]
+    if variant.checkpoint:
+        return [f"the checkpoint {_checkpoint_name(variant.checkpoint)}"]
+    old, new = (to_dict(v.pretrain) if v.pretrain else {} for v in (first, variant))
+    lines = differences(old, new) if old and new else []
+    if row.snapshot:
+        lines.append(f"pre-trained for {row.snapshot:,} steps")
+    return [*lines, *(f"fine-tuned with {field}: {value}" for field, value in row.finetune.items())]
+
+
+def _column(column: Column, plan, statuses) -> dict[str, Any]:
+    train, dev = plan.data.get(column.label, (0, 0))
+    for (_, label), planned in plan.runs.items():
+        result = statuses[planned[0].cell].result
+        if label == column.label and result and "train_examples" in result:
+            train, dev = result["train_examples"], result["dev_examples"]
+            of_folds = [statuses[p.cell].result for p in planned[: column.folds]]
+            dev = sum(r["dev_examples"] for r in of_folds if r) or dev
+    facts = {}
+    if column.finetune:
+        f = column.finetune
+        facts = {
+            "train_examples": train,
+            "dev_examples": dev,
+            "max_seq_length": f.max_seq_length,
+            "batch_size": f.train_batch_size,
+            "learning_rate": f.learning_rate,
+            "epochs": f.num_train_epochs,
+            "seeds": len(column.seeds),
+            "sample": f"{f.task} {_checkpoint_name(f.data_dir)}",
+        } | ({"folds": column.folds} if column.folds else {})
+    return {
+        "label": column.label,
+        "paper_column": column.paper_column,
+        "metric": column.metric,
+        "heldout": column.finetune is None,
+        "percent": column.percent,
+        "lower_is_better": column.lower_is_better,
+        "note": column.note,
+        **facts,
+    }
+
+
+def _scale_facts(ablation, plan, statuses) -> dict[str, Any]:
+    """What the caption says about models, steps, tokens and text."""
+    models = []
+    for variant in ablation.variants:
+        facts = {"name": variant.name, "checkpoint": _checkpoint_name(variant.checkpoint)}
+        if variant.random_init:
+            facts["random_init"] = True
+        if variant.pretrain and not variant.random_init:
+            c = variant.pretrain
+            results = [
+                statuses[cell].result
+                for (name, _), cell in plan.pretrains.items()
+                if name == variant.name and statuses[cell].result
+            ]
+            facts |= {
+                "steps": c.num_train_steps,
+                "batch_size": c.train_batch_size,
+                "learning_rate": c.learning_rate,
+                "lengths": [p.max_seq_length for p in c.phases],
+                "records": [p.records for p in c.phases],
+                "seeds": len(variant.seeds),
+                "tokens": results[0]["tokens"] if results else None,
+                "checkpoints": [_checkpoint_name(place) for place in variant.checkpoints],
+                "minutes": [round(r["seconds"] / 60, 2) for r in results],
+                "heldout": [r["heldout"] for r in results],
+                "heldout_baseline": results[0]["baseline"] if results else None,
+            }
+        if variant.pretrain:
+            bert = resolve_bert(variant.pretrain.bert)
+            facts |= {
+                "layers": bert.num_hidden_layers,
+                "hidden": bert.hidden_size,
+                "heads": bert.num_attention_heads,
+                "vocabulary": bert.vocab_size,
+                "direction": bert.attention_direction,
+                "parameters": bert.num_parameters,
+            }
+        models.append(facts)
+    records = {
+        cell.name.removeprefix("records/"): statuses[cell.name].result
+        for cell in plan.cells
+        if cell.kind == "records" and statuses[cell.name].result
+    }
+    return {"models": models, "corpus": ablation.corpus.description, "records": records}
+
+
+def _checkpoint_name(checkpoint: str) -> str:
+    """The end of a path: where a machine keeps its checkpoints is of no interest to readers."""
+    return "/".join(Path(checkpoint).parts[-2:])
+
+
+def _curves(ablation, runs) -> list[dict[str, Any]]:
+    curves = []
+    for curve in ablation.curves:
+        points = []
+        for index, label in enumerate(curve.rows):
+            made = runs.get((label, curve.column))
+            row = ablation.row(label)
+            steps = row.snapshot or ablation.variant(row.variant).pretrain.num_train_steps
+            if made:
+                mean, deviation = mean_and_deviation(_values(made))
+                point = {"steps": steps, "mean": mean, "deviation": deviation, "row": label}
+                points.append(point | ({"less": curve.less[index]} if curve.less else {}))
+        curves.append({"label": curve.label, "column": curve.column, "points": points})
+    return curves
+
+
+def _pretraining_curves(plan, statuses) -> list[dict[str, Any]]:
+    """The loss in predicting pieces of every pre-training (without such an objective that of its
+    first one), on training and held-out text."""
+    curves = []
+    for (name, seed), cell in plan.pretrains.items():
+        result = statuses[cell].result or {}
+        if curve := result.get("curve"):
+            loss = main_loss(result["baseline"] or result["heldout"])
+            losses = {
+                split: [[p["step"], p[loss]] for p in curve if p["heldout"] == heldout]
+                for split, heldout in (("training", False), ("heldout", True))
+            }
+            curves.append({"label": name, "seed": seed, **losses})
+    return curves
+
+
+def _wall_seconds(finished: list[dict]) -> float:
+    """Time in which at least one cell was at work; pauses between calls do not count."""
+    spans = sorted((result["ended"] - result["seconds"], result["ended"]) for result in finished)
+    total, end = 0.0, 0.0
+    for first, last in spans:
+        total += max(0.0, last - max(first, end))
+        end = max(end, last)
+    return round(total, 1)
+
+
+def _values(runs) -> list[float]:
+    return [run.value for run in runs]

@@ -1,0 +1,296 @@
+"""The report of an ablation: three lines, the scores beside the paper's, the claims, the plots.
+
+`write` makes report.md with plots/ from results, and wraps it as report.html (one file, nothing to
+load from elsewhere); `experiments.ablate` calls it at its end, `experiments.report` draws it again.
+`write_overview` sets the claims of several tables side by side: one line a claim, one column a
+scale.
+"""
+
+import string
+from pathlib import Path
+
+from data_prep.jobs import storage
+from experiments.tables.judging.intervals import INTERVAL
+from experiments.tables.judging.verdicts import holm
+from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, REPRODUCED
+from experiments.tables.reporting import score_tables as tables
+from experiments.tables.reporting import wording
+from experiments.tables.reporting.wording import SHORT, count, name_of
+from experiments.tables.run import origins
+from official_bert.common import manifests
+from official_bert.common.files import check_file, write_text
+from official_bert.common.json_files import field
+from official_bert.common.markdown import markdown_table
+from official_bert.common.paths import real_path
+
+FILES = ("results.json", "report.html", "report.md", "plots")
+TEMPLATE = Path(__file__).with_name("report_template.html")
+CLASSES = {REPRODUCED: "yes", NOT_REPRODUCED: "no", NOT_DECIDED: "open", "open": "open"}
+OURS = (
+    "Ours: mean \N{PLUS-MINUS SIGN} standard deviation (number of runs); "
+    f"{tables.BASELINE_MARK}: not clearly above the trivial baseline; "
+    f"{tables.MASKS_MARK}: a loss in predicting other pieces than the first row's, not to be "
+    "compared with it."
+)
+KEY = (
+    "An effect is a difference of means, counted in the direction that the comparison names: above "
+    "0 its first row is better. p is of the effect's being the claim's bound. Detectable is what "
+    "lies so far beyond the bound that this design shows it four times of five. Behind the paper's "
+    "effect stands whether our interval holds it. In the drawings a dot is our effect, its bar the "
+    "95 % interval, a small circle one pre-training, a black tick the paper's effect, a dashed "
+    "line the bound."
+)
+
+
+def files(folder: Path) -> list[Path]:
+    """The files of a report right in its folder."""
+    return [folder / name for name in FILES if "." in name]
+
+
+def write(results: dict, folder: str | Path) -> dict[str, str]:
+    """Writes results.json, report.html, report.md and plots/*.svg; returns their paths.
+
+    Raises:
+      UserError: one of them stands there and is not this project's; nothing is written then.
+    """
+    from experiments.tables.reporting import plots
+
+    folder = Path(folder)
+    figures = plots.beside_the_paper(results) | plots.figures(results)
+    drawings = {name: svg for name, (_, svg) in figures.items()} | plots.forests(results)
+    text = markdown(results, {name: caption for name, (caption, _) in figures.items()})
+    paths = {"json": folder / "results.json", "html": folder / "report.html"}
+    paths["markdown"] = folder / "report.md"
+    names = [folder / "plots" / f"{name}.svg" for name in drawings]
+    for path in (*paths.values(), *names):
+        check_file(real_path(path), path)
+    made_of = f"<!-- results.json {storage.write_json(paths['json'], results)} -->\n"
+    files = {path: svg + made_of for path, svg in zip(names, drawings.values(), strict=True)}
+    files[paths["markdown"]] = text
+    files[paths["html"]] = html(text, drawings)
+    for path, content in files.items():
+        write_text(path, content)
+    return {name: str(path) for name, path in paths.items()}
+
+
+def html(text: str, drawings: dict[str, str]) -> str:
+    """The Markdown report as one page.
+
+    Args:
+      drawings: name -> SVG of "plots/NAME.svg", which are put into the page.
+    """
+    from markdown_it import MarkdownIt
+    from markdown_it.common.utils import escapeHtml
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.add_render_rule(
+        "image", lambda self, tokens, index, *_: drawings[Path(tokens[index].attrs["src"]).stem]
+    )
+    body = parser.render(text)
+    for verdict, name in CLASSES.items():
+        plain = f"<strong>{verdict}</strong>"
+        body = body.replace(plain, plain.replace("<strong", f'<strong class="{name}"'))
+    body = body.replace("<table>", '<div class="scroll"><table>')
+    body = body.replace("</table>", "</table></div>")
+    title = escapeHtml(text.partition("\n")[0].removeprefix("# "))
+    template = string.Template(TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(title=title, body=body)
+
+
+def markdown(results: dict, figures: dict[str, str]) -> str:
+    """The whole report; `figures`: name -> caption of plots/NAME.svg."""
+    lines = [f"# {wording.heading(results)}", ""]
+    if said := _differences(results):
+        lines += [f"**{said}**", ""]
+    if results["verdicts"]:
+        lines += ["\n\n".join(wording.lead(results)), ""]
+    lines += ["## Scores", "", *markdown_table(tables.scores(results)), "", OURS, ""]
+    missing = wording.holes(results)
+    if missing:
+        lines += ["Holes:", "", *_list(missing), ""]
+    if results["verdicts"]:
+        lines += ["## Claims", "", *markdown_table(tables.claims(results)), "", KEY, ""]
+    for number, verdict in enumerate(results["verdicts"], 1):
+        lines += _claim(number, verdict)
+    differences = tables.differences(results)
+    if differences:
+        first = tables.yardstick(results)["label"]
+        lines += [f"## Differences from {first}", "", *markdown_table(differences), ""]
+    for name in figures:
+        if name != "pretraining":
+            lines += _figure(name, figures[name])
+    lines += ["## What was run", "", *_list(wording.facts(results)), ""]
+    differ = [f"{r['label']}: {'; '.join(r['differs'])}" for r in results["rows"] if r["differs"]]
+    if differ:
+        first = tables.yardstick(results)["label"]
+        lines += [f"## How the rows differ from {first}", "", *_list(differ), ""]
+    lines += ["## Every run", "", *markdown_table(tables.every_run(results)), ""]
+    trained = tables.pretrainings(results)
+    if len(trained) > 1:
+        lines += ["## Pre-training", ""]
+        if "pretraining" in figures:
+            lines += _figure("pretraining", figures["pretraining"])
+        lines += [*markdown_table(trained), ""]
+    for export in results["exports"]:
+        rows = [["text", "answer", "probability"]]
+        rows += [[a["text"], a["label"], f"{a['probability']:.2f}"] for a in export["answers"]]
+        lines += ["## The exported classifier's answers", "", *markdown_table(rows), ""]
+        lines += [f"SavedModel: {export['saved_model']}", ""]
+    lines += ["## How to run it again", "", f"    {results['command']}", ""]
+    lines += [wording.footer(results), ""]
+    return "\n".join(lines)
+
+
+def _differences(results) -> str:
+    """The warning of a table whose runs are of different code, versions or machines."""
+    told = origins.warnings(origins.of_results(results)) if "origins" in results else []
+    return f"The runs behind this table differ: {'; '.join(told)}." if told else ""
+
+
+def _where(verdict: dict) -> str:
+    """Where a paper makes a claim, if one does."""
+    return f" (section {verdict['section']})" if verdict["section"] else ""
+
+
+def _claim(number: int, verdict: dict) -> list[str]:
+    """A claim with its verdict, its drawing and its comparisons."""
+    lines = [f"### {number}. {wording.claim(verdict)}.", ""]
+    said = f"**{verdict['verdict']}**{_where(verdict)}"
+    mean = verdict["mean_effect"]
+    if mean:
+        said += f"; mean effect over its columns {wording.interval(mean)}"
+    lines += [said, ""]
+    if any(finding["effect"] is not None for finding in verdict["findings"]):
+        lines += _figure(f"claim{number}")
+    lines += [*markdown_table(tables.findings(verdict)), ""]
+    if verdict["footnotes"]:
+        lines += [*_list(verdict["footnotes"]), ""]
+    return lines
+
+
+def text(results: dict, folder: str | Path = "") -> str:
+    """The table, the verdicts and the paths, for a terminal."""
+    rows = tables.scores(results, with_differences=True)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [wording.heading(results), ""]
+    if said := _differences(results):
+        lines.append(said)
+    for index, row in enumerate(rows):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+        if index == 0:
+            lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
+    lines += [
+        "",
+        f"{OURS} Lines of differences: ours (the paper's). Behind a claim stand its comparisons: "
+        "the effect, above 0 where the first row is better, and its 95 % interval.",
+    ]
+    lines += ["", *_list(wording.facts(results)), "", *wording.holes(results)]
+    for verdict in results["verdicts"]:
+        said = f"{wording.claim(verdict)}{_where(verdict)}"
+        lines.append(f"{verdict['verdict'].upper():<26} {said}")
+        lines += [f"{'':<26}   {wording.finding(f)}" for f in verdict["findings"]]
+    for export in results["exports"]:
+        lines += ["", "The exported classifier's answers:"]
+        lines += [
+            f"  {a['label']:<6} {a['probability']:.2f}  {a['text']}" for a in export["answers"]
+        ]
+        lines.append(f"SavedModel: {export['saved_model']}")
+    lines += ["", *wording.shown(results)] if results["verdicts"] else []
+    if folder:
+        lines.append(f"Report:     {Path(folder) / 'report.html'}")
+    return "\n".join(lines)
+
+
+def _figure(name: str, caption: str = "") -> list[str]:
+    return [f"![{name}](plots/{name}.svg)", "", *([f"*{caption}*", ""] if caption else [])]
+
+
+def _list(items: list[str]) -> list[str]:
+    return [f"- {item}" for item in items]
+
+
+def read(path: Path) -> dict:
+    """The results of a table; raises UserError where the file is damaged, or is no table's."""
+    results = storage.read_json(path, finite=False)
+    for name in ("columns", "rows", "verdicts"):
+        field(results, name, list, f"{path}: no table's, as experiments.ablate writes it")
+    return results
+
+
+def write_overview(folder: Path) -> str:
+    """Writes `folder`/claims.md; returns its text."""
+    tables: dict[str, list[dict]] = {}
+    for path in sorted(folder.glob("*/*/results.json")):
+        results = read(path)
+        tables.setdefault(results["name"], []).append(results)
+    text = overview(tables)
+    manifests.adopt(folder, "claims.md")  # as it came with the repository
+    write_text(folder / "claims.md", text)
+    return text
+
+
+def overview(tables: dict[str, list[dict]]) -> str:
+    """The overview of tables, each of which was run at one or more scales."""
+    lines = ["# Claims of all tables", "", *_asked(tables), ""]
+    for name, runs in tables.items():
+        lines += [
+            f"## {name_of(name)}: {runs[0]['title']}",
+            "",
+            *markdown_table(_rows(runs)),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _rows(runs: list[dict]) -> list[list[str]]:
+    verdicts = [{v["name"]: v for v in results["verdicts"]} for results in runs]
+    rows = [["claim", "whose", *(results["scale"] for results in runs)]]
+    for name in dict.fromkeys(name for found in verdicts for name in found):
+        one = next(found[name] for found in verdicts if name in found)
+        whose = "ours" if one["own"] else "the paper's" if runs[0]["paper"] else "its paper's"
+        cells = [_cell(found.get(name)) for found in verdicts]
+        rows.append([wording.claim(one), whose, *cells])
+    return rows
+
+
+def _cell(verdict: dict | None) -> str:
+    if not verdict:
+        return "not asked"
+    mean = verdict["mean_effect"]
+    effect = f", {wording.interval(mean, 1)}" if mean else ""
+    return f"**{SHORT[verdict['verdict']]}**{effect}"
+
+
+def _asked(tables) -> list[str]:
+    """How many questions were asked in all, and what a correction for all of them leaves."""
+    verdicts = [
+        v | {"where": f"{name}:{results['scale']}"}
+        for name, runs in tables.items()
+        for results in runs
+        for v in results["verdicts"]
+    ]
+    planned, exploratory = wording.apart(verdicts)
+    decided = [v for v in planned if v["verdict"] != NOT_DECIDED]
+    tested = [f["p"] for v in verdicts for f in v["findings"] if f["p"] is not None]
+    corrected = holm(tested)
+    kept = [v for v in decided if corrected[_deciding(v)] < 1 - INTERVAL]
+    lost = [v for v in decided if v not in kept]
+    said = [
+        f"{count(len(planned), 'claim')} asked at all scales, {len(decided)} of them decided; "
+        f"{len(exploratory)} more are exploratory. All together rest on "
+        f"{count(len(tested), 'tested comparison')}. Holm's correction over all of these leaves "
+        f"{len(kept)} of the {len(decided)}."
+    ]
+    if lost:
+        said += ["", "Decided, but not after that correction:", ""]
+        said += [f"- {v['where']}, {SHORT[v['verdict']]}: {wording.claim(v)}" for v in lost]
+    return said
+
+
+def _deciding(verdict: dict) -> float:
+    """The p value that a claim's verdict hangs on: of the comparison that refutes it best, or of
+    the weakest of those that bear it out."""
+    values = [f["p"] for f in verdict["findings"] if f["verdict"] == verdict["verdict"]]
+    return max(values) if verdict["verdict"] == REPRODUCED else min(values)

@@ -1,0 +1,209 @@
+"""The tables of a report, as rows of text with a header: scores, differences, findings, runs."""
+
+import itertools
+
+from experiments.tables.planning.claims import NOT_TESTED
+from experiments.tables.reporting.wording import SHORT, claim, comparison, interval, number, signed
+from experiments.training.pretraining.heldout import main_loss
+
+BASELINE_MARK = "\N{DEGREE SIGN}"
+MASKS_MARK = "\N{DAGGER}"
+
+
+def yardstick(results: dict) -> dict:
+    """The row that the others are compared with: the paper prints its tables with it first."""
+    return results["rows"][0]
+
+
+def scores(results: dict, with_differences: bool = False) -> list[list[str]]:
+    """A line of ours for each row, one of the paper's below where it has one.
+
+    Args:
+      with_differences: also a line of differences from the first row, the paper's in brackets.
+    """
+    columns = results["columns"]
+    rows = [["", *(_header(column) for column in columns)]]
+    first = yardstick(results)
+    for row in results["rows"]:
+        cells = [row["cells"][c["label"]] for c in columns]
+        rows.append([row["label"], *(_ours(row, column, results) for column in columns)])
+        if any(cell["paper"] is not None for cell in cells):
+            paper = ["" if cell["paper"] is None else number(cell["paper"]) for cell in cells]
+            rows.append([f"  the paper's {row['paper_row']}", *paper])
+        if with_differences and row is not first:
+            found = [_difference(results, row, column) for column in columns]
+            if any(paper is not None for _, paper in found):
+                rows.append([f"  less {first['label']}", *(_beside(*pair) for pair in found)])
+    baselines = results["baselines"]
+    shown = [number(baselines[c["label"]], _digits(c)) if c["label"] in baselines else ""
+             for c in columns]  # fmt: skip
+    rows.append(["trivial baseline", *shown])
+    used = {row["paper_row"] for row in results["rows"]}
+    for label, numbers in (results["paper"]["rows"] if results["paper"] else {}).items():
+        cells = [numbers.get(c["paper_column"]) for c in columns]
+        if label not in used and any(cell is not None for cell in cells):
+            shown = ["" if cell is None else number(cell) for cell in cells]
+            rows.append([f"(paper) {label}", *shown])
+    return rows
+
+
+def differences(results: dict) -> list[list[str]]:
+    """Each row less the first, ours beside the paper's; empty where the paper has none to show."""
+    first = yardstick(results)
+    others = [row for row in results["rows"] if row is not first]
+    columns = [
+        column
+        for column in results["columns"]
+        if any(_difference(results, row, column)[1] is not None for row in others)
+    ]
+    if not columns:
+        return []
+    found = [[_difference(results, row, column) for column in columns] for row in others]
+    header = [""]
+    for column in columns:
+        header += [f"{_header(column)}: ours less {first['label']}",
+                   f"the paper's less {first['paper_row']}"]  # fmt: skip
+    rows = [header]
+    for row, line in zip(others, found, strict=True):
+        shown = ["" if value is None else signed(value) for pair in line for value in pair]
+        rows.append([row["label"], *shown])
+    return rows
+
+
+def claims(results: dict) -> list[list[str]]:
+    """A line for each claim: its verdict, whose it is and its mean effect."""
+    rows = [["", "claim", "whose", "verdict", "mean effect [95 %]"]]
+    paper = "the paper's" if results["paper"] else ""
+    for index, verdict in enumerate(results["verdicts"], 1):
+        mean = verdict["mean_effect"]
+        text, whose = claim(verdict), "ours" if verdict["own"] else paper
+        said = f"**{SHORT[verdict['verdict']]}**"
+        tested = [f for f in verdict["findings"] if f["verdict"] != NOT_TESTED]
+        if len(tested) < len(verdict["findings"]):
+            said += f", {len(tested)} of {len(verdict['findings'])} comparisons tested"
+        rows.append([str(index), text, whose, said, interval(mean, 1) if mean else ""])
+    return _without_empty_columns(rows)
+
+
+def findings(verdict: dict) -> list[list[str]]:
+    """The comparisons of a claim: ours, the paper's, what could have been seen, the verdict.
+
+    Columns of which nothing is known are left out.
+    """
+    rows = [["comparison", "ours [95 %]", "the paper's", "detectable", "p", "verdict"]]
+    for f in verdict["findings"]:
+        numbers = [
+            interval(f),
+            _papers(f),
+            _optional(f["detectable"], number),
+            _optional(f["p"], lambda p: "<0.001" if p < 0.001 else f"{p:.3f}"),
+        ]
+        rows.append([comparison(f), *numbers, f"{SHORT[f['verdict']]}: {f['reason']}"])
+    return _without_empty_columns(rows)
+
+
+def _without_empty_columns(rows: list[list[str]]) -> list[list[str]]:
+    kept = [any(row[i] for row in rows[1:]) for i in range(len(rows[0]))]
+    return [list(itertools.compress(row, kept)) for row in rows]
+
+
+def _papers(finding: dict) -> str:
+    """The paper's effect, and whether our interval holds it."""
+    shown = _optional(finding["paper_effect"], signed)
+    agrees = finding["size_agrees"]
+    return shown if agrees is None else f"{shown}, {'inside' if agrees else 'outside'}"
+
+
+def pretrainings(results: dict) -> list[list[str]]:
+    """Every pre-training: its shape, steps and minutes, and what it reached on held-out text."""
+    rows = [[
+        "", "L / H / A", "steps", "tokens", "minutes", "held-out loss (frequencies alone)",
+        "perplexity", "NSP accuracy (majority)",
+    ]]  # fmt: skip
+    for model in results["scale_facts"]["models"]:
+        if not model.get("heldout_baseline"):
+            continue
+        main = main_loss(model["heldout_baseline"])
+        alone = number(model["heldout_baseline"][main], 2)
+        curves = [c for c in results["pretraining_curves"] if c["label"] == model["name"]]
+        for curve, heldout, minutes in zip(curves, model["heldout"], model["minutes"], strict=True):
+            loss = _optional(heldout.get(main), lambda x: number(x, 3))
+            accuracy = _optional(heldout.get("next_sentence_accuracy"), lambda x: number(100 * x))
+            majority = number(100 * heldout.get("next_sentence_majority", 0))
+            rows.append([
+                f"{model['name']}, {curve['seed']}",
+                f"{model['layers']} / {model['hidden']} / {model['heads'] or '–'}",
+                f"{model['steps']:,}",
+                f"{model['tokens'] / 1e6:.1f} M",
+                f"{minutes:.1f}",
+                loss and f"{loss} ({alone})",
+                _optional(heldout.get("masked_lm_perplexity"), number),
+                accuracy and f"{accuracy} ({majority})",
+            ])  # fmt: skip
+    return rows
+
+
+def every_run(results: dict) -> list[list[str]]:
+    """The score of every run: a line a row and pre-training seed, fine-tuning seeds in order."""
+    columns = results["columns"]
+    rows = [["pre-training seed", *(column["label"] for column in columns)]]
+    for row in results["rows"]:
+        runs = {c["label"]: row["cells"][c["label"]].get("values", []) for c in columns}
+        for seed in sorted({pretrain for values in runs.values() for pretrain, _, _ in values}):
+            shown = [
+                " ".join(number(v, _digits(c)) for p, _, v in runs[c["label"]] if p == seed)
+                for c in columns
+            ]
+            rows.append([f"{row['label']}, {seed}", *shown])
+    return rows
+
+
+def _difference(results, row, column) -> tuple[float | None, float | None]:
+    """(ours, the paper's): the row's number less that of the first row.
+
+    With another data set's number there is nothing to compare.
+    """
+    cell, base = (r["cells"][column["label"]] for r in (row, yardstick(results)))
+    ours = cell["mean"] - base["mean"] if "mean" in cell and "mean" in base else None
+    papers = (cell["paper"], base["paper"])
+    if None in papers or column["label"] != column["paper_column"]:
+        return ours, None
+    return ours, papers[0] - papers[1]
+
+
+def _beside(ours, paper) -> str:
+    if ours is None:
+        return ""
+    return signed(ours) + ("" if paper is None else f" ({signed(paper)})")
+
+
+def _header(column) -> str:
+    paper = column["paper_column"]
+    return column["label"] + (f" (paper: {paper})" if paper and paper != column["label"] else "")
+
+
+def _ours(row, column, results) -> str:
+    cell, digits = row["cells"][column["label"]], _digits(column)
+    if "mean" not in cell:
+        return "failed" if cell.get("hole", "not finished") != "not finished" else "-"
+    shown = number(cell["mean"], digits)
+    if cell["deviation"] is not None:
+        shown += f" \N{PLUS-MINUS SIGN} {number(cell['deviation'], digits)}"
+    if column["heldout"] and _masks(results, row) != _masks(results, yardstick(results)):
+        shown += MASKS_MARK
+    unclear = column["label"] in results["baselines"] and not cell["above_baseline"]
+    return f"{shown} ({len(cell['values'])}){BASELINE_MARK if unclear else ''}"
+
+
+def _masks(results, row) -> tuple:
+    """What a row's held-out loss is a mean over: the records, with their masks, and the loss."""
+    model = next(m for m in results["scale_facts"]["models"] if m["name"] == row["variant"])
+    return model.get("records"), list(model.get("heldout_baseline") or [""])[0]
+
+
+def _digits(column) -> int:
+    return 1 if column["percent"] else 2
+
+
+def _optional(value, show) -> str:
+    return "" if value is None else show(value)

@@ -1,0 +1,211 @@
+"""The words of a report: its heading and first lines, what was run, findings, numbers."""
+
+import collections
+
+from experiments.tables.planning.claims import NOT_DECIDED, NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from experiments.tables.run import origins
+
+_NAMED = ("tensorflow", "keras", "numpy", "jax")
+MINUS = "\N{MINUS SIGN}"
+SHORT = {verdict: verdict for verdict in (REPRODUCED, NOT_REPRODUCED, NOT_TESTED)}
+SHORT[NOT_DECIDED] = "open"
+
+
+def heading(results: dict) -> str:
+    return f"{name_of(results['name'])}: {results['title']} ({results['scale']} scale)"
+
+
+def name_of(table: str) -> str:
+    """ "Table 5" of "table5"."""
+    name = table.replace("table", "Table ").replace("figure", "Figure ").strip()
+    return name[:1].upper() + name[1:]
+
+
+def lead(results: dict) -> list[str]:
+    """At most three lines: verdicts, the paper's sizes, what the open comparisons could show. But
+    for the first line, exploratory claims are left out."""
+    planned, exploratory = apart(results["verdicts"])
+    whose = "of the paper" if results["paper"] else "of this table"
+    groups = {
+        f"Claims {whose}": [v for v in planned if not v["own"]],
+        "Our own claims": [v for v in planned if v["own"]],
+        "Exploratory claims, which no other number here counts": exploratory,
+    }
+    said = [f"{name}: {join(_counts(group))}." for name, group in groups.items() if group]
+    lines = [" ".join(said)]
+    findings = comparisons(planned)
+    sized = [f["size_agrees"] for f in findings if f["size_agrees"] is not None]
+    if sized:
+        lines.append(
+            f"Sizes: our interval holds the paper's own effect in {sum(sized)} of the "
+            f"{count(len(sized), 'comparison')} that it prints too."
+        )
+    known = [f for f in findings if f["verdict"] == NOT_DECIDED and f["detectable"] is not None]
+    if known:
+        least, most = (number(f(x["detectable"] for x in known)) for f in (min, max))
+        bound = least if least == most else f"{least} (the most precise comparison) to {most}"
+        lines.append(
+            f"{are(len(known), 'comparison')} open. With so many runs an effect is found four "
+            f"times of five if it lies {bound} beyond the claim's bound."
+        )
+    return lines
+
+
+def shown(results: dict) -> list[str]:
+    """The claims that were reproduced, and what became of the others, in a sentence each."""
+    planned, _ = apart(results["verdicts"])
+    reproduced = [v for v in planned if v["verdict"] == REPRODUCED]
+    others = [v for v in results["verdicts"] if v not in reproduced]
+    others = [f"{claim(v)} ({SHORT[v['verdict']]})" for v in others]
+    number = f"{len(reproduced)} of {count(len(planned), 'claim')}"
+    return [
+        f"Reproduced, {number}: {'; '.join(map(claim, reproduced)) or 'none'}.",
+        f"The others: {'; '.join(others) or 'none'}.",
+    ]
+
+
+def apart(verdicts: list[dict]) -> tuple[list[dict], list[dict]]:
+    """(planned claims, exploratory ones)"""
+    groups = [], []
+    for verdict in verdicts:
+        groups[bool(verdict.get("exploratory"))].append(verdict)
+    return groups
+
+
+def claim(verdict: dict) -> str:
+    """The text of a claim, which says where it is exploratory."""
+    return verdict["text"].rstrip(".") + " (exploratory)" * bool(verdict.get("exploratory"))
+
+
+def _counts(verdicts: list[dict]) -> list[str]:
+    counts = collections.Counter(verdict["verdict"] for verdict in verdicts)
+    return [f"{counts[verdict]} {SHORT[verdict]}" for verdict in SHORT if counts[verdict]]
+
+
+def facts(results: dict) -> list[str]:
+    """What was run: models, steps, tokens, text, examples, substitutions; a line each."""
+    facts = results["scale_facts"]
+    lines = []
+    shapes: dict[str, list[str]] = {}
+    for model in facts["models"]:
+        if model.get("checkpoint"):
+            lines.append(f"{model['name']}: the checkpoint {model['checkpoint']}")
+        elif "steps" in model:
+            shapes.setdefault(_training(model), []).append(model["name"])
+    lines += [f"{join(names)}: {training}" for training, names in shapes.items()]
+    if facts["corpus"]:
+        lines.append(f"Corpus: {facts['corpus']}")
+    for records in list(facts["records"].values())[:1]:
+        counts = records["counts"]
+        lines.append(
+            f"{counts['corpus_tokens']:,} tokens in {counts['corpus_documents']:,} documents; "
+            f"held out: {records['heldout_counts']['corpus_documents']:,} documents"
+        )
+    for column in results["columns"]:
+        parts = [column["note"]] if column["note"] else []
+        if not column["heldout"]:
+            of = f", of {column['folds']} folds together" if "folds" in column else ""
+            train, dev = column["train_examples"], column["dev_examples"]
+            parts.append(f"{train:,} training and {dev:,} dev examples{of}")
+        lines.append(f"{column['label']}: {'; '.join(parts)}")
+    return [line.rstrip(".") for line in [*lines, *results["notes"]]]
+
+
+def _training(model: dict) -> str:
+    lengths = "/".join(map(str, model["lengths"]))
+    heads = f"{model['heads']} heads, " if model["heads"] else ""
+    words = (
+        f"{model['layers']} layers, {model['hidden']} wide, {heads}"
+        f"{model['parameters'] / 1e6:.1f} M parameters, {model['vocabulary']:,} word pieces, "
+        f"{model['steps']:,} steps of {model['batch_size']} sequences of {lengths}"
+    )
+    if model["tokens"]:
+        words += f" ({model['tokens'] / 1e6:.1f} M tokens)"
+    words += f", {count(model['seeds'], 'pre-training')}"
+    return words + (", taken as checkpoints" if model.get("checkpoints") else "")
+
+
+def footer(results: dict) -> str:
+    """When and by what the runs were made, and what they cost."""
+    found = origins.of_results(results)
+    made = "; ".join(_origin(one, len(found) > 1) for one in found)
+    return (
+        f"Made on {results['date']} {made}; {results['cells']['finished']} "
+        f"cells of together {results['seconds'] / 60:.0f} minutes, at least one of them at work "
+        f"for {results['wall_seconds'] / 60:.0f} minutes."
+    )
+
+
+def _origin(one: dict, is_one_of_many: bool) -> str:
+    counted = f"{count(one['cells'], 'cell')} " if is_one_of_many else ""
+    if "python" not in one:
+        return f"{counted}of unknown code and machine"
+    versions = {name: v for name, v in one["packages"].items() if name in _NAMED}
+    parts = [f"{counted}with Python {one['python']}"]
+    parts += [f"{name} {version}" for name, version in versions.items()]
+    parts += [f"code {one['code']}"] if "code" in one else []
+    machine = f"on {one['processor']} with {count(one['cores'], 'core')}"
+    machine += f" and {join(one['gpus'])}" if one.get("gpus") else ""
+    dates = sorted({one["first"], one["last"]}) if "first" in one else []
+    return ", ".join([*parts, machine]) + (f", {' to '.join(dates)}" if dates else "")
+
+
+def holes(results: dict) -> list[str]:
+    """Why a cell of the table is empty or short of runs."""
+    return [
+        f"{row['label']}, {label}: {cell['hole']}"
+        for row in results["rows"]
+        for label, cell in row["cells"].items()
+        if "hole" in cell
+    ]
+
+
+def comparisons(verdicts: list[dict]) -> list[dict]:
+    """The findings of claims, each comparison once."""
+    return list({comparison(f): f for v in verdicts for f in v["findings"]}.values())
+
+
+def comparison(finding: dict) -> str:
+    column, better, worse = (finding[key] for key in ("column", "better", "worse"))
+    if finding.get("whole"):
+        return f"{column}: {better}, share of the way from {worse} to {finding['whole']}"
+    return f"{column}: {better} less {worse}"
+
+
+def interval(finding: dict, digits: int = 2) -> str:
+    """ "+3.50 [1.25, 5.75]", as much of it as there is."""
+    if finding["effect"] is None:
+        return ""
+    bounds = ""
+    if finding["low"] is not None:
+        bounds = f" [{number(finding['low'], digits)}, {number(finding['high'], digits)}]"
+    return signed(finding["effect"], digits) + bounds
+
+
+def finding(finding: dict) -> str:
+    """ "QNLI: BERT less No NSP +3.50 [1.25, 5.75]: the interval lies above 0"."""
+    return f"{comparison(finding)} {interval(finding)}".rstrip() + f": {finding['reason']}"
+
+
+def count(many: int, thing: str) -> str:
+    return f"{many} {thing}" + ("" if many == 1 else "s")
+
+
+def are(many: int, thing: str = "") -> str:
+    return f"{count(many, thing) if thing else many} {'is' if many == 1 else 'are'}"
+
+
+def join(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def number(value: float, digits: int = 1) -> str:
+    shown = f"{value:,.{digits}f}"
+    if float(shown.replace(",", "")) == 0:
+        shown = shown.lstrip("-")
+    return shown.replace("-", MINUS)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    shown = number(value, digits)
+    return shown if shown.startswith(MINUS) else f"+{shown}"

@@ -1,0 +1,1 @@
+"""The cells of a table and the processes that run them."""

@@ -1,0 +1,198 @@
+"""The work of each kind of cell of an ablation; runs in the workers of `experiments.tables.run.grid`.
+
+A function takes the cell's configuration (paths filled in) and its folder, and returns its result
+as JSON values. All of them continue what an interrupted call left in the folder. Cells that train
+are runs of `experiments.training`, in a folder like any other run's.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from data_prep.tasks.files.look import look
+from data_prep.tasks.files.reading import is_held_out
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config_values import from_dict
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+from official_bert.common.json_files import read_json
+
+_NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+
+def run_cell(kind: str, config: dict, folder: Path, lock=None) -> dict:
+    """Runs one cell of an ablation; `lock`: of its folder, where it is locked."""
+    if kind not in TRAININGS:
+        return KINDS[kind](config, Path(folder))
+    from experiments.training import runs
+
+    return getattr(runs, kind)(from_dict(TRAININGS[kind], config), folder, lock=lock)
+
+
+def split_sentences(config: dict, folder: Path) -> dict:
+    from data_prep.sentences import split_files
+
+    # The articles of the tables are WikiExtractor's, whose section titles end with a full stop.
+    stops, layout = config["layout"] == "articles", config["layout"]
+    counts = split_files(config["inputs"], folder / "text", layout=layout, title_stops=stops)
+    return {key: sum(c[key] for c in counts.values()) for key in ("documents", "sentences")}
+
+
+def learn_vocabulary(config: dict, folder: Path) -> dict:
+    from data_prep.vocab import learn_vocab
+    from official_bert.tokenization import write_vocab
+
+    vocab = learn_vocab(
+        config["inputs"], config["vocab_size"], do_lower_case=config["do_lower_case"]
+    )
+    write_vocab(folder / "vocab.txt", vocab)
+    return {"vocab_size": len(vocab)}
+
+
+def learn_vectors(config: dict, folder: Path) -> dict:
+    from data_prep import word2vec
+
+    words, vectors = word2vec.learn(config["inputs"], **config["options"])
+    word2vec.write(folder / "vectors.txt", words, vectors)
+    return {"words": len(words), "width": vectors.shape[1]}
+
+
+def make_records(config: dict, folder: Path) -> dict:
+    from data_prep.create_pretraining_data import create
+
+    settings = {"num_workers": 1, "progress": False}
+    options = config["options"]
+    manifest = create(
+        config["train"], config["vocab"], str(folder / "records"), **settings, **options
+    )
+    heldout = folder / "records" / "heldout"
+    if config["heldout"]:
+        # One pass: the same held-out text again with other masks would tell nothing new.
+        once = options | {"dupe_factor": 1, "held_out": 0.0}
+        create(config["heldout"], config["vocab"], str(heldout), **settings, **once)
+    counts = read_json(heldout / "manifest.json")["counts"]
+    return {
+        "counts": manifest["counts"],
+        "heldout_counts": counts,
+        "vocab_size": manifest["vocab_size"],
+        "max_predictions_per_seq": manifest["max_predictions_per_seq"],
+    }
+
+
+def mix_nli(config: dict, folder: Path) -> dict:
+    return mix(config["mnli_dev"], config["others"], folder / "data")
+
+
+def cloze(config: dict, folder: Path) -> dict:
+    """Scores a pre-trained model on held-out masked pieces (`experiments.training.pretraining.questions`)."""
+    from experiments.training.finetuning import example_scores
+    from experiments.training.pretraining import heldout, questions
+
+    records = f"{config['records']}/heldout"
+    found = questions.cloze(config["model"], records, config["max_examples"])
+    example_scores.write(folder / "example_scores.npz", questions.cloze_statistics(found))
+    size = config["vocab_size"]
+    known = np.ones(size) + heldout.piece_counts(config["records"], size, every_token=False)
+    loss, accuracy = heldout.frequency_scores(known, np.bincount(found["piece"], minlength=size))
+    return {
+        "heldout": {
+            "cloze_loss": float(found["loss"].mean()),
+            "cloze_accuracy": float(found["correct"].mean()),
+        },
+        "baseline": {"cloze_loss": loss, "cloze_accuracy": accuracy},
+        "examples": found["examples"],
+        "pieces": len(found["piece"]),
+    }
+
+
+def pairs(config: dict, folder: Path) -> dict:
+    """Asks a pre-trained model about pairs (`experiments.training.pretraining.questions`)."""
+    from experiments.training.finetuning import example_scores
+    from experiments.training.pretraining import questions
+
+    question, heldout = config["question"], f"{config['records']}/heldout"
+    found = questions.pairs(config["model"], heldout, question, config["max_examples"])
+    sums = questions.pair_statistics(found, question)
+    example_scores.write(folder / "example_scores.npz", sums)
+    correct, label = (
+        float(np.average(found[name], weights=found["weight"])) for name in ("correct", "label")
+    )
+    metric = f"{question}_accuracy"
+    return {
+        "heldout": {metric: correct},
+        "baseline": {metric: max(label, 1 - label)},
+        "examples": int(found["weight"].sum()),
+    }
+
+
+def export_model(config: dict, folder: Path) -> dict:
+    """Exports a SavedModel and asks it about the examples."""
+    from experiments.training.answers.export_model import answer, export
+
+    path = folder / "saved_model" / "1"
+    if not path.exists():
+        path = export(config["model"], folder / "saved_model")
+    answers = answer(path, config["examples"])
+    return {
+        "saved_model": os.path.relpath(path, folder),  # the table may be moved
+        "answers": [
+            {"text": text, **_best_label(outputs)}
+            for text, outputs in zip(config["examples"], answers, strict=True)
+        ],
+    }
+
+
+TRAININGS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+KINDS = {
+    "sentences": split_sentences,
+    "vocab": learn_vocabulary,
+    "vectors": learn_vectors,
+    "records": make_records,
+    "nli": mix_nli,
+    "cloze": cloze,
+    "pairs": pairs,
+    "export": export_model,
+}
+
+
+def _best_label(outputs: dict) -> dict:
+    label = outputs["labels"]
+    label = label.decode() if isinstance(label, bytes) else str(label)
+    return {"label": label, "probability": float(max(outputs["probabilities"]))}
+
+
+def mix(mnli_dev: str, others: list[str], output: str | Path) -> dict[str, int]:
+    """Training and dev data for NLI where MNLI's training set is not at hand.
+
+    MNLI's matched dev set is cut in two by premise: one half is the dev set, the other goes into
+    training together with any number of other NLI files. Scores on half of MNLI dev after training
+    on other text are not scores on MNLI: every table that uses this says so. Writes train.tsv and
+    dev.tsv (premise, hypothesis, label) into the folder `output`.
+
+    Args:
+      mnli_dev: MNLI's dev_matched.tsv.
+      others: TSV files with the columns premise, hypothesis and label, for training.
+
+    Returns: {"train", "dev"} counts of pairs.
+    Raises:
+      UserError: a file is missing or has other columns or labels.
+    """
+    train, dev = [], []
+    for line, row in look(mnli_dev, (("sentence1", "sentence2", "gold_label"),)).rows():
+        pair = (row["sentence1"], row["sentence2"], _nli_label(row["gold_label"], mnli_dev, line))
+        # All pairs of one premise stay on one side.
+        (dev if is_held_out(row["sentence1"], 0.5) else train).append(pair)
+    for path in others:
+        for line, row in look(path, (("premise", "hypothesis", "label"),)).rows():
+            train.append((row["premise"], row["hypothesis"], _nli_label(row["label"], path, line)))
+    for name, pairs in (("train", train), ("dev", dev)):
+        rows = "".join("\t".join(pair) + "\n" for pair in pairs)
+        write_text(Path(output) / f"{name}.tsv", "premise\thypothesis\tlabel\n" + rows)
+    return {"train": len(train), "dev": len(dev)}
+
+
+def _nli_label(text: str, path: str, line: int) -> str:
+    if text not in _NLI_LABELS:
+        raise UserError(f"{path} line {line}: label {text!r}, expected {', '.join(_NLI_LABELS)}")
+    return text

@@ -1,0 +1,238 @@
+"""Runs a grid of cells: each at most once, several side by side, through kills and failures.
+
+A cell is one piece of work with one result: a vocabulary, a set of records, a pre-training, a
+fine-tuning. Its configuration may refer to a file of another cell as "@NAME//file"; such a cell
+waits for the other. Its folder is a run's folder, named by a key made from what determines the
+result: the number of the folders' format, the configuration, the keys of the cells and the
+fingerprints of the files that it reads. Paths, devices and bookkeeping do not enter, so a result is
+found again wherever the same question is asked. Which code and machine made it stands in
+versions.json, and is compared there (`origins`): a finished cell is never run again.
+"""
+
+import dataclasses
+import glob
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from experiments.tables.run.pool import (
+    FAILED,
+    FINISHED,
+    PENDING,
+    RUNNING,
+    Pool,
+    Status,
+    read_status,
+)
+from experiments.training.folder.run_folder import FAILURE
+from official_bert.common.commands import ended_in_order
+from official_bert.common.errors import UserError
+from official_bert.common.locks import exclusive, is_locked
+from official_bert.common.manifests import remove
+
+RUNNER = "experiments.tables.run.cells:run_cell"
+FORMAT = 2  # of keys and folders; raised where one of them, or the default of an option, changes
+_KEY = re.compile(r"(v\d+-)?[0-9a-f]{16}$")  # at the end of a folder's name
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One piece of work.
+
+    Attributes:
+      name: unique and readable, "finetune/QNLI/BERT-1/seed-2".
+      kind: chooses the function that runs it.
+      config: JSON values; strings that start with "@NAME//" are files of the cell NAME. Options
+        with their defaults are left out, so that keys stay where an option is added.
+      ignored: top-level fields of `config` that do not determine the result (paths, devices);
+        cells that they refer to still do.
+      fingerprints: digests of what the cell reads from outside the grid.
+      cost: estimated seconds, for the order and for `--dry_run`.
+      affinity: cells that share it share compiled steps; a worker prefers them in a row.
+      round: cells of a lower one are begun first, so that a table that is stopped is whole in the
+        pre-training seeds that it has; 0 for what all seeds share.
+    """
+
+    name: str
+    kind: str
+    config: dict[str, Any]
+    ignored: tuple[str, ...] = ()
+    fingerprints: dict[str, str] = dataclasses.field(default_factory=dict)
+    cost: float = 1.0
+    affinity: str = ""
+    round: int = 0
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the cells that this one refers to, in order of appearance."""
+        needs: dict[str, None] = {}
+        _replace_references(self.config, lambda need, rest: needs.setdefault(need))
+        return tuple(needs)
+
+
+class Grid:
+    """The cells of an experiment and the folder that holds their work.
+
+    Args:
+      cells: in the order in which a reader wants to see them.
+      root: folder with one subfolder a cell; may be shared by several grids.
+
+    Raises:
+      UserError: two cells share a name, or one refers to a cell that is not there or to itself.
+    """
+
+    def __init__(self, cells: Iterable[Cell], root: str | os.PathLike):
+        self.root = Path(os.path.realpath(root))
+        self.cells: dict[str, Cell] = {}
+        for cell in cells:
+            if cell.name in self.cells and self.cells[cell.name] != cell:
+                raise UserError(f"two cells are named {cell.name}")
+            self.cells[cell.name] = cell
+        self._keys: dict[str, str] = {}
+        for name in self.cells:
+            self.key(name)
+        # Another table may have asked for the same cell, under its own name.
+        found = ((_KEY.search(path.name), path) for path in sorted(self.root.glob("*-*")))
+        self._others = {key[0]: path for key, path in found if key}
+
+    def key(self, name: str, _path: tuple[str, ...] = ()) -> str:
+        """The format, "v2-", and the hexadecimal digits of what determines the cell's result."""
+        if name not in self.cells:
+            raise UserError(f"cell {_path[-1] if _path else '?'} needs {name}, which is not there")
+        if name in _path:
+            raise UserError(f"cells need each other in a circle: {' -> '.join((*_path, name))}")
+        if name not in self._keys:
+            cell = self.cells[name]
+            keys = {need: self.key(need, (*_path, name)) for need in cell.needs}
+            config = {k: v for k, v in cell.config.items() if k not in cell.ignored}
+            config = _replace_references(config, lambda need, rest: f"@{keys[need]}{rest}")
+            # All keys once more: an ignored field may refer to a cell too.
+            needs = list(keys.values())
+            text = json.dumps([FORMAT, cell.kind, config, cell.fingerprints, needs], sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            self._keys[name] = f"v{FORMAT}-{digest}"
+        return self._keys[name]
+
+    def folder(self, name: str) -> Path:
+        """The folder of the cell's key, which begins with the name of the cell that made it."""
+        key = self.key(name)
+        readable = re.sub(r"[^A-Za-z0-9.+]+", "-", name).strip("-")[:80]
+        own = self.root / f"{readable}-{key}"
+        return own if own.is_dir() else self._others.get(key, own)
+
+    def resolved(self, name: str) -> dict[str, Any]:
+        """The cell's configuration with references turned into paths."""
+        return _replace_references(
+            self.cells[name].config, lambda need, rest: str(self.folder(need)) + rest
+        )
+
+    def status(self, name: str) -> Status:
+        """What the files of the cell say; a cell whose runner was killed is pending again."""
+        folder = self.folder(name)
+        ended = read_status(folder)
+        if ended:
+            return ended
+        for need in self.cells[name].needs:
+            other = self.status(need)
+            if other.state == FAILED:
+                reason = (
+                    other.reason
+                    if other.reason.startswith("needs ")
+                    else (f"needs {need}, which failed: {other.reason}")
+                )
+                return Status(FAILED, reason)
+        return Status(RUNNING if is_locked(folder) else PENDING)
+
+    def statuses(self) -> dict[str, Status]:
+        return {name: self.status(name) for name in self.cells}
+
+    def run(
+        self,
+        workers: int = 1,
+        runner: str = RUNNER,
+        retry_failed: bool = True,
+        on_event: Callable[[str, str, Status], None] = lambda event, name, status: None,
+        poll_seconds: float = 0.2,
+    ) -> dict[str, Status]:
+        """Runs every cell that has no result yet; returns all states.
+
+        Args:
+          workers: processes side by side.
+          runner: "module:function", called as function(kind, config, folder) -> result (JSON).
+          retry_failed: cells that failed in an earlier call are tried again.
+          on_event: called with ("started" | "finished" | "failed" | "waiting", cell, status).
+          poll_seconds: how often the workers are looked at.
+
+        Raises:
+          UserError: another process is running cells in this folder, it holds cells of another
+            format, or finished ones without a file that others need (`archives` keep no models).
+        """
+        if foreign := [p.name for k, p in self._others.items() if k[:-16] != f"v{FORMAT}-"]:
+            raise UserError(
+                f"{self.root} holds {len(foreign)} cells of another format ({foreign[0]}), which "
+                "this version neither reads nor removes; choose another --cells or --workdir"
+            )
+        with exclusive(self.root), ended_in_order():
+            for name in self.cells:
+                folder = self.folder(name)
+                ended = read_status(folder)
+                if ended and ended.state == FAILED and retry_failed:
+                    remove(folder / FAILURE)
+            if lacking := self._lacking():
+                raise UserError(
+                    "cells have a result, but not the file that others need, as where they came "
+                    "from an archive; delete these folders, and they are run again:\n"
+                    + "\n".join(f"  {folder} ({rest[1:]})" for folder, rest in lacking.items())
+                )
+            Pool(self, workers, runner, on_event, poll_seconds).run()
+        return self.statuses()
+
+    def _lacking(self) -> dict[Path, str]:
+        """Folder of a finished cell -> the file that a pending one needs and that is not there."""
+        statuses, lacking = self.statuses(), {}
+
+        def look(need, rest):
+            folder = self.folder(need)
+            if statuses[need].state == FINISHED and not glob.glob(glob.escape(str(folder)) + rest):
+                lacking[folder] = rest
+
+        for name, status in statuses.items():
+            if status.state == PENDING:
+                _replace_references(self.cells[name].config, look)
+        return lacking
+
+    def ranks(self) -> dict[str, float]:
+        """Estimated seconds from the start of a cell to the end of all that waits for it."""
+        waiting = {name: [] for name in self.cells}
+        for name, cell in self.cells.items():
+            for need in cell.needs:
+                waiting[need].append(name)
+        ranks: dict[str, float] = {}
+
+        def rank(name):
+            if name not in ranks:
+                ranks[name] = self.cells[name].cost + max(map(rank, waiting[name]), default=0.0)
+            return ranks[name]
+
+        for name in self.cells:
+            rank(name)
+        return ranks
+
+
+def _replace_references(value: Any, replace: Callable[[str, str], Any]) -> Any:
+    """`value` with every "@pretrain/BERT/1//model" made replace("pretrain/BERT/1", "/model").
+
+    Names hold single slashes.
+    """
+    if isinstance(value, str) and value.startswith("@"):
+        name, _, rest = value[1:].partition("//")
+        return replace(name, f"/{rest}" if rest else "")
+    if isinstance(value, dict):
+        return {key: _replace_references(inner, replace) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_replace_references(inner, replace) for inner in value]
+    return value

@@ -1,0 +1,75 @@
+"""Origins of the runs behind a table: which code, packages and machines, and how many each.
+
+Numbers of different code or machines stand beside each other in a table only if its report says so.
+"""
+
+import collections
+from collections.abc import Iterable
+
+from experiments.tables.run.pool import FINISHED, Status
+from experiments.training.folder import provenance
+from official_bert.common.errors import UserError
+
+
+def origins(statuses: Iterable[Status]) -> list[dict]:
+    """One entry for each origin of the finished cells: "cells", their number, "first" and "last",
+    dates, and what `provenance.COMPARED` names; cells that do not say theirs have "cells" alone.
+
+    A cell that was interrupted, and continued by other code, has two.
+    """
+    found: list[dict] = []
+    for status in statuses:
+        for session in status.provenance or [{}] if status.state == FINISHED else []:
+            same = [one for one in found if provenance.same(one, session)]
+            entry = same[0] if same else {"cells": 0}
+            if not same:
+                found.append(entry)
+                entry |= {n: session[n] for n in provenance.COMPARED if n in session}
+            entry["cells"] += 1
+            if date := session.get("date"):
+                entry["first"] = min(date, entry.get("first", date))
+                entry["last"] = max(date, entry.get("last", date))
+    return found
+
+
+def warnings(found: list[dict], now: dict | None = None) -> list[str]:
+    """What differs between the entries of `origins`, a line each; "code: 12ab (7 cells), ...".
+
+    Args:
+      now: of `provenance.here`, where more runs are about to be made.
+    """
+    lines = []
+    known = [one for one in found if "code" in one]
+    if silent := sum(one["cells"] for one in found) - sum(one["cells"] for one in known):
+        lines.append(f"{silent} cells do not say which code and machine made them")
+    values = {name: collections.Counter() for name in provenance.differing([*known, now or {}])}
+    for name, counts in values.items():
+        for one in known:
+            counts[provenance.flat(one).get(name, "none")] += one["cells"]
+        shown = ", ".join(f"{value} ({count} cells)" for value, count in counts.items())
+        present = f"; now {provenance.flat(now).get(name, 'none')}" if now else ""
+        lines.append(f"{name}: {shown}{present}")
+    return lines
+
+
+def differences(statuses: Iterable[Status]) -> list[str]:
+    """`warnings` of the finished cells, and of those that this process would make."""
+    return warnings(origins(statuses), provenance.here())
+
+
+def check(lines: list[str]) -> None:
+    """Raises UserError where there are warnings."""
+    if lines:
+        raise UserError(
+            f"--strict: the runs are of different origin: {'; '.join(lines)}. Make all of them "
+            "again in another folder (--workdir, --cells of experiments.ablate), or leave --strict "
+            "out"
+        )
+
+
+def of_results(results: dict) -> list[dict]:
+    """The `origins` in results.json; in those of an earlier version the machine that reported."""
+    if "origins" in results:
+        return results["origins"]
+    return [{"cells": results["cells"]["finished"], "packages": results["versions"],
+             **results["machine"]}]  # fmt: skip

@@ -1,0 +1,95 @@
+"""What a table will cost: dry runs, and the rate that they go by."""
+
+import dataclasses
+
+import pytest
+
+from experiments import ablate
+from experiments.configs import elmo
+from experiments.tables.planning import cost, plan
+from experiments.training.settings import flops
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config_files import load_config
+from official_bert.common.errors import UserError
+
+
+def test_dry_run_lists_cells_with_work_time_and_disk(tmp_path):
+    text = ablate.dry_run(load_config("table5:smoke"), tmp_path, measure=False)
+    lines = text.splitlines()
+    assert lines[0].split() == ["cell", "state", "work", "time", "disk"]
+    row = next(line for line in lines if line.startswith("pretrain/BERT/1"))
+    assert "pending" in row and "TFLOP" in row
+    assert "28 cells; still to do" in text
+    assert (
+        "to beat:\n  held-out loss: known after the run\n  SNLI: 32.2\n  SMS spam: 87.3\n" in text
+    )
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_at_once_what_it_does_and_needs_no_folder(monkeypatch, capsys):
+    def read(*_):
+        raise UserError(capsys.readouterr().err)  # what was said before the data are read
+
+    ablation = load_config("table5:smoke")
+    whole = ablate.dry_run(ablation, measure=False)
+    assert "28 cells; still to do" in whole and "trains nothing" in capsys.readouterr().err
+    monkeypatch.setattr(plan, "plan", read)
+    with pytest.raises(UserError, match=r"^dry run of table5:smoke: .* times a .*--share=0.4"):
+        ablate.dry_run(ablation)
+
+
+def test_dry_run_at_a_share_of_a_peak(tmp_path):
+    ablation = load_config("table5:smoke")
+    text = ablate.dry_run(ablation, tmp_path, share=0.2, peak=0.5)
+    assert "at 20% of 0.5 TFLOP/s" in text and " of one device" in text
+    made = plan.plan(ablation)
+    one = cost.estimate(made, ablation, False, 1e11)["pretrain/BERT/1"]
+    assert one.seconds == pytest.approx(cost.START_SECONDS + one.flops / 1e11)
+    assert f"{cost.readable_seconds(one.seconds):>10}" in text
+
+
+def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
+    monkeypatch.setattr(cost, "measured_rate", lambda bert, length, batch, say: 1e9 * batch)
+    ablation = load_config("table5:quickstart")
+    found = cost.estimate(plan.plan(ablation), ablation)
+    for name in ("pretrain/BERT/1", "finetune/SNLI/BERT/1-1"):
+        expected = cost.START_SECONDS + found[name].flops / 32e9
+        assert found[name].seconds == pytest.approx(expected)
+
+
+def test_a_rate_is_measured_in_a_training_step():
+    import tensorflow as tf
+
+    from official_bert.config import BertConfig
+    from official_bert.family.openai_gpt import OPENAI_GPT
+
+    sizes = {"vocab_size": 20, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
+             "intermediate_size": 8}  # fmt: skip
+    tf.config.run_functions_eagerly(True)  # cheaper than to compile it
+    try:
+        told = []
+        for bert in (BertConfig(**sizes, **OPENAI_GPT), BertConfig(**sizes)):
+            assert 0 < cost.measured_rate(bert, 8, 2, told.append) < 1e12
+        assert told == ["  times a step: 1 deep, 4 wide, 2 rows of 8 tokens"]
+        assert 0 < cost.measured_rate(elmo.TINY, 8, 2) < 1e12
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def test_flops_by_hand():
+    ablation = load_config("table5:quickstart")
+    bert = ablation.variant("BERT").pretrain.bert
+    # 2 layers, H 128, I 512, one sequence of 64: 2 (4 H^2 + 2 H I) + 4 * 64 * H a token and layer.
+    per_token = 2 * (4 * 128 * 128 + 2 * 128 * 512) + 4 * 64 * 128
+    assert bert.encoder_flops(1, 64) == 2 * 64 * per_token
+    assert flops.head_flops(bert, 10) == 10 * 2 * 128 * (128 + 4096)
+
+
+def test_windows_of_a_paragraph_count_in_the_estimate():
+    squad = FinetuneConfig(task="squad_v1.1", max_seq_length=384)
+    assert cost.windows(squad) == 1
+    short = dataclasses.replace(squad, max_seq_length=64, task_options={"doc_stride": 32})
+    assert cost.windows(short) == pytest.approx(1 + (157 - 48) / 32)
+    assert cost.windows(FinetuneConfig(task="mrpc", max_seq_length=64)) == 1
+    cut = dataclasses.replace(short, task_options={"context": "answer_sentence"})
+    assert cost.windows(cut) == 1

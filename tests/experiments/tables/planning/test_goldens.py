@@ -1,0 +1,143 @@
+"""Configurations, keys of cells and archives stay what they were: `goldens.json` holds digests.
+
+Where one of these fails, a stored configuration or a key has changed, and finished work is no
+longer found. `python tests/experiments/tables/planning/test_goldens.py` writes the file anew (with
+BERT_DATA_DIR), for a configuration that is new or a change that is meant.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import tarfile
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from experiments.configs.scales import DATA_DIR
+from experiments.tables.judging import archives
+from experiments.tables.planning import plan
+from experiments.tables.run.grid import Grid
+from experiments.training.settings.config import FinetuneConfig, PretrainConfig
+from experiments.training.settings.config_files import CONFIGS, known, load_config
+from experiments.training.settings.config_values import changed
+from official_bert.common.errors import UserError
+
+FILE = Path(__file__).with_name("goldens.json")
+GOLDENS = json.loads(FILE.read_text()) if FILE.exists() else {}
+RESULTS = CONFIGS.parent / "results"
+SAMPLE = ["family:smoke", "figure5:smoke", "path", "series:smoke", "table5:smoke"]
+SAMPLE += [
+    "table5:quickstart",
+    "table5:checkpoints",
+    "table6:smoke",
+    "table7:smoke",
+    "table8:smoke",
+]
+# Their data are made by a command first.
+MADE = ("gbert", "seq2seq", "video")
+
+
+def digest(value):
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def sources():
+    """Return what --config can say: each name alone and with each of its scales."""
+    found = []
+    for name in known().split(", "):
+        found.append(name)
+        try:
+            load_config(f"{name}:nonesuch")
+        except UserError as error:
+            scales = re.search(r"valid: (.*)$", str(error))
+            found += [f"{name}:{scale}" for scale in scales[1].split(", ")] if scales else []
+    return found
+
+
+def written(value):
+    """Return a configuration as JSON: runs by what differs from their defaults, tables in full."""
+    if isinstance(value, (PretrainConfig, FinetuneConfig)) or hasattr(value, "changes"):
+        return changed(value)
+    if isinstance(value, (list, tuple)):
+        return [written(one) for one in value]
+    if isinstance(value, dict):
+        return {key: written(one) for key, one in value.items()}
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: written(getattr(value, name)) for name in names if name != "data_dir"}
+    return value
+
+
+def anywhere(value):
+    """Return JSON with paths inside the data folder relative to it."""
+    if isinstance(value, str):
+        return value.removeprefix(DATA_DIR).removeprefix("/")
+    if isinstance(value, dict):
+        return {key: anywhere(one) for key, one in value.items()}
+    return [anywhere(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def keys(source, folder):
+    """Return {kind: "number of cells, digest of their names and keys"} and the grid of a table."""
+    grid, kinds = Grid(plan.plan(load_config(source)).cells, folder), defaultdict(dict)
+    for name, cell in grid.cells.items():
+        kinds[cell.kind][name] = grid.key(name)
+    return {kind: f"{len(made)} {digest(made)}" for kind, made in sorted(kinds.items())}, grid
+
+
+def archived():
+    """Return {source: folder of results} of the tables that have archives."""
+    found = {}
+    for folder in sorted(path.parent for path in RESULTS.glob("*/*/archives")):
+        command = json.loads((folder / "results.json").read_text())["command"]
+        source = re.search(r"--config=(\S+)", command)[1]
+        if source.partition(":")[0] not in MADE:
+            found[source] = folder
+    return found
+
+
+def found_again(grid, folder):
+    """Return "FOUND/TOTAL" of the cells in the archives, by their keys."""
+    stored = set()
+    for path in (folder / "archives").glob("*.gz"):
+        with tarfile.open(path) as archive:
+            stored |= {name.partition("/")[0] for name in archive.getnames()}
+    wanted = {grid.key(name) for name, cell in grid.cells.items() if cell.kind in archives.SCORED}
+    there = [name for name in stored if name.endswith(tuple(wanted))]
+    return f"{len(there)}/{len(stored)}"
+
+
+def test_configurations_stay():
+    made = {source: digest(anywhere(written(load_config(source)))) for source in sources()}
+    assert made == GOLDENS["configurations"]
+
+
+@pytest.mark.parametrize("source", SAMPLE)
+def test_keys_of_tables_on_the_sample_stay(source, tmp_path):
+    assert keys(source, tmp_path)[0] == GOLDENS["keys"][source]
+
+
+@pytest.mark.parametrize("source", archived())
+def test_keys_of_archived_tables_stay_and_their_cells_are_found(source, tmp_path, data_dir):
+    made, grid = keys(source, tmp_path)
+    assert made == GOLDENS["keys"][source]
+    assert found_again(grid, archived()[source]) == GOLDENS["found again"][source]
+
+
+def write():
+    found, kept = {}, {}
+    for source in [*SAMPLE, *archived()]:
+        kept[source], grid = keys(source, FILE.parent / "none")
+        if source in archived():
+            found[source] = found_again(grid, archived()[source])
+    made = {source: digest(anywhere(written(load_config(source)))) for source in sources()}
+    goldens = {"configurations": made, "keys": kept, "found again": found}
+    FILE.write_text(json.dumps(goldens, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    assert os.environ.get("BERT_DATA_DIR"), "set BERT_DATA_DIR"
+    write()

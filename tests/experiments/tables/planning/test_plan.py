@@ -1,0 +1,519 @@
+"""Plans: every configuration at every scale, what is shared, what is in the keys."""
+
+import dataclasses
+import os
+import re
+import tarfile
+
+import numpy as np
+import pytest
+
+import official_bert
+from experiments import ablate
+from experiments.configs import compared, scales, table7
+from experiments.tables.judging import archives, intervals
+from experiments.tables.planning import ablation as ablation_parts
+from experiments.tables.planning import cost, plan
+from experiments.tables.reporting import assemble, paper
+from experiments.tables.run.cells import TRAININGS, mix
+from experiments.tables.run.grid import Cell, Grid
+from experiments.tables.run.pool import FINISHED, Status
+from experiments.training.finetuning import example_scores
+from experiments.training.settings import config_files, flops
+from experiments.training.settings.config import FinetuneConfig
+from experiments.training.settings.config_files import load_config
+from experiments.training.settings.config_values import changed, from_dict
+from official_bert.common.errors import UserError
+from official_bert.common.files import write_text
+
+TABLES = [f"table{i}" for i in range(1, 9)] + ["figure5"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("scale", ["paper", "gpu", "cpu", "smoke"])
+def test_every_table_has_every_scale(name, scale):
+    ablation = load_config(f"{name}:{scale}")
+    assert (ablation.name, ablation.scale) == (name, scale)
+    assert ablation.rows and ablation.columns
+    paper_rows = [row.paper_row for row in ablation.rows if row.paper_row]
+    assert paper_rows or name in ("table6", "figure5")
+
+
+def test_what_a_configuration_contains_depends_on_no_file_or_package_of_the_machine():
+    asks = re.compile(r"exists\(|is_file\(|is_dir\(|glob\(|open\(|find_spec|import_module")
+    files = list(config_files.CONFIGS.glob("*.py"))
+    assert len(files) > 20
+    assert not [path.name for path in files if asks.search(path.read_text())]
+
+
+def test_a_table_in_a_shared_file_goes_by_the_path_of_its_own():
+    named, by_path = load_config("table2:cpu"), load_config("experiments/configs/table2.py:cpu")
+    assert named == by_path and named.title == "SQuAD 1.1"
+    with pytest.raises(UserError, match="no such file elsewhere/table2.py"):
+        load_config("elsewhere/table2.py:cpu")
+
+
+def test_the_quickstart_is_table5_without_the_bilstm():
+    quick, smoke = load_config("table5:quickstart"), load_config("table5:smoke")
+    assert quick.scale == "quickstart" and [e.column for e in quick.exports] == ["SMS spam"]
+    assert {r.label for r in smoke.rows} - {r.label for r in quick.rows} == {
+        "LTR & No NSP + BiLSTM"
+    }
+    left_out = {c.name for c in smoke.claims} - {c.name for c in quick.claims}
+    assert left_out == {
+        *("BiLSTM, SQuAD", "BiLSTM, GLUE", "BiLSTM, far worse", "BiLSTM, tags"),
+        "large drops",  # on SQuAD
+    }
+
+
+def test_models_of_a_series_branch_off_one_trunk_a_seed():
+    made = plan.plan(load_config("series:smoke"))
+    branches = {c.name: c for c in made.cells if c.kind == "pretrain" and "BERT, " in c.name}
+    needed = {n: [x for x in c.needs if "pretrain" in x] for n, c in branches.items()}
+    assert needed == {
+        "pretrain/BERT, trunk of 8M/1": [],
+        "pretrain/BERT, 8M/1": ["pretrain/BERT, trunk of 8M/1"],
+        "pretrain/BERT, trunk of 33M/1": ["pretrain/BERT, trunk of 8M/1"],
+        "pretrain/BERT, 33M/1": ["pretrain/BERT, trunk of 33M/1"],
+    }
+    ends = [c.config["phases"][-1]["num_train_steps"] for c in branches.values()]
+    assert ends == [23, 30, 90, 120]
+    assert [c.config["num_decay_steps"] for c in branches.values()] == [0, 7, 0, 30]
+    exact = load_config("series:131m").column("SQuAD exact match")
+    assert (exact.metric, exact.finetune.max_dev_examples) == ("exact_match", 0)
+
+
+def test_a_column_of_another_metric_shares_the_runs():
+    table = load_config("series:smoke")
+    other = dataclasses.replace(table.column("SNLI"), label="again", metric="accuracy")
+    made = plan.plan(dataclasses.replace(table, columns=(*table.columns, other)))
+    assert made.runs["BERT, 8M", "again"] == made.runs["BERT, 8M", "SNLI"]
+
+
+def test_unknown_scale_lists_the_valid_ones():
+    known = "valid: paper, gpu, gpu-day, night, cpu, smoke, quickstart, checkpoints, squad"
+    with pytest.raises(UserError, match=known):
+        load_config("table5:huge")
+    with pytest.raises(UserError, match="valid: paper, gpu, cpu, smoke$"):
+        load_config("table1:huge")
+    for table in ("figure5", "table8"):
+        with pytest.raises(UserError, match="valid: paper, gpu, gpu-day, cpu, snli, smoke$"):
+            load_config(f"{table}:night")
+
+
+def test_table5_rows_share_pretrainings_and_differ_in_what_the_paper_says():
+    ablation = load_config("table5:smoke")
+    bert, no_nsp, ltr = (ablation.variant(n).pretrain for n in ("BERT", "No NSP", "LTR & No NSP"))
+    assert dataclasses.replace(bert, objectives=("masked_lm",)) == no_nsp
+    assert dataclasses.replace(no_nsp, bert=ltr.bert, objectives=ltr.objectives) == ltr
+    assert ltr.objectives == ({"name": "next_token", "fraction": 0.3},)
+    whole = load_config("table5:paper").variant("LTR & No NSP")
+    assert whole.pretrain.objectives == ("next_token",)  # all of them: one spelling
+    made = plan.plan(ablation)
+    assert len(made.pretrains) == 3
+    bilstm = [c for c in made.cells if "BiLSTM" in c.name]
+    assert bilstm and all(c.config["bilstm"] for c in bilstm)
+    assert all(c.needs == (made.pretrains["LTR & No NSP", 1],) for c in bilstm)
+
+
+def test_a_variant_whose_objectives_do_not_fit_its_direction_is_refused():
+    ablation = load_config("table5:smoke", {"variants.2.pretrain.objectives": "masked_lm"})
+    with pytest.raises(UserError, match="LTR & No NSP: objectives: masked_lm is .* next_token in"):
+        plan.plan(ablation)
+
+
+def test_random_rows_start_where_the_trained_ones_did():
+    ablation = load_config("table5:smoke")
+    random = dataclasses.replace(ablation.variant("random"), seeds=(1, 7))
+    variants = [random if v.name == "random" else v for v in ablation.variants]
+    made = plan.plan(dataclasses.replace(ablation, variants=tuple(variants)))
+    runs = made.runs["random initialisation", "SNLI"]
+    configs = {cell.name: cell.config for cell in made.cells}
+    assert [(r.pretrain_seed, r.finetune_seed) for r in runs] == [(1, 1), (7, 1)]
+    assert [configs[r.cell]["initial_seed"] for r in runs] == [1, 7]
+    # Restarts share order and head between rows, not between pre-trainings.
+    assert [configs[r.cell]["seed"] for r in runs] == [1001, 7001]
+    assert configs[made.runs["BERT", "SNLI"][0].cell]["seed"] == 1001
+
+
+def test_a_variant_of_checkpoints_pretrains_nothing(tmp_path):
+    ablation = load_config("table5:smoke")
+    places = [str(tmp_path / name) for name in ("one", "two")]
+    for place in places:
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "model.json").write_text(place)
+    corpus = dataclasses.replace(ablation.corpus, vocab="tiny-wikipedia")
+
+    def made(places):
+        variants = (
+            dataclasses.replace(ablation.variants[0], seeds=(3, 8), checkpoints=tuple(places)),
+            *ablation.variants[1:],
+        )
+        return plan.plan(dataclasses.replace(ablation, variants=variants, corpus=corpus))
+
+    plans = [made(places), made(places[::-1])]
+    (tmp_path / "one" / "README.md").write_text("a card, which changes nothing")
+    plans.append(made([places[0], "tiny-wikipedia"]))
+    first = {cell.name: cell for cell in plans[0].cells}
+    assert "vocabulary" not in first and not any("pretrain/BERT" in name for name in first)
+    assert ("BERT", 3) not in plans[0].pretrains and ("BERT", "held-out loss") not in plans[0].runs
+    runs = plans[0].runs["BERT", "SNLI"] + plans[0].runs["BERT", "cloze"]
+    assert [run.pretrain_seed for run in runs] == [3, 8, 3, 8]
+    assert [first[run.cell].config["model"] for run in runs] == 2 * places
+    keys = [Grid(one.cells, tmp_path / "cells").key for one in plans]
+    for cell in (runs[0].cell, runs[2].cell):  # a checkpoint's files count
+        assert keys[0](cell) != keys[1](cell) and keys[0](cell) == keys[2](cell)
+    own = official_bert.checkpoints.embedded.find("tiny-wikipedia")
+    assert first["records/length 64"].config["vocab"] == str(own / "vocab.txt")
+    with pytest.raises(UserError, match="variant BERT: 1 checkpoints for 2 seeds"):
+        made(places[:1])
+    with pytest.raises(UserError, match="nowhere is missing; the package has one model a row"):
+        made(["nowhere", places[0]])
+
+
+def test_a_cloze_column_asks_every_pretrained_model_once():
+    ablation = load_config("table5:smoke")
+    asked = ablation_parts.Cloze("length 64")
+    columns = [
+        ablation_parts.Column(metric, None, metric, question=asked)
+        for metric in ("cloze_loss", "cloze_accuracy")
+    ]
+    made = plan.plan(dataclasses.replace(ablation, columns=tuple(columns), claims=(), exports=()))
+    found = [cell for cell in made.cells if cell.kind == "cloze"]
+    assert {cell.name for cell in found} == {
+        f"cloze/length 64/{name}/1" for name in ("BERT", "No NSP", "LTR & No NSP")
+    }
+    for cell in found:
+        pretrained = cell.name.replace("cloze/length 64", "pretrain")
+        assert set(cell.needs) == {pretrained, "records/length 64"}
+    # Neither random weights nor a model with a layer that pre-training did not have.
+    assert len(made.runs) == 2 * 3
+    assert made.runs["BERT", "cloze_loss"] == made.runs["BERT", "cloze_accuracy"]
+    with pytest.raises(UserError, match='column cloze_loss: there is no "length 8"'):
+        unknown = dataclasses.replace(columns[0], question=ablation_parts.Cloze("length 8"))
+        dataclasses.replace(ablation, columns=(unknown,), claims=(), exports=())
+
+
+def test_a_cloze_score_is_read_from_its_cell(tmp_path):
+    cell = Cell("cloze/x/BERT/1", "cloze", {})
+    column = ablation_parts.Column(
+        "cloze", None, "cloze_loss", percent=False, question=ablation_parts.Cloze("x")
+    )
+    status = Status(FINISHED, result={"heldout": {"cloze_loss": 3.0}})
+    planned = plan.PlannedRun(cell.name, 1, 0)
+    assert assemble._run(column, planned, status, Grid((cell,), tmp_path)).value == 3.0
+
+
+def test_folds_are_cells_of_their_own_and_change_no_other_key(tmp_path):
+    ablation = load_config("table5:smoke")
+    folds = dataclasses.replace(ablation.column("SNLI"), label="folds", folds=2)
+    grids = []
+    for columns in (ablation.columns, (*ablation.columns, folds)):
+        made = plan.plan(dataclasses.replace(ablation, columns=columns))
+        grids.append(Grid(made.cells, tmp_path))
+    keys = [{name: grid.key(name) for name in grid.cells} for grid in grids]
+    assert keys[0].items() < keys[1].items()
+    names = [run.cell for run in made.runs["BERT", "folds"][:2]]
+    assert names == [f"finetune/folds/BERT/1-1/fold-{i}" for i in (1, 2)]
+    assert grids[1].cells[names[1]].config["task_options"] == {"folds": 2, "fold": 2}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"metric": "macro_f1"}, "have no macro_f1 of all"),
+        ({"folds": 9999}, "at most so many folds"),
+        ({"finetune": None}, "column SNLI: folds are for fine-tuning"),
+    ],
+)
+def test_folds_that_cannot_be_scored_are_refused_before_any_training(wrong, told):
+    ablation = load_config("table5:smoke")
+    column = ablation.column("SNLI").changed(**{"folds": 2} | wrong)
+    with pytest.raises(UserError, match=told):
+        plan.plan(dataclasses.replace(ablation, columns=(column,), claims=()))
+
+
+def test_folds_are_scored_together(tmp_path):
+    # True positives, false positives, false negatives of each example.
+    parts = {"a": [[1, 0, 0], [0, 0, 1]], "b": [[1, 0, 0], [0, 1, 0], [0, 0, 0]]}
+    cells = [tmp_path / name for name in parts]
+    for cell in cells:
+        sums = np.array(parts[cell.name], float)
+        example_scores.write(cell / archives.SCORES, {"f1": ("f1", sums)})
+        write_text(cell / archives.RESULTS, "{}")
+    column = ablation_parts.Column("MRPC", FinetuneConfig(), "f1", folds=2)
+    status, planned = Status(FINISHED, result={"dev": {"f1": 0.9}}), plan.PlannedRun("b", 3, 1)
+    run = assemble._run(column, planned, status, None, cells)
+    assert run.seeds == (3, 1) and run.value == pytest.approx(100 * 2 * 2 / (2 * 2 + 1 + 1))
+    whole = intervals.influence("f1", np.array([*parts["a"], *parts["b"]], float))
+    again = archives._influence(str(tmp_path), ["a", "b"], "f1", tmp_path)
+    assert run.influence.tolist() == again.tolist() == whole.tolist()
+
+
+def test_columns_of_two_metrics_share_their_run(data_dir, monkeypatch):
+    monkeypatch.setenv("BERT_DATA_DIR", str(data_dir))
+    ablation = load_config("table2:smoke", {"data_dir": str(data_dir)})
+    made = plan.plan(ablation)
+    runs = [made.runs[ablation.rows[0].label, label] for label in ("dev EM", "dev F1")]
+    assert runs[0] == runs[1]
+
+
+def test_keys_follow_data_and_options_not_bookkeeping(tmp_path):
+    ablation = load_config("table5:smoke")
+
+    def keys(changed):
+        made = plan.plan(changed)
+        grid = Grid(made.cells, tmp_path)
+        return {name: grid.key(name) for name in grid.cells}
+
+    base = keys(ablation)
+    variants = list(ablation.variants)
+    watched = dataclasses.replace(variants[0].pretrain, log_every=7, save_every=3)
+    variants[0] = dataclasses.replace(variants[0], pretrain=watched)
+    assert keys(dataclasses.replace(ablation, variants=tuple(variants))) == base
+    slower = dataclasses.replace(variants[0].pretrain, learning_rate=1e-5)
+    variants[0] = dataclasses.replace(variants[0], pretrain=slower)
+    changed = keys(dataclasses.replace(ablation, variants=tuple(variants)))
+    different = {name for name in base if base[name] != changed[name]}
+    assert "pretrain/BERT/1" in different and "finetune/SNLI/BERT/1-1" in different
+    assert "pretrain/No NSP/1" not in different
+    assert not any("random" in name for name in different)
+
+
+@pytest.mark.parametrize(
+    "table, folder",
+    [
+        ("table5:checkpoints", "table5/checkpoints"),
+        ("squad_control:4x256", "table5/squad_control_4x256"),
+        ("table6:nested", "table6/nested"),
+        ("table8:cpu", "table8/cpu"),
+        ("table8:snli", "table8/snli"),
+        ("figure5:snli", "figure5/snli"),
+    ],
+)
+def test_archived_cells_are_found_again(table, folder, tmp_path, request):
+    """Where this fails, keys or the default of an option have changed: raise `grid.FORMAT`."""
+    if table != "table5:checkpoints":
+        request.getfixturevalue("data_dir")
+    made = plan.plan(load_config(table))
+    paths = list((config_files.CONFIGS.parent / "results" / folder / "archives").glob("*.gz"))
+    for path in paths:
+        with tarfile.open(path) as archive:
+            archive.extractall(tmp_path, filter="data")
+    statuses = Grid(made.cells, tmp_path).statuses()
+    seeds = {int(path.name.removesuffix(".tar.gz").removeprefix("seed-")) for path in paths}
+    scored = [c for c in made.cells if c.kind in archives.SCORED and c.round in seeds]
+    assert len(scored) > 30 and {statuses[c.name].state for c in scored} == {FINISHED}
+
+
+def test_keys_do_not_change_where_options_are_added_with_their_defaults():
+    made = plan.plan(load_config("table5:smoke"))
+    for cell in made.cells:
+        if cell.kind in TRAININGS:
+            config = from_dict(TRAININGS[cell.kind], cell.config)
+            assert changed(config) == cell.config and len(cell.config) < len(vars(config)) / 2
+    assert made.cells[1].config["options"]["dupe_factor"] == 1
+    assert "same_rate" not in made.cells[1].config["options"]
+
+
+def test_keys_follow_the_content_of_a_given_vocabulary_not_its_place(tmp_path):
+    ablation, keys = load_config("table5:smoke"), {}
+    for name, words in (("here", "a b"), ("there", "a b"), ("other", "a c")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vocab.txt").write_text("\n".join(["[UNK]", *words.split()]))
+        corpus = dataclasses.replace(ablation.corpus, vocab=str(tmp_path / name / "vocab.txt"))
+        made = plan.plan(dataclasses.replace(ablation, corpus=corpus))
+        grid = Grid(made.cells, tmp_path)
+        keys[name] = {cell: grid.key(cell) for cell in grid.cells}
+    assert keys["here"] == keys["there"]
+    differ = {cell for cell, key in keys["here"].items() if key != keys["other"][cell]}
+    assert {"pretrain/BERT/1", "finetune/SNLI/random initialisation/1-1"} <= differ
+
+
+def test_missing_data_folder_is_a_clear_error():
+    ablation = dataclasses.replace(load_config("table5:cpu"), data_dir="")
+    with pytest.raises(UserError, match="set BERT_DATA_DIR or --config.data_dir"):
+        plan.plan(ablation)
+
+
+def test_fine_tuning_runs_where_pretraining_does():
+    paper = scales.get_scale("paper")
+    for column in paper.columns.values():
+        assert column.finetune.distribute == paper.bert.distribute == "tpu"
+        assert column.finetune.precision == paper.bert.precision == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize("name", ["table5", "table6", "table8", "figure5"])
+def test_the_scales_of_one_gpu_keep_their_records_on_it(name):
+    for scale in ("gpu", "gpu-day"):
+        ablation = load_config(f"{name}:{scale}")
+        assert all(r.dynamic_masking and not r.do_whole_word_mask for r in ablation.records)
+        assert all(v.pretrain.records_on_device for v in ablation.variants)
+
+
+def test_a_work_folder_belongs_to_one_table_and_scale(tmp_path):
+    ablate._check_config(tmp_path, load_config("table5:smoke"))
+    ablate._check_config(tmp_path, load_config("table5:smoke"))
+    with pytest.raises(UserError, match='scale: "smoke" -> "quickstart"'):
+        ablate._check_config(tmp_path, load_config("table5:quickstart"))
+
+
+def test_nli_mixture_keeps_premises_apart(tmp_path):
+    rows = [f"p{i // 3}\th{i}\t{('entailment', 'neutral', 'contradiction')[i % 3]}" for i in
+            range(300)]  # fmt: skip
+    (tmp_path / "mnli.tsv").write_text("sentence1\tsentence2\tgold_label\n" + "\n".join(rows))
+    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tneutral\n")
+    counts = mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
+    assert counts["train"] + counts["dev"] == 301 and counts["dev"] > 60
+    premises = []
+    for name in ("train", "dev"):
+        lines = (tmp_path / "out" / f"{name}.tsv").read_text().splitlines()[1:]
+        premises.append({line.split("\t")[0] for line in lines})
+    assert not premises[0] & premises[1]
+    (tmp_path / "snli.tsv").write_text("premise\thypothesis\tlabel\nq\tr\tmaybe\n")
+    with pytest.raises(UserError, match="snli.tsv line 2: label 'maybe'"):
+        mix(str(tmp_path / "mnli.tsv"), [str(tmp_path / "snli.tsv")], tmp_path / "out")
+
+
+def test_progress_names_the_score_of_cells_that_have_one():
+    tuned = {"main_metric": "f1", "dev": {"f1": 0.5, "accuracy": 0.7}}
+    assert ablate._headline(tuned) == ", dev f1 50.0"
+    assert ablate._headline({"heldout": {"masked_lm_loss": 4.2}}) == ", held-out loss 4.200"
+    assert ablate._headline({"train": 300, "dev": 60}) == ""  # of the NLI mixture: examples
+    assert ablate._headline(None) == ""
+
+
+def test_help_answers_without_tensorflow():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, experiments.ablate, experiments.report\n"
+        "assert not {'tensorflow', 'keras', 'matplotlib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_the_family_at_equal_compute():
+    ablation = load_config("family:smoke")
+    made = plan.plan(ablation)
+    work = {
+        v.name: flops.pretrain_flops(v.pretrain) for v in ablation.variants if not v.random_init
+    }
+    equal = {name: w / work["BERT"] for name, w in work.items() if name != "left-to-right"}
+    assert all(abs(share - 1) < 0.01 for share in equal.values()), equal
+    assert len({v.pretrain.num_train_steps for v in ablation.variants}) > 3
+    # Every model is asked what its head can say, and nothing else.
+    rows = set(work)
+    assert {row for row, column in made.runs if column == "cloze"} == rows - {"ELECTRA"}
+    pairs = {row for row, column in made.runs if column == "which first?"}
+    assert pairs == {row for row, column in made.runs if column == "next sentence?"}
+    assert pairs == {"BERT", "factorised tables", "shared layers", "sentence order", "ALBERT"}
+
+
+def test_a_row_whose_checkpoint_may_be_missing_is_left_out_by_name(data_dir, tmp_path):
+    checkpoints = {"variants.0.checkpoint": "tiny-wikipedia", "variants.1.checkpoint": "none"}
+    table = load_config("table7:cpu", {"data_dir": str(data_dir), **checkpoints})
+    made = plan.plan(table)
+    assert made.left_out == {"ELMo": "left out, none is missing"}
+    assert not [row for row, _ in made.runs if row == "ELMo"] and len(made.runs) == 7
+    results = assemble.assemble(table, made, Grid(made.cells, tmp_path))
+    assert results["rows"][-1]["cells"]["dev F1"]["hole"] == made.left_out["ELMo"]
+
+
+def test_table_7_has_a_row_of_elmo(monkeypatch, tmp_path):
+    scale = dataclasses.replace(scales.get_scale("cpu"), data_dir=str(tmp_path))
+    monkeypatch.setattr(table7, "get_scale", lambda name: scale)
+    (tmp_path / "elmo").mkdir()
+    for name in ("options.json", "weights.hdf5"):
+        (tmp_path / "elmo" / name).write_text("{}")
+    table = table7.get_config("cpu")
+    assert table.rows[-1].finetune["features"] == "elmo"
+    assert table.variant("ELMo").checkpoint == str(tmp_path / "elmo")
+    assert [claim.name for claim in table.claims][-1] == "ELMo"
+    assert paper.TABLES["table7"].number("ELMo", "dev F1") == 95.7
+
+
+def test_what_table_1_compares_bert_with_has_its_compute():
+    ablation = load_config("table1:smoke")
+    trained = {v.name: v.pretrain for v in ablation.variants if v.pretrain}
+    work = {name: flops.pretrain_flops(config) for name, config in trained.items()}
+    assert all(abs(one / work["tiny"] - 1) < 0.02 for one in work.values())
+    assert {"tiny", "OpenAI GPT", compared.BOTH, compared.STATES} == set(work)
+    bert, both = trained["tiny"].bert, trained["LTR and RTL, concatenated"].bert
+    left_to_right = dataclasses.replace(bert, attention_direction="left_to_right")
+    assert both.one_direction == left_to_right and both.hidden_size == 2 * bert.hidden_size
+    assert "deeply bidirectional" in {claim.name for claim in ablation.claims}
+
+
+def test_models_on_word_vectors_share_seeds_with_the_others(tmp_path):
+    (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
+    scale = dataclasses.replace(scales.get_scale("smoke"), data_dir=str(tmp_path))
+    column = dataclasses.replace(scale.columns["SST-2"], label="spam", seeds=(1, 2))
+    empty = ablation_parts.Ablation("table1", "T", "smoke", columns=(column,))
+    empty = dataclasses.replace(empty, data_dir=str(tmp_path))
+    made = plan.plan(compared.with_compared(empty, scale, (1, 2, 3)))
+    runs = {row: [(r.pretrain_seed, r.finetune_seed) for r in made.runs[row, "spam"]]
+            for row, _ in made.runs}  # fmt: skip
+    learnt = [f"vectors/{kind}/{seed}" for kind in ("skip_gram", "cbow") for seed in (1, 2, 3)]
+    assert [c.name for c in made.cells if c.kind == "vectors"] == learnt, "two rows share vectors"
+    [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.READ_CBOW}/2-1"]
+    assert cell.config["word_vectors"] == "@vectors/cbow/2//vectors.txt"
+    for row in (compared.BERT, compared.GPT, compared.READ, compared.AVERAGE, compared.READ_SAME):
+        assert runs[row] == [(1, 1), (2, 1), (3, 1)]
+    assert runs[compared.BOTH] == runs[compared.STATES] == [(1, 1)]
+    [cell] = [c for c in made.cells if c.name == f"finetune/spam/{compared.STATES}/1-1"]
+    assert [cell.config.get(name, "") for name in ("model", "elmo", "word_vectors")] == [
+        *("bilstm_attention", f"@pretrain/{compared.STATES}/1//model", ""),
+    ]
+    vectors = tmp_path / compared.VECTORS
+    assert str(vectors) in plan.files_read(made)
+    vectors.unlink()  # the same table, of which the plan leaves two rows out
+    same = compared.with_compared(empty, scale, (1, 2, 3))
+    assert [row.label for row in same.rows] == [row for row, _ in made.runs]
+    why = f"left out, {vectors} is missing"
+    assert plan.plan(same).left_out == {compared.READ: why, compared.AVERAGE: why}
+    (tmp_path / compared.VECTORS).write_text("the 1 2\nof 3 4\n")
+    estimates = cost.estimate(made, empty, measure=False)
+    one, other = (estimates[f"pretrain/{name}/1"] for name in (compared.STATES, compared.BERT))
+    assert abs(one.flops / other.flops - 1) < 0.02
+    rows = compared.AVERAGE, compared.READ, compared.STATES
+    work = [estimates[f"finetune/spam/{row}/1-1"].flops for row in rows]
+    assert 0 == work[0] < work[1] < work[2], "the mean costs nothing, ELMo most"
+
+
+def test_squad_with_a_control_is_table5_and_a_row_and_a_column_more():
+    squad, control = load_config("table5:squad"), load_config("squad_control")
+    assert [r.label for r in control.rows if r not in squad.rows] == ["No NSP + BiLSTM"]
+    f1, exact = (control.column(label) for label in ("SQuAD", "SQuAD exact match"))
+    assert f1.finetune == exact.finetune and f1.finetune.max_dev_examples == 0
+    assert not {s for v in control.variants for s in v.seeds} & set(squad.variants[0].seeds)
+    assert set(squad.claims) < set(control.claims)
+
+
+def test_squad_with_larger_models_differs_in_their_size_alone():
+    control, larger = load_config("squad_control"), load_config("squad_control:4x256")
+    assert larger.rows == control.rows and larger.claims == control.claims
+    assert larger.columns == control.columns
+    for one, other in zip(control.variants, larger.variants, strict=True):
+        bert = other.pretrain.bert
+        assert dataclasses.replace(one.pretrain, bert=bert) == other.pretrain
+        shape = bert.num_hidden_layers, bert.hidden_size, bert.num_attention_heads
+        assert shape == (4, 256, 8)
+    # BERT's models are cells of Table 6 too, so they are trained once.
+    shared, nested = larger.variant("BERT"), load_config("table6:nested").variant("L4 H256 A8")
+    assert (shared.pretrain, shared.seeds) == (nested.pretrain, nested.seeds)
+
+
+def test_masks_are_asked_on_snli_from_the_same_pretrainings(data_dir):
+    tables = [plan.plan(load_config(f"table8:{scale}")).cells for scale in ("cpu", "snli")]
+    ner, snli = ([cell for cell in cells if cell.kind != "finetune"] for cells in tables)
+    assert ner == snli and sum(cell.kind == "pretrain" for cell in snli) == 72
+    assert [c.name for c in load_config("table8:snli").claims] == ["robust", "random only"]
+
+
+def test_a_column_that_no_scale_has_is_no_column_left_out():
+    smoke = scales.get_scale("smoke")
+    assert [c.label for c in smoke.tasks("names", "part of speech")] == ["names"]
+    with pytest.raises(UserError, match="no scale has a column SST2; the names are .*SST-2"):
+        smoke.tasks("SST2", "names")

@@ -1,0 +1,330 @@
+"""Reports: every committed one is made again from what is committed of its table, to the byte."""
+
+import copy
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from damage import flipped
+
+from data_prep.jobs import command_flags
+from experiments import report as command
+from experiments.configs import series
+from experiments.tables.judging import archives, judgement
+from experiments.tables.planning.claims import NOT_DECIDED
+from experiments.tables.reporting import assemble, plots, report, score_tables, wording
+from official_bert.common.errors import UserError
+from official_bert.common.markdown import markdown_table
+
+RESULTS = Path(__file__).parents[4] / "experiments" / "results"
+TABLES = sorted(path.parent for path in RESULTS.glob("*/*/results.json"))
+
+
+def read(folder):
+    results = json.loads((folder / "results.json").read_text())
+    results.pop("checksum")
+    return results
+
+
+def name_of(folder):
+    return ":".join(folder.parts[-2:])
+
+
+@pytest.fixture(scope="module")
+def squad():
+    return read(RESULTS / "table5" / "squad")
+
+
+def close(one, other, where=""):
+    """Equal but for the last digits of numbers, which another processor may round otherwise."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            close(one[key], other[key], f"{where}.{key}")
+    elif isinstance(one, (list, tuple)):
+        assert len(one) == len(other), where
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            close(*pair, f"{where}[{index}]")
+    elif isinstance(one, float):
+        assert one == pytest.approx(other, rel=1e-6, abs=1e-9), where
+    else:
+        assert one == other, where
+
+
+def test_every_table_is_here():
+    assert len(TABLES) >= 11
+
+
+@pytest.mark.parametrize("folder", TABLES, ids=name_of)
+def test_committed_reports_are_made_again_to_the_byte(folder):
+    results = read(folder)
+    figures = plots.beside_the_paper(results) | plots.figures(results)
+    captions = {name: caption for name, (caption, _) in figures.items()}
+    assert report.markdown(results, captions) == (folder / "report.md").read_text()
+    drawn = {path.stem: path.read_text() for path in (folder / "plots").glob("*.svg")}
+    assert drawn.keys() == figures.keys() | plots.forests(results).keys()
+    made_of = json.loads((folder / "results.json").read_text())["checksum"]
+    for name, svg in drawn.items():
+        assert f"<!-- results.json {made_of} -->" in svg, f"{name} is old: python -m docs.figures"
+
+
+@pytest.mark.parametrize("folder", TABLES, ids=name_of)
+def test_committed_verdicts_follow_from_committed_scores_without_any_data(folder, monkeypatch):
+    monkeypatch.delenv("BERT_DATA_DIR", raising=False)
+    results = read(folder)
+    again = copy.deepcopy(results)
+    runs = archives.runs(again, folder / "archives")
+    judgement.judge_results(again, judgement.claims_of(again), runs)
+    close(json.loads(json.dumps(again)), results)
+
+
+def test_the_committed_overview_is_that_of_the_committed_tables():
+    tables = {}
+    for folder in TABLES:
+        tables.setdefault(read(folder)["name"], []).append(read(folder))
+    assert report.overview(tables) == (RESULTS / "claims.md").read_text()
+
+
+def test_an_overview_replaces_the_one_that_came_with_the_tables(squad, tmp_path):
+    report.write(squad, tmp_path / "table5" / "squad")
+    (tmp_path / "claims.md").write_text("an older one")
+    text = report.write_overview(tmp_path)
+    assert text.startswith("# Claims of all tables") and "6 claims asked" in text
+    assert (tmp_path / "claims.md").read_text() == text
+
+
+def test_a_line_of_gaps_is_drawn_from_the_judged_comparisons(squad):
+    point = {"steps": 4000, "mean": 1.0, "deviation": 0.0, "row": "No NSP", "less": "LTR & No NSP"}
+    line = {"label": "No NSP less LTR", "column": "SQuAD", "points": [point]}
+    found = plots.figures(squad | {"curves": [line]})
+    assert "steps" not in found and "No NSP less LTR" in found["gaps"][1]
+    unasked = line | {"points": [point | {"row": "LTR & No NSP", "less": "No NSP"}]}
+    assert "gaps" not in plots.figures(squad | {"curves": [unasked]})
+
+
+def test_archives_that_lack_a_run_or_are_damaged_are_refused(squad, tmp_path):
+    folder = tmp_path / "archives"
+    folder.mkdir()
+    assert archives.runs(squad, folder) is None
+    whole = (RESULTS / "table5" / "squad" / "archives" / "seed-6.tar.gz").read_bytes()
+    (folder / "seed-6.tar.gz").write_bytes(whole)
+    with pytest.raises(UserError, match="lacks the run"):
+        archives.runs(squad, folder)
+    middle, checksum = len(whole) // 2, len(whole) - 8
+    for damaged in (whole[:3000], whole[:-4], flipped(whole, middle), flipped(whole, checksum)):
+        (folder / "seed-6.tar.gz").write_bytes(damaged)
+        with pytest.raises(UserError, match=r"seed-6.tar.gz is (a )?damaged"):
+            archives.runs(squad, folder)
+
+
+def test_the_first_lines_count_claims_by_whose_they_are_and_sizes(squad):
+    verdicts, sizes, open_ones = wording.lead(squad)
+    assert verdicts == (
+        "Claims of the paper: 1 reproduced, 2 not reproduced and 2 open. Our own claims: 1 "
+        "reproduced."
+    )
+    assert sizes.endswith("in 0 of the 4 comparisons that it prints too.")
+    assert open_ones.startswith("1 comparison is open")
+    users = copy.deepcopy(squad) | {"paper": None}
+    assert wording.lead(users)[0].startswith("Claims of this table: ")
+
+
+def test_exploratory_claims_are_counted_apart():
+    results = read(RESULTS / "table5" / "series")
+    assert judgement.claims_of(results) == series.get_config("131m").claims
+    verdicts, sizes, open_ones = wording.lead(results)
+    assert verdicts.endswith("counts: 2 reproduced, 1 not reproduced and 2 open.")
+    later = [v for v in results["verdicts"] if "131M" in v["name"]]
+    planned = [v for v in results["verdicts"] if v not in later]
+    counts, *lines = wording.lead(results | {"verdicts": planned})
+    assert verdicts.startswith(f"{counts} Exploratory") and [sizes, open_ones] == lines
+    reproduced, _ = wording.shown(results)
+    assert reproduced.startswith("Reproduced, 4 of 10 claims:") and "131M" not in reproduced
+    decided = sum(v["verdict"] != NOT_DECIDED for v in planned)
+    said = report.overview({"table5": [results]}).splitlines()
+    assert said[2].startswith(f"10 claims asked at all scales, {decided} of them decided; 5 more")
+    listed = [line for line in said if "131M" in line]
+    assert len(listed) == 5 and all(" (exploratory) | " in line for line in listed)
+    assert wording.apart([{"exploratory": None}]) == ([{"exploratory": None}], [])
+
+
+def test_the_page_is_well_formed_and_fetches_nothing(squad, tmp_path):
+    paths = report.write(squad, tmp_path)
+    page = Path(paths["html"]).read_text()
+    # The only addresses are XML namespaces.
+    assert not re.search(r'(src|href)="(?!#)', re.sub(r'(xlink:)?href="#[^"]*"', "", page))
+    assert page.index("<h2>Scores") < page.index("<h2>Claims")
+    assert '<strong class="yes">reproduced</strong>' in page
+    assert '<strong class="open">open</strong>' in page
+
+    class Balanced(HTMLParser):
+        void = {"meta", "br", "img", "link", "hr", "path", "use", "rect", "circle"}
+
+        def __init__(self):
+            super().__init__()
+            self.open = []
+
+        def handle_starttag(self, tag, attrs):
+            if tag not in self.void:
+                self.open.append(tag)
+
+        def handle_startendtag(self, tag, attrs):
+            pass
+
+        def handle_endtag(self, tag):
+            if tag not in self.void:
+                assert self.open and self.open[-1] == tag, (tag, self.open[-3:])
+                self.open.pop()
+
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    drawn = {path.name for path in (tmp_path / "plots").glob("[!.]*")}
+    kept = (RESULTS / "table5" / "squad" / "plots").glob("[!.]*")
+    assert drawn == {path.name for path in kept}
+
+
+def test_names_cannot_break_the_page_or_a_table(squad, tmp_path):
+    odd = copy.deepcopy(squad) | {"title": "Effect of <tasks>"}
+    odd["notes"] = ["a <script>alert(1)</script> note"]
+    page = Path(report.write(odd, tmp_path)["html"]).read_text()
+    assert "Effect of &lt;tasks&gt;" in page and "<script>" not in page
+    table = markdown_table([["a", "b"], ["x|y", "1.5"], ["  the paper's", "2"]])
+    assert table == ["| a | b |", "|---|---:|", "| x\\|y | 1.5 |", "| *the paper's* | *2* |"]
+    assert markdown_table([["run", "score"]]) == ["| run | score |", "|---|---|"]
+
+
+def test_a_failed_cell_is_a_hole_with_its_reason(squad):
+    holed = copy.deepcopy(squad)
+    holed["rows"][1]["cells"]["SQuAD"] = {"paper": 87.9, "hole": "killed (signal 9)"}
+    judgement.judge_results(holed, judgement.claims_of(holed))
+    made = report.markdown(holed, {})
+    assert "- No NSP, SQuAD: killed (signal 9)" in made and "| failed |" in made
+    claim = next(v for v in holed["verdicts"] if v["name"] == "left to right")
+    assert claim["verdict"] == NOT_DECIDED
+    assert claim["findings"][0]["reason"] == "no result for No NSP: killed (signal 9)"
+    assert "failed" in report.text(holed)
+
+
+def test_another_data_sets_numbers_are_not_subtracted(squad):
+    other = copy.deepcopy(squad)
+    assert score_tables.differences(other)[0][1:] == [
+        "SQuAD: ours less BERT",
+        "the paper's less BERT",
+    ]
+    other["columns"][1]["paper_column"] = "SQuAD v2"
+    assert score_tables.differences(other) == []
+
+
+def test_losses_over_other_pieces_are_marked():
+    table8 = read(RESULTS / "table8" / "cpu")
+    marked = {row[0]: row[1] for row in score_tables.scores(table8)}
+    assert not marked["80/10/10"].endswith(score_tables.MASKS_MARK)
+    assert score_tables.MASKS_MARK in marked["0/20/80"]
+
+
+def test_the_command_makes_a_report_again_and_refuses_what_is_no_table(
+    squad, tmp_path, monkeypatch, capsys
+):
+    asked = {"workdir": str(tmp_path), "output": "", "strict": False}
+    monkeypatch.setattr(command_flags, "values", lambda function: asked)
+    with pytest.raises(UserError, match="results.json is missing"):
+        command.main([])
+    (tmp_path / "results.json").write_text("{")
+    with pytest.raises(UserError, match="not valid JSON"):
+        command.main([])
+    (tmp_path / "results.json").write_text('{"task": "mrpc", "dev": {}}')  # of a run
+    with pytest.raises(UserError, match="results.json: no table's, .*: the field columns is miss"):
+        command.main([])
+    (tmp_path / "results.json").unlink()
+    report.write(squad, tmp_path)
+    first = (tmp_path / "report.md").read_text()
+    (tmp_path / "report.md").unlink()
+    command.main([])
+    assert (tmp_path / "report.md").read_text() == first
+    printed = capsys.readouterr().out
+    assert "41.0 ± 1.4 (5)" in printed and score_tables.BASELINE_MARK + ":" in printed
+    assert "Reproduced, 2 of 6 claims: " in printed and "The others: " in printed
+    asked["output"] = str(tmp_path / "again")
+    read = (tmp_path / "results.json").stat().st_mtime_ns
+    command.main([])
+    assert (tmp_path / "again" / "report.md").read_text() == first
+    assert (tmp_path / "results.json").stat().st_mtime_ns == read
+    asked["strict"] = True  # its runs are of the time before they kept their code
+    with pytest.raises(UserError, match=r"--strict: .* cells do not say which code"):
+        command.main([])
+
+
+def test_a_report_made_elsewhere_has_the_archives_that_it_is_made_of(tmp_path):
+    table = RESULTS / "table5" / "squad_control_4x256"
+    for source, output in ((table, tmp_path / "one"), (tmp_path / "one", tmp_path / "two")):
+        command.again(str(source), str(output))
+        assert (output / "report.md").read_bytes() == (table / "report.md").read_bytes()
+        kept = sorted((output / "archives").glob("*.gz"))
+        archived = sorted((table / "archives").glob("*.gz"))
+        assert [f.read_bytes() for f in kept] == [f.read_bytes() for f in archived]
+
+
+def test_a_report_made_elsewhere_changes_nothing_that_is_not_its_own(tmp_path):
+    table = RESULTS / "table5" / "squad_control_4x256"
+    for name in ("plots/claim1.svg", "archives/seed-11.tar.gz", "report.md"):
+        output = tmp_path / name.replace("/", "-")
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        (output / name).write_text("mine")
+        with pytest.raises(UserError, match=f"{name} exists, and this project did not write it"):
+            command.again(str(table), str(output))
+        assert [p.name for p in output.rglob("*") if p.is_file()] == [Path(name).name]
+    for name in ("there", "folder/plots"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("mine")
+        with pytest.raises(UserError, match=f"{name} is a file; give a folder"):
+            command.again(str(table), str(tmp_path / name.removesuffix("/plots")))
+    other = tmp_path / "other"
+    command.again(str(table), str(other))
+    with pytest.raises(UserError, match="other holds the report of table5:squad-control-4x256, n"):
+        command.again(str(RESULTS / "table6" / "nested"), str(other))
+
+
+def test_a_report_of_runs_of_different_code_says_so_at_its_top(squad):
+    one = {"cells": 3, "code": "aaaa", "python": "3.12.1", "packages": {"keras": "3.15"}}
+    one |= {"processor": "CPU", "cores": 2, "gpus": []}
+    told = "The runs behind this table differ: code: aaaa (3 cells), bbbb (2 cells)."
+    for others, expected in (([], False), ([one | {"code": "bbbb", "cells": 2}], True)):
+        text = report.markdown(squad | {"origins": [one, *others]}, {})
+        assert (f"**{told}**" in text.splitlines()[2]) == expected
+        assert (told in report.text(squad | {"origins": [one, *others]})) == expected
+
+
+def test_numbers_use_real_minus_signs_and_no_negative_zero():
+    assert wording.number(-0.04, 1) == "0.0"
+    assert wording.signed(-2.25, 1) in ("−2.2", "−2.3")
+    assert wording.signed(1234.5, 1) == "+1,234.5"
+
+
+def test_a_checkpoint_goes_by_the_end_of_its_path():
+    assert assemble._checkpoint_name("/home/me/models/bert/folder") == "bert/folder"
+    assert assemble._checkpoint_name("bert_base_en") == "bert_base_en"
+    assert assemble._checkpoint_name("") == ""
+
+
+def test_times_count_work_before_an_interruption_and_no_pauses():
+    finished = [
+        {"seconds": 10.0, "ended": 110.0},
+        {"seconds": 10.0, "ended": 115.0},  # beside the first
+        # Resumed at 500 after 30 seconds of earlier work, which its run has counted.
+        {"seconds": 40.0, "ended": 510.0},
+    ]
+    assert assemble._wall_seconds(finished) == 55.0
+
+
+def test_a_variance_goes_through_a_share_and_back_without_moving():
+    unit = (90.06 - 85.29) / 100
+    for part in np.random.default_rng(0).uniform(1e-3, 1e3, 200):
+        kept = {"examples": 7, "variance": {"examples": part, "residual": part / 3}}
+        first = judgement._variances(kept, unit)
+        again = {"examples": first[0] / unit**2, "residual": first[2] / unit**2}
+        assert judgement._variances({"examples": 7, "variance": again}, unit) == first

@@ -1,0 +1,254 @@
+"""The grid: keys, order, sharing, failures, kills and resumption."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.tables.run.grid import Cell, Grid
+from experiments.tables.run.pool import FAILED, FINISHED, PENDING
+from official_bert.common.errors import UserError
+
+RUNNER = "tests.experiments.tables.run.fake_cells:run_cell"
+
+
+def chain(**second):
+    return [
+        Cell("data", "fake", {"value": 1.5}),
+        Cell("model", "fake", {"sources": ["@data//value.txt"], "value": 1, **second}),
+        Cell("task/a", "fake", {"sources": ["@model//value.txt"], "value": 10}),
+        Cell("task/b", "fake", {"sources": ["@model//value.txt", "@data//value.txt"]}),
+    ]
+
+
+def calls(grid, name):
+    return len((grid.folder(name) / "calls").read_text())
+
+
+def test_runs_in_order_of_need_and_never_twice(tmp_path):
+    grid = Grid(chain(), tmp_path)
+    assert {s.state for s in grid.statuses().values()} == {PENDING}
+    status = grid.run(workers=2, runner=RUNNER, poll_seconds=0.02)
+    assert {n: s.result["value"] for n, s in status.items()} == {
+        "data": 1.5,
+        "model": 2.5,
+        "task/a": 12.5,
+        "task/b": 4.0,
+    }
+    # A worker process runs several cells in turn.
+    assert len({s.result["pid"] for s in status.values()}) <= 2
+    assert "printed by the cell" in (grid.folder("data") / "log.txt").read_text()
+    again = Grid(chain(), tmp_path).run(runner=RUNNER)
+    assert again == status
+    assert all(calls(grid, name) == 1 for name in grid.cells)
+
+
+def test_one_seed_is_whole_before_the_next_begins(tmp_path):
+    cells = [Cell("data", "fake", {"value": 1})]
+    for seed in (1, 2):
+        model = {"sources": ["@data//value.txt"], "seed": seed}
+        cells.append(Cell(f"model/{seed}", "fake", model, cost=9, affinity="model", round=seed))
+        for task in "ab":
+            config = {"sources": [f"@model/{seed}//value.txt"], "task": task}
+            name = f"task/{task}{seed}"
+            cells.append(Cell(name, "fake", config, affinity=task, round=seed))
+    begun = []
+    Grid(cells, tmp_path).run(
+        runner=RUNNER, on_event=lambda event, name, _: event == "started" and begun.append(name)
+    )
+    assert begun[:2] == ["data", "model/1"] and begun[4] == "model/2"
+    assert all(name.endswith("1") for name in begun[2:4])
+
+
+def test_key_follows_what_determines_the_result(tmp_path):
+    base = Grid(chain(), tmp_path)
+    changed = Grid(chain(steps=1), tmp_path)
+    assert base.key("data") == changed.key("data")
+    for name in ("model", "task/a", "task/b"):  # downstream of the change
+        assert base.key(name) != changed.key(name)
+    elsewhere = Grid(chain(), tmp_path / "elsewhere")
+    assert all(base.key(name) == elsewhere.key(name) for name in base.cells)
+
+    def one(path, digest):
+        fields = {"value": 1, "data_dir": path}
+        cell = Cell("x", "fake", fields, ignored=("data_dir",), fingerprints={"data": digest})
+        return Grid([cell], tmp_path).key("x")
+
+    assert one("/here", "1") == one("/there", "1") != one("/here", "2")
+
+
+def test_cells_of_another_format_are_refused_and_stay(tmp_path):
+    """Those of format 1 had cell.json and a folder run/, and no number in their names."""
+    kept = tmp_path / "pretrain-BERT-1-0123456789abcdef" / "run" / "checkpoints"
+    kept.mkdir(parents=True)
+    (tmp_path / "a user's folder-1").mkdir()
+    with pytest.raises(UserError, match="holds 1 cells of another format .pretrain-BERT-1-0123"):
+        Grid(chain(), tmp_path).run(runner=RUNNER)
+    assert kept.is_dir()
+
+
+def test_another_table_finds_the_cell_under_its_own_name(tmp_path):
+    Grid(chain(), tmp_path).run(runner=RUNNER, poll_seconds=0.02)
+    data, model = chain()[:2]
+    renamed = [
+        Cell("text", data.kind, data.config),
+        Cell("L2 H128", model.kind, model.config | {"sources": ["@text//value.txt"]}),
+    ]
+    other = Grid(renamed, tmp_path)
+    assert {s.state for s in other.statuses().values()} == {FINISHED}
+    assert other.run(runner=RUNNER)["L2 H128"].result["value"] == 2.5
+    assert calls(other, "L2 H128") == 1
+
+
+def test_a_result_without_the_file_that_others_need_is_refused(tmp_path):
+    """As where archives of a seed that had not ended were unpacked into a folder of cells."""
+    grid = Grid(chain(), tmp_path)
+    grid.run(runner=RUNNER)
+    (grid.folder("model") / "value.txt").unlink()
+    grid.run(runner=RUNNER)  # nobody needs it any more
+    (grid.folder("task/a") / "results.json").unlink()
+    with pytest.raises(UserError, match=rf"run again:\n  {grid.folder('model')} \(value.txt\)$"):
+        grid.run(runner=RUNNER)
+    shutil.rmtree(grid.folder("model"))
+    assert {s.state for s in grid.run(runner=RUNNER).values()} == {FINISHED}
+    assert calls(grid, "model") == 1 and calls(grid, "task/b") == 1
+
+
+def test_failures_are_marked_and_the_others_go_on(tmp_path):
+    cells = [
+        Cell("nan", "fake", {"diverge": True}),
+        Cell("after nan", "fake", {"sources": ["@nan//value.txt"]}),
+        Cell("after that", "fake", {"sources": ["@after nan//value.txt"]}),
+        Cell("memory", "fake", {"memory": True}),
+        Cell("killed", "fake", {"die": True}),
+        Cell("exits", "fake", {"exit": 5}),
+        Cell("crash", "fake", {"crash": True}),
+        Cell("fine", "fake", {"value": 3}),
+    ]
+    events = []
+    status = Grid(cells, tmp_path).run(
+        2, RUNNER, on_event=lambda *event: events.append(event[:2]), poll_seconds=0.02
+    )
+    assert status["fine"].state == FINISHED
+    assert status["nan"].reason == "the loss became NaN at step 7"
+    assert status["after nan"].state == FAILED
+    assert status["after nan"].reason == "needs nan, which failed: the loss became NaN at step 7"
+    assert status["after that"].reason == status["after nan"].reason
+    assert status["memory"].reason == "out of memory"
+    assert status["killed"].reason.startswith("killed (signal 9")
+    assert status["exits"].reason == "its process ended with exit code 5"
+    assert status["crash"].reason == "RuntimeError: first line"
+    assert ("failed", "after that") in events and ("finished", "fine") in events
+
+
+@pytest.mark.parametrize("log", ["/dev/full", "pipe"])
+def test_a_log_that_takes_nothing(log, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")  # the worker's
+    grid = Grid([Cell("a", "fake", {"value": 1})], tmp_path / "cells")
+    os.mkfifo(tmp_path / "pipe")
+    grid.folder("a").mkdir(parents=True)
+    (grid.folder("a") / "log.txt").symlink_to(tmp_path / log)
+    [status] = grid.run(runner=RUNNER, poll_seconds=0.02).values()
+    told = capfd.readouterr().err
+    assert status.state == FAILED
+    if log == "pipe":
+        assert told.count("\n") == 1 and "pipe is a pipe or a device that nobody reads" in told
+    else:
+        assert "No space left on device" in status.reason and not told
+
+
+def test_failed_cells_are_tried_again_on_request(tmp_path):
+    cells = [Cell("flaky", "fake", {"once": str(tmp_path / "seen"), "value": 2})]
+    assert Grid(cells, tmp_path).run(1, RUNNER)["flaky"].state == FAILED
+    assert Grid(cells, tmp_path).run(1, RUNNER, retry_failed=False)["flaky"].state == FAILED
+    assert Grid(cells, tmp_path).run(1, RUNNER)["flaky"].result["value"] == 2
+
+
+def test_wrong_grids_are_refused(tmp_path):
+    with pytest.raises(UserError, match="b needs nowhere, which is not there"):
+        Grid([Cell("b", "fake", {"x": "@nowhere//file"})], tmp_path)
+    with pytest.raises(UserError, match="in a circle: a -> b -> a"):
+        Grid([Cell("a", "f", {"x": "@b"}), Cell("b", "f", {"x": "@a"})], tmp_path)
+    with pytest.raises(UserError, match="two cells are named a"):
+        Grid([Cell("a", "f", {"x": 1}), Cell("a", "f", {"x": 2})], tmp_path)
+
+
+def test_killed_in_the_middle_it_ends_with_the_same_results(tmp_path):
+    go = tmp_path / "go"
+    work = {"sources": ["@data//value.txt"], "steps": 6, "go": str(go)}
+    cells = [Cell("data", "fake", {"value": 2, "steps": 2})]
+    cells += [Cell(f"m{i}", "fake", {**work, "value": i}) for i in range(4)]
+    go.touch()
+    expected = {
+        n: s.result["value"]
+        for n, s in Grid(cells, tmp_path / "whole").run(2, RUNNER, poll_seconds=0.02).items()
+    }
+    script = (
+        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
+        f"Grid({cells!r}, {str(tmp_path / 'cut')!r}).run(2, RUNNER, poll_seconds=0.02)"
+    )
+    go.unlink()
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    grid = Grid(cells, tmp_path / "cut")
+    wait_until(lambda: progress(grid, "m0") >= 3 or progress(grid, "m1") >= 3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert any(s.state != FINISHED for s in grid.statuses().values())
+    go.touch()
+    status = grid.run(2, RUNNER, poll_seconds=0.02)
+    assert {n: s.result["value"] for n, s in status.items()} == expected
+    assert calls(grid, "data") == 1
+    assert max(calls(grid, f"m{i}") for i in range(4)) == 2  # the interrupted ones, continued
+
+
+def test_told_to_end_it_lets_its_workers_save(tmp_path):
+    saved = tmp_path / "saved"
+    config = {"steps": 5, "saves": str(saved), "go": str(tmp_path / "never")}
+    grid = Grid([Cell("slow", "fake", config)], tmp_path / "cells")
+
+    def end(event, name, status):
+        if progress(grid, "slow"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit, match="143"):
+        grid.run(1, RUNNER, on_event=end, poll_seconds=0.02)
+    assert saved.read_text() == "saved" and grid.status("slow").state == PENDING
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_one_run_at_a_time_in_a_folder(tmp_path):
+    cells = [Cell("slow", "fake", {"steps": 5, "go": str(tmp_path / "never")})]
+    script = (
+        "from tests.experiments.tables.run.test_grid import Cell, Grid, RUNNER\n"
+        f"Grid({cells!r}, {str(tmp_path)!r}).run(1, RUNNER)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
+    try:
+        grid = Grid(cells, tmp_path)
+        wait_until(lambda: progress(grid, "slow") > 0)
+        assert grid.status("slow").state == "running"
+        with pytest.raises(UserError, match="is in use by process"):
+            grid.run(1, RUNNER)
+    finally:
+        process.kill()
+        process.wait()
+    # The orphaned worker notices that its parent is gone and lets the cell go.
+    wait_until(lambda: grid.status("slow").state == PENDING)
+
+
+def progress(grid, name):
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return int((grid.folder(name) / "progress").read_text())
+    return 0
+
+
+def wait_until(condition):
+    while not condition():  # the limit of every test ends it
+        time.sleep(0.02)
