@@ -32,7 +32,7 @@ test-lowest: .venv-lowest/stamp
 
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
 ANY_BACKEND := $(addprefix official_bert/test_,checkpoints_embedded checkpoints_model_folder features heads \
-	model_predict objectives window_pooling) experiments/training/test_training_steps
+	model_predict objectives window_pooling) experiments/training/step/test_training_steps
 test-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py)
 

@@ -101,7 +101,7 @@ def test_names_taken_from_other_modules_exist(folder):
 
 def test_a_name_that_is_gone_is_told(monkeypatch):
     source = """
-from experiments.training import provenance
+from experiments.training.folder import provenance
 from experiments.training.folder.provenance import code_stamp, gone_too
 from experiments.training import runs as started
 
@@ -117,4 +117,4 @@ def there():
         globals(), "tree", lambda m: ast.parse(source) if m == "made_up" else real(m)
     )
     found = {name.removeprefix("experiments.training.") for _, name in missing("made_up")}
-    assert found == {"provenance.gone_too", "provenance.gone", "runs.gone"}
+    assert found == {"folder.provenance.gone_too", "folder.provenance.gone", "runs.gone"}

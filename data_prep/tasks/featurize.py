@@ -366,7 +366,7 @@ def _work(chunk) -> FeatureSet:
 
 def _own_code() -> str:
     folders = [pathlib.Path(room.__file__).parent for room in (tasks, corpus, tokenization)]
-    return code_hash(*sorted(path for folder in folders for path in folder.glob("*.py")))
+    return code_hash(*sorted(path for folder in folders for path in folder.rglob("*.py")))
 
 
 @functools.cache

@@ -1,1 +1,1 @@
-"""Systems that are not in BERT's paper, one file each; `experiments.training.start.starts` finds them."""
+"""Systems that are not in BERT's paper, one file each; `starts.py` of `training` finds them."""

@@ -1,6 +1,6 @@
 """Verdicts on the paper's claims from our numbers (`experiments.tables.planning.claims`).
 
-Each comparison of a claim gets an effect with an interval (`experiments.tables.judging.intervals`) and a
+Each comparison of a claim gets an effect with an interval (`intervals.py`) and a
 verdict. An interval that leaves both answers open is "not decided at this scale", which is
 not "not reproduced"; the smallest effect that the design would have shown 4 times of 5 says which
 of the two the scale could tell apart.

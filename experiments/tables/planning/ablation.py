@@ -2,7 +2,7 @@
 
 A configuration of `experiments.ablate` returns an `Ablation`. Its variants are `PretrainConfig`s
 made from one base with `dataclasses.replace`, its columns are `FinetuneConfig`s, and a row names
-the variant that it fine-tunes and the fields that it changes. `experiments.tables.planning.plan` turns it
+the variant that it fine-tunes and the fields that it changes. `plan.py` turns it
 into cells, `experiments.tables.run.grid` runs them, `experiments.report` makes the table.
 """
 

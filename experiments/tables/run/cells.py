@@ -1,4 +1,4 @@
-"""The work of each kind of cell of an ablation; runs in the workers of `experiments.tables.run.grid`.
+"""The work of each kind of cell of an ablation; runs in the workers of `grid.py`.
 
 A function takes the cell's configuration (paths filled in) and its folder, and returns its result
 as JSON values. All of them continue what an interrupted call left in the folder. Cells that train
@@ -85,7 +85,7 @@ def mix_nli(config: dict, folder: Path) -> dict:
 
 
 def cloze(config: dict, folder: Path) -> dict:
-    """Scores a pre-trained model on held-out masked pieces (`experiments.training.pretraining.questions`)."""
+    """Scores a pre-trained model on held-out masked pieces (`questions.py`)."""
     from experiments.training.finetuning import example_scores
     from experiments.training.pretraining import heldout, questions
 
@@ -107,7 +107,7 @@ def cloze(config: dict, folder: Path) -> dict:
 
 
 def pairs(config: dict, folder: Path) -> dict:
-    """Asks a pre-trained model about pairs (`experiments.training.pretraining.questions`)."""
+    """Asks a pre-trained model about pairs (`questions.py`)."""
     from experiments.training.finetuning import example_scores
     from experiments.training.pretraining import questions
 

@@ -1,8 +1,8 @@
 """Per-example statistics of a fine-tuned model: what the intervals over examples are made of.
 
 Each metric of a task becomes an array [examples, k] whose column sums give the metric
-(`experiments.tables.judging.intervals.MEASURES`), so that the metric without an example is known at once.
-Beside them stand the clusters of examples that are not independent (`Task.clusters`): who reads the
+(`tables/judging/intervals.py`), so that the metric without an example is known at once. Beside
+them stand the clusters of examples that are not independent (`Task.clusters`): who reads the
 statistics gets one row a cluster, the sum of its examples.
 """
 

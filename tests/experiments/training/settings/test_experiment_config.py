@@ -154,7 +154,8 @@ def test_wrong_files_and_scales(source, message):
     ],
 )
 def test_a_mistake_in_a_file_of_ones_own_is_one_line(tmp_path, code, message):
-    head = "import dataclasses\nfrom experiments.training.settings.config import Phase, PretrainConfig\n\n\n"
+    head = "import dataclasses\n"
+    head += "from experiments.training.settings.config import Phase, PretrainConfig\n\n\n"
     (tmp_path / "own.py").write_text(f"{head}def get_config():\n{code}\n")
     with pytest.raises(UserError, match=message) as caught:
         load_config(str(tmp_path / "own.py"))
