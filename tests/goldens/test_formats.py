@@ -1,0 +1,41 @@
+"""Files of earlier versions are read, and the same files are written."""
+
+import json
+import tarfile
+
+import pytest
+
+from tests.goldens import formats
+
+BINARY = (".h5", ".keras", ".spm")  # whose bytes hold times, or depend on a library's version
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("goldens")
+    with tarfile.open(formats.ARCHIVE) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def known(folder):
+    return json.loads((folder / "known.json").read_text())
+
+
+@pytest.mark.parametrize("name", formats.CASES)
+def test_files_are_read_and_written_as_before(folder, known, name, tmp_path):
+    needs = {"keras_hub": "keras_hub", "sentence_piece": "sentencepiece"}
+    for what in (name.partition("/")[0], formats.CASES[name][2]):
+        if what in needs:
+            pytest.importorskip(needs[what])
+    found, expected = formats.described(folder, name), dict(known[name])
+    weights = expected.pop("weights")
+    for variable, numbers in found.pop("weights").items():
+        assert numbers == pytest.approx(weights.pop(variable), rel=1e-9), variable
+    assert not weights and json.loads(json.dumps(found)) == expected
+    formats.written(tmp_path, name)
+    for path in (tmp_path / name).rglob("*"):
+        if path.is_file() and path.suffix not in BINARY:
+            old = folder / path.relative_to(tmp_path)
+            assert path.read_bytes() == old.read_bytes(), path
