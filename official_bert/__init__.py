@@ -8,8 +8,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from official_bert.backend.keras_registration import register_later
-from official_bert.common import registry
-from official_bert.config import DECODERS, RNN_DECODERS
 
 # The same again for type checkers, which do not run `__getattr__`.
 if TYPE_CHECKING:
@@ -81,35 +79,5 @@ def __dir__() -> list[str]:
 
 if not TYPE_CHECKING:  # which know every name from above, and refuse others
     __getattr__ = _named
-
-registry.OBJECTIVES.update(
-    {
-        "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
-        "next_token": "official_bert.objectives.next_token:NextToken",
-        "adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens",
-        "adjacent_words": "official_bert.compared.adjacent_tokens:AdjacentWords",
-        "next_sentence": "official_bert.objectives.sentence_pair:NextSentence",
-        "sentence_order": "official_bert.objectives.sentence_pair:SentenceOrder",
-        "span_boundary": "official_bert.family.span_boundary:SpanBoundary",
-        "replaced_token": "official_bert.family.replaced_token:ReplacedToken",
-        "soft_targets": "official_bert.family.distillation:SoftTargets",
-        "cosine_states": "official_bert.family.distillation:CosineStates",
-        "transformer_layers": "official_bert.family.distillation:TransformerLayers",
-    }
-)
-registry.NEED_TEACHER.update(("soft_targets", "cosine_states", "transformer_layers"))
-registry.DIRECTIONS["replaced_token"] = "bidirectional"
-registry.CONFIGS.update(
-    {
-        "shallow_concatenation": "official_bert.compared.configs:ShallowConfig",
-        "recurrent": "official_bert.compared.configs:AwdLstmConfig",
-    }
-)
-registry.WRITERS.update(
-    {
-        **dict.fromkeys(DECODERS, "official_bert.family.seq2seq:Seq2Seq"),
-        **dict.fromkeys(RNN_DECODERS, "official_bert.family.rnn_seq2seq:RNNSeq2Seq"),
-    }
-)
 
 register_later(_OF_KERAS, _named)

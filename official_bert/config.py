@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import write_json
 from official_bert.common.json_files import fields_of, read_json
-from official_bert.common.registry import CONFIGS
+from official_bert.extension import find, names
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 GELU_FORMS = ("erf", "tanh")
@@ -230,8 +230,9 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        named = "recurrent" if "recurrent" in fields else str(fields.get("attention_direction"))
-        kind = CONFIGS.load(named) if named in CONFIGS else cls
+        marks = {*fields, str(fields.get("attention_direction"))}.intersection(names("configs"))
+        kinds = {cls, *(find("configs", mark) for mark in marks)}
+        kind = max(kinds, key=lambda one: len(one.__mro__))  # the one that is all others too
         fields = fields_of(kind, fields, source)
         try:
             return kind(**fields)

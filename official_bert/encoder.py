@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from official_bert.backend import fit_arguments
-from official_bert.common import registry
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, parts_named
+from official_bert.extension import load
 from official_bert.layers import LayerNorm, Transformer, TransformerBlock, dense, softmax
 from official_bert.randomness import fold_in, next_seed
 
@@ -49,7 +49,7 @@ class BertEncoder(keras.Model):
         initializer = keras.initializers.TruncatedNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)
         )
-        self.kind = kind or registry.load(config.parts)(config)
+        self.kind = kind or load(config.parts)(config)
         policy = self.dtype_policy
         with keras.name_scope(self.name):
             self.embeddings = self.kind.embeddings(initializer, dtype=policy, name="embeddings")

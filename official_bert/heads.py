@@ -14,10 +14,10 @@ from keras import ops
 from official_bert import window_pooling
 from official_bert.backend.fit_arguments import check_classes
 from official_bert.bilstm import BiLSTM
-from official_bert.common import registry
 from official_bert.common.errors import UserError, check_choice
 from official_bert.config import PROBLEMS
 from official_bert.encoder import BertEncoder, complete_inputs, input_specs
+from official_bert.extension import find
 from official_bert.layers import dense
 from official_bert.losses import (
     ModelWithLosses,
@@ -43,14 +43,11 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Raises:
       UserError: there is no such head.
     """
-    kinds: dict[str, Any] = {
-        kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)
-    }
-    if head["head"] == "text":
+    own = {kind.kind: kind for kind in (BertClassifier, BertSpan, BertMultipleChoice, BertTagger)}
+    name = head["head"]
+    kind: Any = own[name] if name in own else find("heads", name, own)(head)
+    if name not in own:
         options.pop("bilstm", None)
-        kinds["text"] = registry.WRITERS.load(head["decoder"])
-    if (kind := kinds.get(head["head"])) is None:
-        raise UserError(f"no head is named {head['head']!r}")
     return kind(encoder, **{n: head[n] for n in kind.options if n in head}, **options)
 
 

@@ -187,7 +187,7 @@ class TransformerBlock(keras.layers.Layer):
 
 
 class Transformer:
-    """The parts of an encoder and how they read; other kinds are `registry.ENCODER_KINDS`."""
+    """The parts of an encoder and how they read; `BertConfig.parts` names it."""
 
     def __init__(self, config: BertConfig):
         self.config = config

@@ -24,7 +24,7 @@ WALLS = [
 FLOORS = {
     "official_bert": [
         ("common",),
-        ("backend",),
+        ("backend", "extension"),
         ("tokenization",),
         ("",),
         ("family", "compared"),

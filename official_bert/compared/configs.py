@@ -1,7 +1,7 @@
 """The sizes of encoders that BERT is only compared with; needs neither Keras nor TensorFlow.
 
 Their files are `bert_config.json` too: what they say that no BERT does tells which it is
-(`registry.CONFIGS`).
+(`extension`).
 """
 
 import dataclasses

@@ -44,6 +44,7 @@ class ReplacedToken(Objective):
     weight: float = 50.0
 
     name = "replaced_token"
+    direction = "bidirectional"
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     metrics = ("replaced_token_accuracy", "masked_lm_accuracy")
     perplexities = {"masked_lm_perplexity": "masked_lm_loss"}  # the generator's

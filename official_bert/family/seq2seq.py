@@ -13,12 +13,16 @@ import keras
 from keras import ops
 
 from official_bert.common.errors import UserError
+from official_bert.config import RNN_DECODERS
 from official_bert.encoder import BertEncoder
+from official_bert.extension import load
 from official_bert.family.generation import Kept, nothing_kept
 from official_bert.family.text_to_text import TextToText
 from official_bert.layers import LayerNorm, SelfAttention, bias_of
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import DECODER, dropout, fold_in
+
+_RNN = "official_bert.family.rnn_seq2seq:RNNSeq2Seq"
 
 
 class CrossAttention(keras.layers.Layer):
@@ -40,6 +44,11 @@ class CrossAttention(keras.layers.Layer):
         attended = self.attention(read, bias, seed=fold_in(seed, 3), keys_values=keys_values)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 4))
         return x if self.norm_first else self.norm(x)
+
+
+def kind_of(head: dict) -> type[TextToText]:
+    """Return the class that a description of a head, with its "decoder", asks for."""
+    return load(_RNN if head["decoder"] in RNN_DECODERS else f"{__name__}:Seq2Seq")
 
 
 @keras.saving.register_keras_serializable("official_bert")

@@ -7,12 +7,17 @@ Configurations and model folders write an objective as its name, "masked_lm", or
 from collections.abc import Iterable
 from typing import Any
 
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError
 from official_bert.common.json_files import fields_of
-from official_bert.common.registry import DIRECTIONS, NEED_TEACHER, OBJECTIVES
+from official_bert.extension import check, find
 
 Written = str | dict[str, Any]
 BERT = ("masked_lm", "next_sentence")  # section 3.1
+OBJECTIVES = {
+    "masked_lm": "official_bert.objectives.masked_lm:MaskedLM",
+    "next_token": "official_bert.objectives.next_token:NextToken",
+    "next_sentence": "official_bert.objectives.sentence_pair:NextSentence",
+}
 # The language models of section 5.1, by the `attention_direction` of the `BertConfig`.
 LANGUAGE_MODELS = {
     "bidirectional": "masked_lm",
@@ -29,14 +34,16 @@ def parts(written: Written, source: str = "objectives") -> tuple[str, dict[str, 
     """
     options = dict(written) if isinstance(written, dict) else {"name": written}
     name = options.pop("name", None)
-    check_choice("objective", name, OBJECTIVES, source)
+    check("objectives", name, OBJECTIVES, source)
     return name, options
 
 
 def check_direction(written: Iterable[Written], direction: str, source: str = "objectives") -> None:
     """Raises UserError where one is for models of another `attention_direction`."""
-    needed = {name: read for read, name in LANGUAGE_MODELS.items()} | DIRECTIONS
+    needed = {name: read for read, name in LANGUAGE_MODELS.items()}
     for name in (parts(one)[0] for one in written):
+        if name not in (*needed, *OBJECTIVES):
+            needed[name] = find("objectives", name).direction or direction
         if needed.get(name, direction) != direction:
             raise UserError(
                 f"{source}: {name} is not for a model whose attention_direction is {direction!r}; "
@@ -52,7 +59,8 @@ def fills_masks(settings: dict[str, Any]) -> bool:
 
 def needs_teacher(written: Written) -> bool:
     """Whether an objective compares a model with a teacher (`Objective.of_teacher`)."""
-    return parts(written)[0] in NEED_TEACHER
+    name, _ = parts(written)
+    return name not in OBJECTIVES and find("objectives", name).of_teacher
 
 
 def objective(written):
@@ -64,5 +72,5 @@ def objective(written):
     if not isinstance(written, str | dict):
         return written
     name, options = parts(written)
-    kind = OBJECTIVES.load(name)
+    kind = find("objectives", name, OBJECTIVES)
     return kind(**fields_of(kind, options, f"objective {name}"))

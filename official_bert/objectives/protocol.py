@@ -31,6 +31,7 @@ class Objective:
       perplexities: name -> the loss whose exponential it is.
       majorities: name -> the record's field of two labels, of which always giving the more frequent
         one has this accuracy.
+      direction: the `attention_direction` that it needs, "" where any will do.
       of_pairs: whether it is about how two segments stand to each other; phases of a training
         whose records are too short for pairs leave such objectives out.
       of_teacher: whether it compares the model with a teacher; without one, as a model folder is,
@@ -43,6 +44,7 @@ class Objective:
     metrics: ClassVar[tuple[str, ...]] = ()
     perplexities: ClassVar[Mapping[str, str]] = {}
     majorities: ClassVar[Mapping[str, str]] = {}
+    direction: ClassVar[str] = ""
     of_pairs: ClassVar[bool] = False
     of_teacher: ClassVar[bool] = False
     reads_attention: ClassVar[bool] = False

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 from tiny_steps import PREDICTIONS, ROWS, STEPS
 
-from experiments.training.distribution import get_strategy
-from experiments.training.trainer import Trainer
-from experiments.training.trainer_state import StepOptions
+from experiments.training.step.distribution import get_strategy
+from experiments.training.step.trainer import Trainer
+from experiments.training.step.trainer_state import StepOptions
 
 PATH = Path(__file__).with_name("steps.json")
 

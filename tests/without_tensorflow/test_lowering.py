@@ -32,10 +32,10 @@ from experiments.training.step import evaluation, jax_distribution
 from experiments.training.step.jax_distribution import MakeBatch, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
-from official_bert import BertEncoder
-from official_bert.common.registry import CONFIGS, OBJECTIVES
+from official_bert import BertEncoder, extension
 from official_bert.family import generation
 from official_bert.family.members import MEMBERS, member_of
+from official_bert.objectives import OBJECTIVES
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -70,10 +70,13 @@ def test_every_model_objective_and_successor_has_its_steps():
     models = [build(0) for build, *_ in STEPS.values()]
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
-    assert set(map(type, bert)) >= set(map(CONFIGS.load, CONFIGS))
+    assert set(map(type, bert)) >= {kind for _, kind in extension.found("configs")}
     assert {member_of(c, p).name for c in bert for p in (False, True)} == set(MEMBERS)
     trained = {type(one) for m in models for one in getattr(m, "objectives", ())}
-    assert trained >= set(map(OBJECTIVES.load, OBJECTIVES))
+    assert trained >= {
+        extension.find("objectives", name, OBJECTIVES)
+        for name in (*OBJECTIVES, *extension.names("objectives"))
+    }
     assert {type(m).__name__ for m in models} == _models_of_the_packages()
 
 

@@ -25,12 +25,12 @@ from data_prep.jobs import storage
 from experiments.tables.run.devices import available_gpus, worker_environment
 from experiments.training.folder import provenance
 from experiments.training.folder.run_folder import FAILURE, RESULTS
-from official_bert.common import registry
 from official_bert.common.commands import end
 from official_bert.common.errors import UserError
 from official_bert.common.files import appending, make_folder
 from official_bert.common.json_files import field
 from official_bert.common.locks import exclusive, is_locked
+from official_bert.extension import load
 
 PENDING, RUNNING, FINISHED, FAILED = "pending", "running", "finished", "failed"
 
@@ -213,7 +213,7 @@ def main(runner: str) -> None:
         # A worker whose parent was killed may still be on its way out of this very folder.
         with exclusive(folder, wait=True) as lock, _output_to(folder / "log.txt"):
             if function is None:
-                function = registry.load(runner)
+                function = load(runner)
             run_cell(function, command["kind"], command["config"], folder, lock)
 
 
