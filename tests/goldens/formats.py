@@ -19,7 +19,7 @@ from official_bert.export import exports
 from official_bert.family.gpt2 import GPT2
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import build_head
-from official_bert.tokenization import ForeignTokenizer, SentencePieceTokenizer
+from official_bert.tokenization import SentencePieceTokenizer
 from tests.goldens.steps import summary
 
 ARCHIVE = Path(__file__).with_name("formats.tar.xz")
@@ -101,7 +101,7 @@ def write(archive: Path) -> None:
         known = {name: written(Path(temporary), name) for name in CASES}
         Path(temporary, "known.json").write_text(json.dumps(known, indent=1, sort_keys=True))
         for path in sorted(Path(temporary).rglob("*")):
-            if path.is_file():
+            if path.is_file() and not path.name.startswith("."):
                 entry = tarfile.TarInfo(str(path.relative_to(temporary)))
                 entry.size = path.stat().st_size
                 packed.addfile(entry, io.BytesIO(path.read_bytes()))
@@ -109,7 +109,6 @@ def write(archive: Path) -> None:
 
 def written(folder: Path, name: str) -> dict:
     """Write a case as folder/NAME; return a description of it and of its `serving.json`."""
-    kind = name.partition("/")[0]
     fields, head, pieces = CASES[name]
     tokenizer = PIECES[pieces]() if pieces else None
     vocab_size = tokenizer.vocab_size if tokenizer else 300
@@ -120,15 +119,21 @@ def written(folder: Path, name: str) -> dict:
         model = build_head(model, head, bilstm=head.get("bilstm", False), seed=1)
     elif head:
         model = ob.BertPretrainer(model, head, seed=1)
-    (folder / kind).mkdir(exist_ok=True)
     settings = {"labels": head["labels"]} if isinstance(head, dict) and "labels" in head else {}
+    put(folder, name, model, tokenizer, settings)
+    return described(folder, name)
+
+
+def put(folder: Path, name: str, model, tokenizer, settings: dict) -> None:
+    """Write a model as folder/NAME, in the format that the name begins with."""
+    kind = name.partition("/")[0]
+    (folder / kind).mkdir(exist_ok=True)
     if kind == "keras":
         model.save(folder / f"{name}.keras")
     elif kind == "model":
         ob.save(folder / name, model, tokenizer, settings)
     else:
         EXPORTERS[kind](folder / name, model, tokenizer, settings)
-    return described(folder, name)
 
 
 def described(folder: Path, name: str) -> dict:
