@@ -142,7 +142,9 @@ class ELMo(keras.Model):
 
     def _lstm(self, direction, layer, seed):
         seed = None if seed is None else seed + 1 + 10 * direction + layer
-        cell = ProjectedLSTMCell(self.config, seed, dtype=self.dtype_policy)
+        name = f"{'backward' if direction else 'forward'}_{layer}"
+        with keras.name_scope(name):
+            cell = ProjectedLSTMCell(self.config, seed, dtype=self.dtype_policy)
         lstm = keras.layers.RNN(
             cell,
             return_sequences=True,
@@ -150,7 +152,7 @@ class ELMo(keras.Model):
             go_backwards=bool(direction),
             zero_output_for_mask=True,
             dtype=self.dtype_policy,
-            name=f"{'backward' if direction else 'forward'}_{layer}",
+            name=name,
         )
         lstm.build((None, None, self.config.projection))
         return lstm

@@ -128,7 +128,8 @@ class BiLSTMAttention(TextClassifier):
                 lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
                 # cuDNN wants texts to begin where the row does; the second of a pair does not.
                 lstm.forward_layer.use_cudnn = lstm.backward_layer.use_cudnn = False
-                lstm.build((None, None, read))
+                with keras.name_scope(name):
+                    lstm.build((None, None, read))
                 setattr(self, name, lstm)
         self.built = True
 

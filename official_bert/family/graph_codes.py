@@ -110,7 +110,7 @@ class SetEncoder(keras.layers.Layer):
     """One vector of each set of codes: int32 [N, L], [CLS] first, padded by 0 -> [N, H]."""
 
     def __init__(self, config: BertConfig, parents, graph=True, seed=None, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(**{"name": "set_encoder", **kwargs})
         self.dropout_rate = config.hidden_dropout_prob
         normal = keras.initializers.RandomNormal(
             stddev=config.initializer_range, seed=keras.random.SeedGenerator(seed)

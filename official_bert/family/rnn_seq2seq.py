@@ -34,7 +34,7 @@ class GRUEncoder(keras.layers.Layer):
         with keras.name_scope(self.name):
             self.word_embeddings = table(self, config, seed)
             gru = keras.layers.GRU(
-                width, return_sequences=True, dtype=self.dtype_policy,
+                width, return_sequences=True, dtype=self.dtype_policy, name="gru",
                 kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
                 recurrent_initializer=keras.initializers.Orthogonal(seed=seed),
             )  # fmt: skip

@@ -67,7 +67,7 @@ def _check(program):
 
 
 def test_every_model_objective_and_successor_has_its_steps():
-    models = [build(0) for build, *_ in STEPS.values()]
+    models = _models().values()
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
     assert set(map(type, bert)) >= {kind for _, kind in extension.found("configs")}
@@ -78,6 +78,11 @@ def test_every_model_objective_and_successor_has_its_steps():
         for name in (*OBJECTIVES, *extension.names("objectives"))
     }
     assert {type(m).__name__ for m in models} == _models_of_the_packages()
+
+
+@functools.cache
+def _models():
+    return {name: build(0) for name, (build, *_) in STEPS.items()}
 
 
 def _models_of_the_packages():
@@ -108,6 +113,8 @@ def test_what_an_accelerator_cannot_do_is_seen():
 @pytest.mark.parametrize("name", STEPS)
 def test_loops_of_steps(name, precision):
     trainer, batch = _trainer(name, precision)
+    # Checkpoints know a variable by its path, whatever was built before in this process.
+    assert set(trainer.arrays()) >= {variable.path for variable in _models()[name].weights}
     program = _lowered(trainer, stacked(iter([batch] * 2), 2, 2, 1))
     text = _check(program)
     assert program.platforms == PLATFORMS

@@ -257,13 +257,14 @@ class FeatureTagger(ModelWithLosses):
         self.dropout_rate = bert.hidden_dropout_prob
         self.seed_generator = keras.random.SeedGenerator(seed)
         states = select_layers(range(bert.num_hidden_layers + 1), combination)
-        self.join = LayerCombination(combination, len(states), dtype=self.dtype_policy)
+        self.join = LayerCombination(combination, len(states), dtype=self.dtype_policy, name="join")
         inputs = bert.hidden_size * (len(states) if self.join.join == "concat" else 1)
         self.lstms = []
         for layer in range(layers):
             layer_seed = None if seed is None else seed + 10 * layer
             lstm = BidirectionalLSTM(width, layer_seed, self.dtype_policy)
-            lstm.build((None, None, inputs if layer == 0 else width))
+            with keras.name_scope(f"lstm_{layer}"):
+                lstm.build((None, None, inputs if layer == 0 else width))
             self.lstms.append(lstm)
         self.head = keras.layers.Dense(
             num_labels,

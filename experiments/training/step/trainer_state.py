@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from experiments.training.folder.checkpointing import check_arrays
+from experiments.training.folder.checkpointing import check_arrays, named_by_path
 from experiments.training.step import evaluation
 from official_bert.optimization import OPTIMIZERS, SCHEDULES
 
@@ -131,12 +131,14 @@ class TrainerState:
         return sum(math.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables)
 
     def arrays(self):
-        """dict of name -> numpy array: everything that training changes."""
+        """Return everything that training changes: dict of `variable.path` -> numpy array."""
         return {name: np.asarray(v.numpy()) for name, v in self._variables().items()}
 
     def load_arrays(self, arrays):
-        """Sets what `arrays` returned; UserError where they are of another model."""
+        """Set what `arrays` returned, now or in an earlier version; UserError where they are of
+        another model."""
         variables = self._variables()
+        arrays = named_by_path(arrays, self.model.variables, self.optimizer.variables)
         check_arrays(arrays, variables)
         for name, variable in variables.items():
             variable.assign(arrays[name])
@@ -156,8 +158,11 @@ class TrainerState:
             keras.config.set_dtype_policy(before)
 
     def _variables(self):
-        named = {f"model/{i:04d}": v for i, v in enumerate(self.model.variables)}
-        named |= {f"optimizer/{i:04d}": v for i, v in enumerate(self.optimizer.variables)}
+        # Not `model.variables`: seeds of initial weights are among them, which no step draws from.
+        variables = [*self.model.weights, *self.optimizer.variables]
+        named = {variable.path: variable for variable in variables}
+        if len(named) < len(variables):
+            raise ValueError("two variables have one path; give each layer a name of its own")
         return named
 
 
