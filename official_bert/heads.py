@@ -36,8 +36,9 @@ def build_head(encoder: BertEncoder, head: dict, **options):
     Args:
       encoder: a `BertEncoder`.
       head: {"head": "classification", "span", "multiple_choice", "tagging" or "text"}, with
-        "num_labels" where the head has labels, "problem", "windows" and "concat_pooling" where it
-        classifies, "decoder", "longest", "beams" and "length_penalty" where it writes.
+        "num_labels" where the head has labels, "problem", "windows", "concat_pooling" and
+        "mean_pooling" where it classifies, "decoder", "longest", "beams" and "length_penalty" where
+        it writes.
       **options: bilstm and seed of the head.
 
     Raises:
@@ -62,7 +63,7 @@ class FineTuned(ModelWithLosses):
     kind = ""
     options: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ("label_ids",)
-    concat_pooling = False
+    concat_pooling = mean_pooling = False
 
     def __init__(self, encoder: BertEncoder, outputs: int, bilstm=False, seed=None, **kwargs):
         super().__init__(dtype=kwargs.pop("dtype", encoder.dtype_policy), **kwargs)
@@ -119,7 +120,11 @@ class FineTuned(ModelWithLosses):
     def vector(self, rows, encoded):
         """The vector [N, H] of each row, [N, 3 H] with concat pooling."""
         sequence, mask = self.sequence(rows, encoded), rows["input_mask"]
-        if self.bilstm is None:
+        if self.mean_pooling:
+            vector = window_pooling.pool(sequence, mask > 0, "mean")
+            pooler = None if self.bilstm else self.encoder.pooler
+            vector = pooler(vector) if pooler else vector
+        elif self.bilstm is None:
             vector = encoded["pooled_output"]
         else:
             # "Classification reads after it": the BiLSTM's output at the token that is pooled.
@@ -166,6 +171,8 @@ class BertClassifier(FineTuned):
       windows: a text is several rows whose vectors are pooled (`window_pooling`); "": it is one.
       concat_pooling: the classifier reads the maximum and the mean over the tokens too (ULMFiT); on
         an AWD-LSTM it has a second layer.
+      mean_pooling: the mean over all tokens takes the place of [CLS], and of the last token in a
+        left-to-right model; the pooler reads it.
       seed: seed of the new weights.
 
     Examples:
@@ -180,7 +187,7 @@ class BertClassifier(FineTuned):
     """
 
     kind = "classification"
-    options = ("num_labels", "problem", "windows", "concat_pooling")
+    options = ("num_labels", "problem", "windows", "concat_pooling", "mean_pooling")
 
     def __init__(
         self,
@@ -190,6 +197,7 @@ class BertClassifier(FineTuned):
         bilstm=False,
         windows="",
         concat_pooling=False,
+        mean_pooling=False,
         **kwargs,
     ):
         check_choice("problem", problem, PROBLEMS)
@@ -197,7 +205,7 @@ class BertClassifier(FineTuned):
             check_choice("windows", windows, window_pooling.POOLINGS)
         if problem == "regression" and num_labels != 1:
             raise UserError(f"regression has 1 output, not num_labels={num_labels}")
-        self.concat_pooling = concat_pooling
+        self.concat_pooling, self.mean_pooling = concat_pooling, mean_pooling
         super().__init__(encoder, num_labels, bilstm, **{"name": "classifier", **kwargs})
         self.num_labels = num_labels
         self.problem = problem

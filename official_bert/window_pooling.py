@@ -1,6 +1,8 @@
 """One vector of a text from those of its tokens, or of a long text from those of its windows."""
 
 POOLINGS = ("mean", "max", "first_last")
+# Ways in which a classifier reads the vectors of all tokens: options of `heads.BertClassifier`.
+OF_TOKENS = ("concat_pooling", "mean_pooling")
 
 
 def concat(vector, sequence, real):

@@ -95,8 +95,8 @@ class WordVectors(BertStart):
     pretrained_field = "elmo"
     has_seeds = True
     word_by_word = True
-    lacks = frozenset(("init_from", "bilstm", "concat_pooling", "features", "freeze", "teacher",
-                       "lm_loss_weight", "vocab"))  # fmt: skip
+    lacks = frozenset(("init_from", "bilstm", "concat_pooling", "mean_pooling", "features",
+                       "freeze", "teacher", "lm_loss_weight", "vocab"))  # fmt: skip
 
     def check_finetuning(self, config, task):
         """Raises UserError where the vectors are missing, or the task is not about whole texts."""

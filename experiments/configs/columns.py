@@ -24,6 +24,7 @@ PERPLEXITY = Column(
 
 # Small scales run on files that lack the large training sets: these stand in.
 SQUAD1_PARTS = "train-v1.1-subset.json,train-v1.1-extra.json"
+SQUAD_PARTS = f"{SQUAD1_PARTS},train-v1.1-rebuilt.json.gz"
 
 
 def task_column(
@@ -120,6 +121,10 @@ SNLI = task_column(
 )  # fmt: skip
 
 
+# Of SQuAD: short models read one window around the answer's sentence.
+ONE_WINDOW = {"context": "answer_sentence", "max_query_length": 24}
+
+
 def two_core_columns(
     limits: dict[str, int], restarts: dict[str, tuple[int, ...]] | None = None
 ) -> dict[str, Column]:
@@ -129,8 +134,7 @@ def two_core_columns(
       limits: column -> training examples, where not all are used.
       restarts: column -> fine-tuning seeds, where there are several.
     """
-    squad = {"context": "answer_sentence", "max_query_length": 24}
-    columns = local_columns(CPU_FINETUNE, (1,), squad)
+    columns = local_columns(CPU_FINETUNE, (1,), ONE_WINDOW)
     # Its substitute does not tell a pre-trained model of this size from a random one.
     del columns["MNLI-m"]
     columns["SQuAD"] = columns["SQuAD"].changed(

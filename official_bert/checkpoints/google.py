@@ -17,6 +17,7 @@ from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
+from official_bert.window_pooling import OF_TOKENS
 
 _LEFT_OUT = (
     (r"(^|/)beta[12]_power", "optimiser slots"),
@@ -88,7 +89,7 @@ def export_google(folder, model, tokenizer, settings=None, overwrite=False) -> l
     model = model_folder.kept(model)
     head, own = model_folder.describe(model)
     config = getattr(model, "encoder", model).config
-    more = any(own.get(name) for name in ("bilstm", "windows", "concat_pooling"))
+    more = any(own.get(name) for name in ("bilstm", "windows", *OF_TOKENS))
     if head in FINE_TUNED and FINE_TUNED[head].google is None or more:
         raise UserError(f"the original has no checkpoint of a {head} head; export the encoder")
     config.check_is_bert("Google")

@@ -152,6 +152,7 @@ def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> s
         ("bilstm", "BERT with a BiLSTM"),
         ("windows", "classifier of windows"),
         ("concat_pooling", "concat pooling"),
+        ("mean_pooling", "classifier of the mean of the tokens"),
     ):
         if settings.get(name):
             raise UserError(f"transformers has no {what}; export the encoder alone")

@@ -26,7 +26,7 @@ from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import clean
 from official_bert.config import DECODERS, PROBLEMS, BertConfig
 from official_bert.family.sentence_vectors import SentenceVectors
-from official_bert.window_pooling import POOLINGS
+from official_bert.window_pooling import OF_TOKENS, POOLINGS
 
 CONFIG_FILE = "bert_config.json"
 MODEL_FILE = "model.json"
@@ -189,8 +189,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         check_choice("problem", settings.get("problem"), PROBLEMS, str(path))
         if settings.get("windows", "") != "":
             check_choice("windows", settings.get("windows"), POOLINGS, str(path))
-        if "concat_pooling" in settings:
-            field(settings, "concat_pooling", bool, path)
+        for name in settings.keys() & OF_TOKENS:
+            field(settings, name, bool, path)
     if settings["head"] in ("classification", "tagging"):
         count = _positive(path, settings, "num_labels")
         labels = settings.get("labels") and list_of(settings, "labels", (str, int), path)

@@ -28,6 +28,7 @@ from official_bert.common.files import atomic_folder, write_json
 from official_bert.export import exports
 from official_bert.tokenization.library.own_json import fast_tokenizer
 from official_bert.tokenization.library.tokenizer_json import padding
+from official_bert.window_pooling import OF_TOKENS
 
 _TOKENIZER = "tokenizer.json"
 # Format -> what it needs: names of modules, and how they are installed.
@@ -119,10 +120,11 @@ def plan(loaded, source: str, format: str, head: str | None = None, **settings):
             "does, and its embedding needs none"
         )
     reads_it = head not in ("embedding", "features", "masked_words")
-    if format == "onnx" and reads_it and loaded.settings.get("concat_pooling"):
+    pooled = [name for name in OF_TOKENS if loaded.settings.get(name)]
+    if format == "onnx" and reads_it and pooled:
         raise UserError(
-            f"{source} classifies with concat pooling, which is not written as ONNX; litert and "
-            "saved_model have it"
+            f"{source} classifies with {pooled[0].replace('_', ' ')}, which is not written as "
+            "ONNX; litert and saved_model have it"
         )
     if format == "litert" and reads_it and loaded.settings.get("bilstm"):
         raise UserError(

@@ -135,3 +135,18 @@ def test_impossible_problems_are_refused(config):
         ob.BertClassifier(encoder, 2, problem="ranking")
     with pytest.raises(ob.UserError, match="num_labels=2"):
         ob.BertClassifier(encoder, 2, problem="regression")
+
+
+@pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
+def test_mean_pooling_reads_the_mean_in_place_of_a_token(direction, config, inputs):
+    config = dataclasses.replace(config, attention_direction=direction)
+    model = ob.BertClassifier(ob.BertEncoder(config, seed=0), 3, mean_pooling=True, seed=1)
+    outputs = model.encoder(inputs)["sequence_output"]
+    mask = inputs["input_mask"] > 0
+    means = np.array([np.asarray(x)[m].mean(axis=0) for x, m in zip(outputs, mask, strict=True)])
+    pooler = model.encoder.pooler
+    pooled = np.tanh(means @ np.asarray(pooler.kernel) + np.asarray(pooler.bias))
+    expected = pooled @ np.asarray(model.head.kernel) + np.asarray(model.head.bias)
+    np.testing.assert_allclose(model(inputs)["logits"], expected, rtol=1e-4, atol=1e-6)
+    again = ob.BertClassifier.from_config(model.get_config())
+    assert again.mean_pooling and not again.concat_pooling

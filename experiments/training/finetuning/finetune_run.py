@@ -17,6 +17,7 @@ from experiments.training.step.evaluation import TaskEvaluator
 from official_bert.checkpoints import model_folder
 from official_bert.common import commands
 from official_bert.config import DECODERS
+from official_bert.window_pooling import OF_TOKENS
 
 _OF_HEADS = ("head", "num_labels", "problem", "windows", "longest", "beams", "length_penalty")
 
@@ -32,7 +33,8 @@ def run(kind, config, folder, progress, task, examples):
     teacher = teachers.of(config, start.tokenizer)
     if teacher:
         teacher_checks.same_head(config.teacher, teacher.start.head, task)
-    head = {**task.head, "concat_pooling": config.concat_pooling, "decoder": config.decoder}
+    own = {name: getattr(config, name) for name in ("decoder", *OF_TOKENS)}
+    head = {**task.head, **own}
     kept = kept_head.sentence(config.model, kept_head.difference(start.head, head, config.bilstm))
     if progress:
         commands.say(kept)
@@ -136,7 +138,7 @@ def _key(config, start, task, teacher):
     """What decides the model apart from its weights (`get_trainer`)."""
     head = tuple(task.head.get(name) for name in _OF_HEADS)
     model = config.bilstm, config.features, config.feature_width, config.remat, config.freeze
-    model += config.lm_loss_weight, config.concat_pooling, config.decoder
+    model += config.lm_loss_weight, config.concat_pooling, config.mean_pooling, config.decoder
     learns = teacher and (teacher.digest, config.teacher_temperature, config.teacher_weight)
     return "finetune", start.key, head, model, learns
 

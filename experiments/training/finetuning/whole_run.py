@@ -9,8 +9,8 @@ from experiments.training.start.examples import read_examples, read_others
 from official_bert.common.errors import UserError
 
 # Of networks that a `Trainer` trains step by step.
-_STEPWISE = {"bilstm", "concat_pooling", "features", "freeze", "class_weights", "teacher",
-             "lm_loss_weight"}  # fmt: skip
+_STEPWISE = {"bilstm", "concat_pooling", "mean_pooling", "features", "freeze", "class_weights",
+             "teacher", "lm_loss_weight"}  # fmt: skip
 
 
 class WholeStart(starts.Start):

@@ -166,6 +166,8 @@ class FinetuneConfig(TrainingConfig):
     bilstm: bool = False  # Table 5's "+ BiLSTM": a randomly initialised BiLSTM on top
     # Classification: the head reads the maximum and the mean over the tokens too (ULMFiT).
     concat_pooling: bool = False
+    # Classification: it reads the mean over the tokens in place of [CLS] or the last token.
+    mean_pooling: bool = False
     features: str = ""  # Table 7: a layer combination of features.py on a frozen encoder
     feature_width: int = 768  # of the two BiLSTMs that read it
     # With model="cbow" or "bilstm_attention": a file of GloVe's or word2vec's text format.

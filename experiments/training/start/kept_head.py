@@ -7,6 +7,7 @@ same labels. Otherwise the head is new, and every start says which of the two it
 import re
 
 from official_bert.common.errors import first_of
+from official_bert.window_pooling import OF_TOKENS
 
 # What transformers calls labels that nobody named.
 _NAMELESS = re.compile(r"LABEL_\d+")
@@ -27,8 +28,9 @@ def difference(theirs, ours, bilstm):
         return f"the model's is for {kind}, the task's for {ours['head']}"
     if bool(theirs.get("bilstm")) != bilstm:
         return f"the model's has {'a' if theirs.get('bilstm') else 'no'} BiLSTM"
-    if bool(theirs.get("concat_pooling")) != bool(ours.get("concat_pooling")):
-        return f"the model's has {'' if theirs.get('concat_pooling') else 'no '}concat pooling"
+    for name in OF_TOKENS:
+        if bool(theirs.get(name)) != bool(ours.get(name)):
+            return f"the model's has {'' if theirs.get(name) else 'no '}{name.replace('_', ' ')}"
     if kind == "classification" and theirs.get("problem", "single_label") != ours["problem"]:
         return f"the model's is {theirs['problem']}, the task's {ours['problem']}"
     if kind == "text" and theirs["decoder"] != ours["decoder"]:

@@ -20,6 +20,7 @@ from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
 from official_bert.objectives import check_direction
 from official_bert.tokenization import find_vocabulary, load_tokenizer
 from official_bert.tokenization.reference import Rules
+from official_bert.window_pooling import OF_TOKENS
 
 # What two BertConfigs must share for weights to fit.
 _SIZES = sorted(
@@ -82,10 +83,11 @@ def check_model(config, task, bert):
         )
     if config.features and config.bilstm:
         raise UserError("--config.bilstm is for fine-tuning; with features there are BiLSTMs")
-    if config.concat_pooling and task.head["head"] != "classification":
-        raise UserError(
-            f"--config.concat_pooling is for classification; {config.task} is {task.head['head']}"
-        )
+    for name in OF_TOKENS:
+        if getattr(config, name) and task.head["head"] != "classification":
+            raise UserError(
+                f"--config.{name} is for classification; {config.task} is {task.head['head']}"
+            )
     if task.head["head"] == "text":
         _check_writer(config, bert)
     elif config.decoder != "separate":

@@ -85,7 +85,8 @@ class StartingPoint:
 
         Args:
           config: FinetuneConfig.
-          head: `Task.head`; with "concat_pooling" if its classifier is to have it.
+          head: `Task.head`; with "concat_pooling" or "mean_pooling" if its classifier is to
+            have it.
           seed: of new weights.
         """
         from experiments.training.start.frozen_features import FeatureTagger

@@ -5,6 +5,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
 from official_bert.family import teacher_fit
 from official_bert.objectives import needs_teacher, parts
+from official_bert.window_pooling import OF_TOKENS
 
 
 def pretraining(config, bert, tokenizer, theirs):
@@ -74,7 +75,7 @@ def finetuning(config, task, tokenizer, theirs):
 
 def same_head(path, settings, task):
     """Raises UserError unless a teacher (settings of its model.json) answers the task."""
-    head = {**task.head, "concat_pooling": settings.get("concat_pooling")}
+    head = {**task.head, **{name: settings.get(name) for name in OF_TOKENS}}
     why_not = kept_head.difference(settings, head, bool(settings.get("bilstm")))
     if why_not:
         raise UserError(

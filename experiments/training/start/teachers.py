@@ -9,6 +9,7 @@ from official_bert.checkpoints import model_folder
 from official_bert.family import teacher_fit, teachers
 from official_bert.family.distillation import Distilled
 from official_bert.heads import build_head
+from official_bert.window_pooling import OF_TOKENS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +41,8 @@ class ReadTeacher:
           config: FinetuneConfig.
           head: `Task.head`.
         """
-        bilstm, concat = (bool(self.start.head.get(x)) for x in ("bilstm", "concat_pooling"))
-        head = {**head, "concat_pooling": concat}
+        bilstm = bool(self.start.head.get("bilstm"))
+        head = {**head, **{name: bool(self.start.head.get(name)) for name in OF_TOKENS}}
         model = build_head(self.start.encoder(config, 0), head, bilstm=bilstm, seed=0)
         self.start.keep_head(model, head, bilstm)
         return teachers.Teacher(model)
