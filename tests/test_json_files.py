@@ -2,6 +2,8 @@
 
 import ast
 import dataclasses
+import datetime
+import decimal
 import json
 import os
 from pathlib import Path
@@ -74,6 +76,26 @@ def test_what_is_wrong_is_said(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(UserError, match=f"(?s)^{path}: .*{message}"):
         read_json(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b"\xff", r"b'\xff'"), (datetime.date(2024, 1, 2), "datetime.date(2024, 1, 2)"),
+        (datetime.time(1), "datetime.time(1, 0)"), (decimal.Decimal("1.10"), "Decimal('1.10')"),
+        ({"a": [decimal.Decimal(2)]}, """{"a": ["Decimal('2')"]}"""), ({1}, "{1}"),
+        ([b"\xff"], """["b'\\\\xff'"]"""), (datetime.timedelta(1), "datetime.timedelta(days=1)"),
+        ((1, "é"), '[1, "é"]'), (float("nan"), "NaN"), (b"x" * 99, f"b'{'x' * 78}..."),
+    ],
+)  # fmt: skip
+def test_every_value_can_be_shown(value, shown):
+    assert json_files.shorten(value) == shown
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"é": 1, "c": 2, "é": 3}}]'])
+def test_a_field_is_there_once(text):
+    with pytest.raises(UserError, match=r'here: not valid JSON \(the field "[aé]" is there twice'):
+        parse_json(text, "here", None)
 
 
 def test_what_is_fine_is_read(tmp_path):

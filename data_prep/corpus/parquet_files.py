@@ -18,14 +18,28 @@ def is_parquet(path: str) -> bool:
 
 
 def rows(path: str, columns: list[str] | None = None) -> Iterator[dict]:
-    """{column: value} of each row, as plain Python; `columns`: only those.
+    """Yield {column: value} of each row, as plain Python: bytes that are UTF-8 as text, for Hive
+    and Impala write texts so. `columns`: only those.
 
     Raises:
       UserError: pyarrow is not installed, or the file is damaged.
     """
     with _opened(path) as table:
+        of_bytes = [field.name for field in table.schema_arrow if "binary" in str(field.type)]
         for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
-            yield from batch.to_pylist()
+            for row in batch.to_pylist():
+                yield row | {name: _as_text(row[name]) for name in of_bytes if name in row}
+
+
+def _as_text(value):
+    """Return the value, bytes that are UTF-8 in it as text."""
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _as_text(each) for name, each in value.items()}
+    with contextlib.suppress(UnicodeDecodeError):
+        return value.decode("utf-8") if isinstance(value, bytes) else value
+    return value
 
 
 def column_names(path: str) -> list[str]:

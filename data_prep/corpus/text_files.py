@@ -12,7 +12,6 @@ is found without reading the others. Packed files cannot be cut.
 import bz2
 import codecs
 import functools
-import gzip
 import io
 import lzma
 import re
@@ -27,9 +26,14 @@ BYTE_ORDER_MARK = codecs.BOM_UTF8
 _LONGEST_LINE = 1 << 29  # a few bytes of a packed or sparse file could ask for all memory
 _BLOCK_BYTES = 1 << 17  # fits, with what the tokeniser makes of it, a processor's cache
 _PACKED, _UNPACKED = 1 << 17, 1 << 20  # bytes that are read and given at a time
+_FIRST_BYTES = 1 << 10  # of a frame
+_MOST_FRAMES, _LEAST_OF_FRAMES = 10_000, 16  # with less than so many bytes on average
+_ANY, _NOT_ZERO = re.compile(rb"(?s)."), re.compile(rb"[^\0]")
 _XZ_MEMORY = 1 << 28  # bytes; `xz -9` needs 65 MB
 # Text becomes a tenth, nothing that is worth reading a hundredth: of such files little is read.
 _MOST_TIMES, _FREE = 200, 1 << 26
+_MOST_SEEN = 1 << 24  # bytes by which an encoding is advised
+_NOT_WINDOWS = set("\udc81\udc8d\udc8f\udc90\udc9d")  # no letters of CP1252
 _MOST_LAYERS = 5  # of packing and encoding, one in the other, and the text
 INVALID_UTF8 = ("error", "replace", "ignore")  # what to do with bytes that are no UTF-8
 
@@ -72,6 +76,7 @@ def decode_lines(
     """
     if hasattr(lines, "readline"):
         lines = iter(functools.partial(_line, lines, name), b"")
+    lines, in_utf8 = iter(lines), False
     for number, line in enumerate(lines, 1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
@@ -79,18 +84,37 @@ def decode_lines(
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             if invalid_utf8 in ("", "error"):
-                # These bytes are letters and quotation marks of Windows, and nothing in Latin 1.
-                encoding = "CP1252" if re.search(rb"[\x80-\x9f]", line) else "LATIN1"
                 option = ", or where such bytes are few pass --invalid_utf8=replace"
                 raise UserError(
                     f"{name} line {number}: byte {line[error.start]:#04x} at column "
-                    f"{error.start + 1} is not UTF-8; convert the file, for example with: iconv "
-                    f"-f {encoding} -t UTF-8{option if invalid_utf8 else ''}"
+                    f"{error.start + 1} is not UTF-8; {_way_to_utf8(line, lines, in_utf8)}"
+                    f"{option if invalid_utf8 else ''}"
                 ) from None
             text = line.decode("utf-8", invalid_utf8)
             if counts is not None:
                 counts["invalid_utf8"] += 1
+        in_utf8 = in_utf8 or not text.isascii()
         yield number, text.rstrip("\r\n")
+
+
+def _way_to_utf8(line: bytes, more: Iterator[bytes], in_utf8: bool) -> str:
+    """Return advice by all bytes from the first line on that is not UTF-8; `in_utf8` says whether
+    a line before has letters in UTF-8."""
+    seen, size = [line], 0
+    while size < _MOST_SEEN and (line := next(more, b"")):
+        seen.append(line)
+        size += len(line)
+    content = b"".join(seen)[-_MOST_SEEN:]
+    text = content.decode("utf-8", "surrogateescape")
+    strange = re.findall("[\udc80-\udcff]", text)
+    if in_utf8 or len(re.findall("[^\0-\x7f\udc80-\udcff]", text)) > len(strange):
+        return "other letters of the file are; mend the line"
+    # In western Europe few letters have marks; in other alphabets most are no ASCII.
+    few = len(re.findall(rb"[\x80-\xff]", content)) <= len(re.findall(rb"[A-Za-z]", content))
+    western = few and _NOT_WINDOWS.isdisjoint(strange)
+    known = "for example with: iconv -f CP1252 -t UTF-8"
+    other = "from the encoding that it was written in: iconv -f ENCODING -t UTF-8"
+    return f"convert the file, {known if western else other}"
 
 
 def _line(file, name: str) -> bytes:
@@ -233,45 +257,53 @@ class _Frames(_Pieces):
     """The content of a packed file of one or more frames, a bounded piece at a time.
 
     A frame has `decompress(bytes, most)` and says `needs_input`, `eof` and `unused_data`, as those
-    of Python's libraries do. Behind the last one may be zeros.
+    of Python's libraries do. Behind the last one may be zeros. A frame gets few bytes first, for
+    what it does not use is a copy: a small file may be of many frames.
     """
 
-    def __init__(self, file, new_frame):
-        self._file, self._new_frame = file, new_frame
-        self._frame, self._rest = None, b""
+    def __init__(self, file, new_frame, most_at_once=_PACKED):
+        self._file, self._new_frame, self._most_at_once = file, new_frame, most_at_once
+        self._frame, self._data, self._at, self._size = None, b"", 0, 0
+        self._frames, self._given = 0, 0
 
     def _piece(self):
         frame = self._frame
         if frame is None or frame.eof:
-            self._rest = (self._rest or self._file.read(_PACKED)).lstrip(b"\0" if frame else b"")
-            if not self._rest:
-                return b"" if self._file.peek(1) else None
+            if not self._has_more(_NOT_ZERO if frame else _ANY):
+                return None
             self._frame = frame = self._new_frame()
-        elif frame.needs_input:
-            self._rest = self._file.read(_PACKED)
-            if not self._rest:
-                raise EOFError("it ends within a frame")
-        piece = frame.decompress(self._rest, _UNPACKED)
-        self._rest = frame.unused_data if frame.eof else b""
+            self._size, self._frames = _FIRST_BYTES, self._frames + 1
+            if self._frames > _MOST_FRAMES + self._given // _LEAST_OF_FRAMES:
+                raise ValueError(f"{self._frames:,} frames hold {self._given:,} bytes")
+        elif frame.needs_input and not self._has_more(_ANY):
+            raise EOFError("it ends within a frame")
+        end = self._at + self._size if frame.needs_input else self._at
+        given, self._at = self._data[self._at : end], min(end, len(self._data))
+        self._size = min(2 * self._size, self._most_at_once)
+        piece = frame.decompress(given, _UNPACKED)
+        self._given += len(piece)
+        self._at -= len(frame.unused_data) if frame.eof else 0
         return piece
 
+    def _has_more(self, kind: re.Pattern) -> bool:
+        """Whether bytes of that kind follow; others are passed over."""
+        while (found := kind.search(self._data, self._at)) is None:
+            self._data, self._at = self._file.read(_PACKED), 0
+            if not self._data:
+                return False
+        self._at = found.start()
+        return True
 
-class _ZstandardFrame:
-    """One frame; the library has no bound of its own for what a piece becomes."""
 
-    _STEP = 1 << 10  # bytes, of which none becomes more than 32 kB
+class _GzipFrame:
+    """One member of a gzip file, its checksum and length compared."""
 
     def __init__(self):
-        check_installed("zstandard", "a Zstandard file; unpack it, or", "zstd")
-        import zstandard
-
-        self._error = zstandard.ZstdError
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._input = b""
+        self._frame = zlib.decompressobj(16 + zlib.MAX_WBITS)
 
     @property
     def needs_input(self):
-        return not self._input
+        return not self._frame.unconsumed_tail
 
     @property
     def eof(self):
@@ -279,14 +311,36 @@ class _ZstandardFrame:
 
     @property
     def unused_data(self):
-        return self._frame.unused_data + self._input
+        return self._frame.unused_data
+
+    def decompress(self, data, most):
+        return self._frame.decompress(self._frame.unconsumed_tail + data, most)
+
+
+class _ZstandardFrame:
+    """One frame; the library has no bound of its own for what a piece becomes."""
+
+    needs_input = True
+
+    def __init__(self):
+        check_installed("zstandard", "a Zstandard file; unpack it, or", "zstd")
+        import zstandard
+
+        self._error = zstandard.ZstdError
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+
+    @property
+    def eof(self):
+        return self._frame.eof
+
+    @property
+    def unused_data(self):
+        return self._frame.unused_data
 
     def decompress(self, data, most):
         del most
-        data = self._input + data
-        step, self._input = data[: self._STEP], data[self._STEP :]
         try:
-            return self._frame.decompress(step)
+            return self._frame.decompress(data)
         except self._error as error:
             raise ValueError(error) from None
 
@@ -297,10 +351,10 @@ def _new_xz():
 
 # How files begin, what they are called, and who reads them. UTF-32 begins as UTF-16 does.
 _KINDS = (
-    (b"\x1f\x8b", "gzip", lambda file: gzip.GzipFile(fileobj=file)),
+    (b"\x1f\x8b", "gzip", lambda file: _Frames(file, _GzipFrame)),
     (b"BZh", "bzip2", lambda file: _Frames(file, bz2.BZ2Decompressor)),
     (b"\xfd7zXZ\x00", "xz", lambda file: _Frames(file, _new_xz)),
-    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda file: _Frames(file, _ZstandardFrame)),
+    (b"\x28\xb5\x2f\xfd", "Zstandard", lambda file: _Frames(file, _ZstandardFrame, _FIRST_BYTES)),
     (codecs.BOM_UTF32_LE, "UTF-32", lambda file: _Utf8Of(file, "utf-32")),
     (codecs.BOM_UTF16_LE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),
     (codecs.BOM_UTF16_BE, "UTF-16", lambda file: _Utf8Of(file, "utf-16")),

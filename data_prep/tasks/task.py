@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data_prep.tasks.files import look, reading
-from official_bert.common.errors import UserError, check_choice, first_of
+from official_bert.common.errors import UserError, check_choice, check_once, first_of
 from official_bert.common.files import atomic_write
 
 
@@ -256,8 +256,7 @@ def label_list(labels) -> list[str]:
     """
     if isinstance(labels, str):
         labels = [label.strip() for label in labels.split(",") if label.strip()]
-    if repeated := sorted({label for label in labels if labels.count(label) > 1}):
-        raise UserError(f"labels: {', '.join(repeated)} is there twice")
+    check_once(labels, "labels")
     return list(labels)
 
 

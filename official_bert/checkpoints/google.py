@@ -33,6 +33,7 @@ _COMPUTES = {
     "use_relative_position": False,
 }
 CONFIG = "bert_config.json"
+_OF_TENSORFLOW_2 = ".ATTRIBUTES/VARIABLE_VALUE"
 _NEEDED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
 _TABLE = "embeddings/word_embeddings"
 
@@ -54,6 +55,12 @@ def import_google(
     prefix = find_prefix(path)
     config, notes = read_config(config_path(prefix.parent), gelu_form)
     bundle = TensorBundle(prefix)
+    if any(name.endswith(_OF_TENSORFLOW_2) for name in bundle.shapes):
+        raise UserError(
+            f"{prefix}: its tensors are called as in TensorFlow 2 (.../{_OF_TENSORFLOW_2}), by the "
+            "objects of the code that wrote them (the Model Garden's?); the published models are "
+            "there in TensorFlow 1's format and on the Hugging Face hub"
+        )
     tokenizer = find_tokenizer(vocab, prefix.parent, do_lower_case)
     own = transfer.rooted(sorted(bundle.shapes), _TABLE, "bert/", prefix)
     shapes = {name: bundle.shapes[there] for name, there in own.items()}

@@ -12,7 +12,7 @@ import numpy as np
 
 from official_bert.checkpoints import transfer
 from official_bert.checkpoints.names import FINE_TUNED
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
 from official_bert.family.member import Member
@@ -135,7 +135,9 @@ def _labels(fields: dict, path: Path) -> list[str]:
     if not all(key.isascii() and key.isdecimal() and len(key) < 10 for key in named):
         raise UserError(f"{path}: the fields of id2label must be numbers, not {shorten(named)}")
     kinds = (str, int, float, bool)  # a label may be a number
-    return [str(field(named, key, kinds, f"{path}: id2label")) for key in sorted(named, key=int)]
+    labels = [str(field(named, key, kinds, f"{path}: id2label")) for key in sorted(named, key=int)]
+    check_once(labels, f"{path}: id2label")
+    return labels
 
 
 def class_of(member: Member, head: str, settings: dict, config: BertConfig) -> str:

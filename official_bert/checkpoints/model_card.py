@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from official_bert.common.markdown import markdown_table
+from official_bert.common.markdown import markdown_table, plain
 from official_bert.config import BertConfig
 
 FILE = "README.md"
@@ -85,7 +85,7 @@ def _data(settings: dict) -> str:
     for split in ("train", "dev"):
         if count := _numbers(settings.get("fine_tuning")).get(f"{split}_examples"):
             lines.append(f"{split} examples: {count:,}")
-    told = "\n".join(f"- {line}" for line in lines)
+    told = "\n".join(f"- {plain(line)}" for line in lines)
     return f"## Data\n\n{told or 'The model folder does not name them.'}"
 
 

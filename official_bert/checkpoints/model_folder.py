@@ -20,7 +20,7 @@ from official_bert import objectives
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import embedded, integrity, safetensors_files
 from official_bert.checkpoints.names import FINE_TUNED
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.files import atomic_folder, write_json
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.common.manifests import clean
@@ -196,6 +196,7 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
         labels = settings.get("labels") and list_of(settings, "labels", (str, int), path)
         if labels and len(labels) != count:
             raise UserError(f"{path}: labels has {len(labels)} entries, num_labels is {count}")
+        check_once(labels or (), f"{path}: labels")
     if settings["head"] == "text":
         check_choice("decoder", settings.get("decoder"), DECODERS, str(path))
         for name in ("longest", "beams"):

@@ -1,5 +1,6 @@
 """The one exception for mistakes that a user can correct, and what messages of it share."""
 
+import collections
 import contextlib
 import difflib
 import importlib.util
@@ -33,6 +34,13 @@ def check_choice(name: str, value, choices: Iterable[str], source: str = "") -> 
     if value not in (known := list(choices)):
         where = f"{source}: " if source else ""
         raise UserError(f"{where}{name}={value!r:.80}; it is one of {', '.join(known)}")
+
+
+def check_once(names: Iterable, what: str) -> None:
+    """Raises UserError where a name is there twice; `what` starts the message."""
+    counts = collections.Counter(str(name) for name in names)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise UserError(f"{what}: {first_of(twice, 6)} is there twice")
 
 
 def check_installed(module: str, what: str, extra: str) -> None:

@@ -5,6 +5,7 @@ request, a remote file) through `parse_json`: size, depth and kind are checked, 
 says which file and, with `field`, which field is wrong.
 """
 
+import collections
 import dataclasses
 import json
 import math
@@ -61,7 +62,7 @@ def parse_json(
     try:
         text = content if isinstance(content, str) else content.decode("utf-8-sig")
         checks = {"parse_constant": _refuse, "parse_float": _finite} if finite else {}
-        value = json.loads(text, **checks)
+        value = json.loads(text, object_pairs_hook=_each_once, **checks)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         told = f"not UTF-8: {error.reason} at byte {error.start}, line {line}"
@@ -140,10 +141,14 @@ def fields_of(kind: type, values: dict[str, Any], where: str | os.PathLike) -> d
 
 
 def shorten(value: Any, most: int = 80) -> str:
-    """The value as JSON, cut to one short line for a message."""
+    """Return the value as JSON, cut to one short line for a message.
+
+    Values that JSON does not have (bytes, dates, decimals of Parquet) are written as in Python.
+    """
     if _is_deeper(value, MOST_DEPTH):
         return f"{_KINDS[type(value)]} nested too deeply"
-    text = json.dumps(value, ensure_ascii=False)
+    is_json = isinstance(value, tuple(_KINDS))
+    text = json.dumps(value, ensure_ascii=False, default=repr) if is_json else repr(value)
     return text if len(text) <= most else text[:most] + "..."
 
 
@@ -152,6 +157,14 @@ def _is_deeper(value: Any, depth: int) -> bool:
         return False
     inner = value.values() if isinstance(value, dict) else value
     return depth == 0 or any(_is_deeper(each, depth - 1) for each in inner)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = collections.Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the field {shorten(twice)} is there twice")
+    return found
 
 
 def _refuse(name: str):

@@ -1,6 +1,12 @@
-"""Tables in Markdown."""
+"""Tables in Markdown, and texts of others in it."""
 
+import re
 from collections.abc import Sequence
+
+
+def plain(text: str) -> str:
+    """Return a text of others so that no HTML and no picture from elsewhere is in it."""
+    return re.sub(r"<|!(?=\[)", r"\\\g<0>", text)
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:

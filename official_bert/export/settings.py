@@ -6,7 +6,7 @@ Needs neither Keras nor TensorFlow, so that what cannot be exported is an error 
 import dataclasses
 from typing import Any
 
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import fields_of
 from official_bert.family.sentence_vectors import SentenceVectors
 from official_bert.tokenization.sequences import TRUNCATIONS
@@ -128,6 +128,7 @@ class ServingSettings:
         for name in ("labels", "input_fields"):
             if name in found:
                 found[name] = tuple(str(value) for value in found[name])
+        check_once(found.get("labels", ()), "labels")
         return cls(**found)
 
     def check_for(self, head: str, loaded) -> None:

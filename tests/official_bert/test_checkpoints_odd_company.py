@@ -77,6 +77,16 @@ class TestGoogle:
             (name, "optimiser slots") for name in (*more, "beta1_power")
         }
 
+    @pytest.mark.parametrize(
+        "name",
+        ["encoder/layer_with_weights-0/embeddings/{}", "model/layer-2/kernel/{}", "x/{}"],
+    )
+    def test_names_of_tensorflow_2(self, written, name):
+        name = name.format(".ATTRIBUTES/VARIABLE_VALUE")
+        folder = written({name: np.zeros((2, 2)), "save_counter": 1.0})
+        with pytest.raises(UserError, match="called as in TensorFlow 2.* TensorFlow 1's format"):
+            ob.load(folder)
+
     def test_a_scope_around_all(self, written, tensors):
         found = {f"tower/model/{name}": array for name, array in tensors.items()}
         loaded = ob.load(written(found, {"tower/global_step": 1, "crf/transitions": [[0, 1]]}))

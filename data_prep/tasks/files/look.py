@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from data_prep.corpus import parquet_files
 from data_prep.tasks.files import reading
-from official_bert.common.errors import UserError, first_of
+from official_bert.common.errors import UserError, check_once, first_of
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
 FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")
@@ -281,9 +281,7 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
     kind = format or ending(path)
 
     def table(delimiter, columns, header, found=None):
-        repeated = sorted({name for name in columns if name and columns.count(name) > 1})
-        if repeated:
-            raise UserError(f"{lines.name} line 1: the column {', '.join(repeated)} is there twice")
+        check_once(filter(None, columns), f"{lines.name} line 1: the header")
         found = found or _wanted_of(columns, wanted, also, f"{lines.name} line 1", what, hint)
         return Table(
             path,

@@ -223,11 +223,9 @@ def _rows_of_columns(columns: dict[str, list], name: str) -> list[dict]:
 
 
 def cell(value) -> str:
-    """A value of a row as one field of a table, on one line."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}"
+    """Return a value of a row as one field of a table, as it came in."""
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, (list, dict, bool)):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)

@@ -36,6 +36,7 @@ from data_prep.tasks.task import TfdsTask, head_of
 from official_bert import span_answers
 from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.files import atomic_write
+from official_bert.common.json_files import shorten
 from official_bert.tokenization.windows import beside_question
 
 
@@ -137,13 +138,16 @@ class Squad(TfdsTask):
                 answerable = [example for example in examples if example.answers]
                 notes["unanswerable_left_out"] = len(examples) - len(answerable)
                 examples = answerable
-            kept = [e for e in examples if not e.answers or find_answer(e) is not None]
-            notes["answers_not_found"] = len(examples) - len(kept)
-            examples = kept
-            if notes["answers_not_found"]:
+            unfound = [e for e in examples if e.answers and find_answer(e) is None]
+            notes["answers_not_found"] = len(unfound)
+            if unfound:
+                left_out = {example.id for example in unfound}
+                examples = [example for example in examples if example.id not in left_out]
                 self._say(
-                    f"{notes['answers_not_found']} training questions left out, whose answer is "
-                    "not in the paragraph"
+                    f"{len(unfound)} training questions left out, whose answer is not in the "
+                    f"paragraph; the first: question {unfound[0].id}, "
+                    f"{shorten(unfound[0].answers[0], 40)} stated at {unfound[0].answer_start}, "
+                    "found nowhere"
                 )
         elif self.context == "answer_sentence":
             # They keep the sentence of the place that the file states.

@@ -4,6 +4,7 @@ that is kept by it."""
 import collections
 import dataclasses
 import functools
+import itertools
 import zlib
 from collections.abc import Iterator
 
@@ -121,13 +122,21 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
 
     As in the original, the whitespace-separated words that the stated characters touch must contain
     the answer, blanks collapsed; an answer stated some characters off, within those words, is
-    found at the place nearest to the stated one (a text without blanks is one word).
+    found at the place nearest to the stated one (a text without blanks is one word). Else it is
+    where bytes or the units of UTF-16 were counted, or at the nearest place of the paragraph: some
+    tools count otherwise, or state -1.
     """
     context, answer, start = example.context, example.answers[0], example.answer_start
-    if not answer.strip() or not 0 <= start < len(context):
+    if not answer.strip():
         return None
-    if context[start : start + len(answer)] == answer:
+    if start >= 0 and context[start : start + len(answer)] == answer:
         return start, start + len(answer)
+    return _within_words(context, answer, start) or _anywhere(context, answer.strip(), start)
+
+
+def _within_words(context: str, answer: str, start: int) -> tuple[int, int] | None:
+    if not 0 <= start < len(context):
+        return None
     begin, stop = start, min(start + len(answer), len(context))
     while begin > 0 and not context[begin - 1].isspace():
         begin -= 1
@@ -142,6 +151,30 @@ def find_answer(example: SquadExample) -> tuple[int, int] | None:
     if " ".join(words) in " ".join(context[begin:stop].split()):
         return begin, stop
     return None
+
+
+def _anywhere(context: str, answer: str, start: int) -> tuple[int, int] | None:
+    """Return the characters of the best place of an answer, blanks collapsed."""
+    collapsed, answer = (" ".join(text.split()) for text in (context, answer))
+    blanks = list(itertools.accumulate(map(str.isspace, collapsed)))
+    filled = [place for place, char in enumerate(context) if not char.isspace()]
+
+    def character(place: int) -> int:
+        return filled[place - blanks[place]]
+
+    counted = []  # the stated place, where bytes or units of 16 bits were counted
+    for encoding, size in (("utf-8", 1), ("utf-16-le", 2)):
+        before = context.encode(encoding, "surrogatepass")[: size * max(start, 0)]
+        counted.append(len(before.decode(encoding, "ignore")))
+
+    def worth(place: tuple[int, int]):
+        begin, stop = place
+        is_part = context[begin - 1 : begin].isalnum() or context[stop : stop + 1].isalnum()
+        return begin not in counted, is_part, abs(begin - start)
+
+    found = _occurrences(collapsed, answer, 0, len(collapsed))
+    places = [(character(place), character(place + len(answer) - 1) + 1) for place in found]
+    return min(places, key=worth, default=None)
 
 
 def is_moved(example: SquadExample) -> bool:

@@ -159,7 +159,8 @@ def best_threshold(
     by: str = "words",
 ) -> tuple[float, float]:
     """(best score, threshold): a question is unanswered where its null odds are above the
-    threshold.
+    threshold, which lies half way to the next odds: other batches, formats and precisions of a
+    model give odds of other last digits.
 
     Args:
       answers: the best non-empty answer to each question, whatever its odds.
@@ -175,15 +176,17 @@ def best_threshold(
         return 0.0, 0.0
     current = best = float(sum(not golds[question] for question in order))
     threshold = null_odds[order[0]] - 1.0
-    for index, question in enumerate(order):
+    following = [*(null_odds[question] for question in order[1:]), null_odds[order[-1]] + 2.0]
+    for question, upper in zip(order, following, strict=True):
         if golds[question]:
             current += scores[question][column]
         elif answers[question]:
             current -= 1.0
         # Questions with equal odds are answered together.
-        last = index + 1 == len(order)
-        if current > best and (last or null_odds[order[index + 1]] > null_odds[question]):
-            best, threshold = current, null_odds[question]
+        odds = null_odds[question]
+        if current > best and upper > odds:
+            half_way = odds / 2 + upper / 2
+            best, threshold = current, half_way if half_way < upper else odds
     return best / len(order), threshold
 
 

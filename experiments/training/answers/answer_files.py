@@ -172,9 +172,8 @@ class _Delimited(_Rows):
             return [""] * len(self._beside())
         cells = []
         for name in self.answer_columns:
-            value = answer[name]
-            cells += map(cell, value) if name == "probabilities" else [cell(value)]
-        return cells
+            cells += answer[name] if name == "probabilities" else [answer[name]]
+        return [f"{each:.6g}" if isinstance(each, float) else cell(each) for each in cells]
 
     def _put(self, cells):
         if self._csv is not None:

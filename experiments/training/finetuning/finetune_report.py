@@ -3,7 +3,7 @@
 from data_prep.tasks.batches import sizes_of
 from experiments.training.finetuning import example_scores
 from official_bert.common.files import make_folder, write_text
-from official_bert.common.markdown import markdown_table
+from official_bert.common.markdown import markdown_table, plain
 
 
 def markdown(results: dict, analysis: dict) -> str:
@@ -59,7 +59,7 @@ def _notes(results: dict) -> str:
         f"Trained on {results['train_examples']:,} examples, {results['steps']:,} steps; "
         f"{results['train_seconds']:.0f} s."
     ]
-    return "  \n".join([*lines, *(f"{line}." for line in notes(results))])
+    return "  \n".join([*lines, *(f"{line}." for line in map(plain, notes(results)))])
 
 
 def _confusion(confusion: dict) -> str:
@@ -93,7 +93,7 @@ def _mistakes(mistakes: list[dict]) -> str:
 
 
 def _table(*header, rows) -> str:
-    return "\n".join(markdown_table([header, *rows]))
+    return "\n".join(markdown_table([[plain(cell) for cell in row] for row in (header, *rows)]))
 
 
 def _shown(value, longest=80) -> str:

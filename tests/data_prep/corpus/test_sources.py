@@ -6,6 +6,7 @@ import json
 import pytest
 from corpora import documents
 
+from data_prep.corpus import parquet_files
 from data_prep.sentences import report, split_files
 from official_bert.common.errors import UserError
 
@@ -107,6 +108,31 @@ def test_parquet(tmp_path):
     assert counts["a.txt.gz"]["documents"] == 2
     with pytest.raises(UserError, match="has no field 'text'; it has body, n"):
         split_files(str(path), tmp_path / "out2")
+
+
+def test_bytes_of_parquet_that_are_utf8_are_text(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "plain": [b"Caf\xc3\xa9", b"\xff", None],
+        "large": pyarrow.array([b"a", b"", b"b"], pyarrow.large_binary()),
+        "fixed": pyarrow.array([b"ab", b"\xff\xff", b"cd"], pyarrow.binary(2)),
+        "list": [[b"a", b"\xff"], [], None],
+        "struct": [{"x": b"a", "y": [{"z": b"b"}]}, None, {"x": None, "y": None}],
+        "other": [1, 2, 3],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    found = list(parquet_files.rows(str(tmp_path / "a.parquet")))
+    assert found == [
+        {"plain": "Café", "large": "a", "fixed": "ab", "list": ["a", b"\xff"],
+         "struct": {"x": "a", "y": [{"z": "b"}]}, "other": 1},
+        {"plain": b"\xff", "large": "", "fixed": b"\xff\xff", "list": [], "struct": None,
+         "other": 2},
+        {"plain": None, "large": "b", "fixed": "cd", "list": None,
+         "struct": {"x": None, "y": None}, "other": 3},
+    ]  # fmt: skip
+    (one, *_) = parquet_files.rows(str(tmp_path / "a.parquet"), ["plain"])
+    assert one == {"plain": "Café"}
 
 
 GERMAN = """\

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import itertools
 import lzma
 import os
@@ -134,14 +135,31 @@ def test_bytes_that_are_not_utf8(tmp_path):
     (tmp_path / "a.txt").write_bytes(DAMAGED)
     with pytest.raises(UserError, match="line 2: byte 0xff at column 7 is not UTF-8.*--inval"):
         list(text_lines(path, "error"))
-    with pytest.raises(UserError, match="iconv -f LATIN1 -t UTF-8$"):
-        list(text_lines(path))  # of commands that have no such option
     with pytest.raises(UserError, match="iconv -f CP1252 -t UTF-8$"):
-        list(decode_lines([b"\x93quoted\x94\n"], "a.txt"))
+        list(text_lines(path))  # of commands that have no such option
     counts = Counter()
     assert list(text_lines(path, "ignore", counts))[1:3] == ["wordc  wordd.", "worde."]
     assert counts == {"invalid_utf8": 60}
     assert list(text_lines(path, "replace"))[2] == "worde\ufffd."
+
+
+@pytest.mark.parametrize(
+    ("lines", "advice"),
+    [
+        ("Jos\xe9 B\n\x93visita O\nOslo B\n", "iconv -f CP1252 "),
+        ("\x93quoted\x94\n", "iconv -f CP1252 "),
+        ("Ole\nGr\xf6\xdfe\n", "iconv -f CP1252 "),
+        ("Сад у реки\n\n".encode("cp1251"), "iconv -f ENCODING "),
+        ("河边的旧磨坊 mill\n".encode("gb18030"), "iconv -f ENCODING "),
+        ("das alte Haus am Fl\x81\xe1chen\n", "iconv -f ENCODING "),  # of DOS
+        ("Größe\nAbc\n".encode() + b"Gr\xf6sse\n", "other letters of the file are; mend the line"),
+        (b"Gr\xf6sse\n" + "Größe süß\n".encode(), "other letters of the file are; mend the line"),
+    ],
+)
+def test_the_encoding_is_advised_from_all_bytes(lines, advice):
+    content = lines if isinstance(lines, bytes) else lines.encode("latin-1")
+    with pytest.raises(UserError, match=advice):
+        list(decode_lines(io.BytesIO(content), "a.txt"))
 
 
 def test_every_command_counts_and_reports_them(tmp_path, capsys):

@@ -105,7 +105,7 @@ def test_a_file_without_header(write):
         ("a.jsonl", '{"message": "x"}\n', r"a.jsonl line 1: no column text.*are message"),
         ("a.json", '{"train": [{"text": "x"}], "test": [{"text": "y"}]}', "holds train, test"),
         ("a.json", '{"text": ["x"], "label": []}', r"different numbers of rows \(text 1, label 0"),
-        ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "column label is there twice"),
+        ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "header: label is there twice"),
         ("a.csv", b"version https://git-lfs.github.com/spec/v1\noid x\n", "a pointer of Git LFS"),
         ("a.txt", b"%PDF-1.4\n", "a PDF; make text of it first"),
         ("a.arrow", b"ARROW1\0\0", "an Arrow file; write it as Parquet"),

@@ -74,7 +74,7 @@ def test_jsonl_and_gzip(write):
         ("a.tsv", b"text\tlabel\nok\t1\nna\xefve\t1\n", r"a\.tsv line 3: byte 0xef at column 3"),
         ("a.tsv", "", r"a\.tsv is empty"),
         ("a.tsv", "text\tlabel\n", r"a\.tsv has no rows below its header"),
-        ("a.tsv", "text\ttext\nx\t1\n", r"column text is there twice"),
+        ("a.tsv", "text\ttext\nx\t1\n", r"header: text is there twice"),
         ("a.jsonl", '{"text": "x"}\n{"text"\n', r"a\.jsonl line 2: not valid JSON"),
         ("a.jsonl", "1\n", r"line 1: expected a JSON object"),
         ("a.csv", 'text,label\n"x,1\n', r"not valid CSV"),

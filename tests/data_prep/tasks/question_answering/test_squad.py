@@ -31,12 +31,20 @@ def test_reading_keeps_all_answers(write, tmp_path):
 def test_training_questions_without_their_answer_are_counted(write, tmp_path, capsys):
     write(
         "train-v1.1.json",
-        document(question("a"), question("b", answer="dog", start=2), question("c", start=38)),
+        document(
+            question("a"),
+            question("b", answer="cow", start=2),
+            question("c", answer="cat", start=3),
+        ),
     )
     task = get_task("squad_v1.1", data_dir=str(tmp_path))
     assert [example.id for example in task.examples("train")] == ["a"]
     assert task.notes["train"]["answers_not_found"] == 2
-    assert "2 training questions left out" in capsys.readouterr().err
+    told = 'question b, "cow" stated at 2, found nowhere'
+    assert (
+        f"2 training questions left out, whose answer is not in the paragraph; the first: {told}"
+        in capsys.readouterr().err
+    )
 
 
 def test_one_window_has_the_answer_at_its_tokens(tokenizer):
@@ -167,7 +175,7 @@ def test_the_window_holds_the_answer_where_one_can(places, room, id):
 
 def test_answers_that_no_window_holds_are_counted(write, tmp_path, tokenizer):
     found = question("a", answer="red dog")
-    unfound = question("b", answer="red dog", start=2)
+    unfound = question("b", answer="red cow", start=2)
     write("dev-v1.1.json", document(found, unfound))
     task = get_task("squad_v1.1", data_dir=str(tmp_path), context="answer_sentence")
     examples = task.examples("dev")

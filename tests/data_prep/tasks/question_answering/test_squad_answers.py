@@ -108,7 +108,7 @@ def test_tuning_sets_the_threshold_that_settings_carry(tokenizer):
     assert task.score([example], predictions)["best_f1"] == 1.0
     tuned = task.tune([example], predictions)
     assert tuned[0]["text"] == "red dog" and tuned[0]["start"] == 8
-    assert task.settings()["null_score_diff_threshold"] == pytest.approx(2.0)
+    assert task.settings()["null_score_diff_threshold"] == pytest.approx(3.0)
     assert task.score([example], tuned)["f1"] == 1.0
 
 

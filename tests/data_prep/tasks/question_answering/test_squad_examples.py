@@ -1,6 +1,7 @@
 """Questions of strangers' files: every layout, every field's type, ids that repeat."""
 
 import json
+import re
 
 import pytest
 
@@ -152,6 +153,36 @@ def test_an_answer_that_is_off_goes_to_the_nearest_place(stated, found):
     assert squad_examples.is_moved(example)
     right = SquadExample("q", "?", context, ("京城",), 21)
     assert squad_examples.find_answer(right) == (21, 23) and not squad_examples.is_moved(right)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stated", "found"),
+    [
+        ("Mill", -1, 54), ("Mill", 0, 54), ("Mill", 9999, 54), ("Mill", 20, 54),
+        ("by the river", -5, 59),  # of other blanks
+        ("Zoé", -1, 39), ("Zoé", 70, 49),
+        ("rise", -1, 74), ("the", -1, 21),  # a word before a part of one
+        ("town", 20, None), (" ", 3, None),
+    ],
+)  # fmt: skip
+def test_an_answer_stated_far_off_is_found(answer, stated, found):
+    context = "🙂 The river rises in the hills. Café 🙂 Zoé's, no Zoé. Mill by  the\nriver; rise."
+    example = SquadExample("q", "?", context, (answer,), stated)
+    place = squad_examples.find_answer(example)
+    assert (place and place[0]) == found
+    if found is not None:
+        assert context[slice(*place)].split() == answer.split()
+        assert squad_examples.is_moved(example)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_an_answer_may_be_stated_in_bytes_or_units_of_utf_16(encoding):
+    context = f"{'🙂' * 40} Ann {'sat by the river ' * 3}Ann {'left it ' * 9}Ann."
+    assert len(context) > 170
+    for place in (match.start() for match in re.finditer("Ann", context)):
+        stated = len(context[:place].encode(encoding)) // (1 if encoding == "utf-8" else 2)
+        example = SquadExample("q", "?", context, ("Ann",), stated)
+        assert squad_examples.find_answer(example) == (place, place + 3)
 
 
 def test_moved_answers_are_counted(write, tmp_path):

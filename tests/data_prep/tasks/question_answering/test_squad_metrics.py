@@ -96,4 +96,19 @@ def test_best_threshold_is_the_best_of_all_and_gives_its_score(questions):
 
 def test_an_empty_answer_to_a_question_that_has_none_costs_nothing():
     answers, odds = {"none": "", "some": "red cat"}, {"none": -1.0, "some": 0.0}
-    assert m.best_threshold(answers, odds, {"none": [], "some": ["red cat"]}) == (1.0, 0.0)
+    golds = {"none": [], "some": ["red cat"]}
+    assert m.best_threshold(answers, odds, golds) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("odds", "threshold"),
+    [((-1.0, 3.0), 1.0), ((-2.5, -2.0), -2.25), ((4.0, 1e9), 5e8 + 2), ((0.0, 5e-324), 0.0)],
+)
+def test_the_threshold_lies_half_way_to_the_next_odds(odds, threshold):
+    golds = {"some": ["red cat"], "none": []}
+    found = m.best_threshold(
+        dict.fromkeys(golds, "red cat"), dict(zip(golds, odds, strict=True)), golds
+    )
+    assert found == (1.0, threshold)
+    for shaken in (-1e-6, 1e-6) if odds[1] > 1e-300 else ():
+        assert odds[0] + shaken < threshold < odds[1] + shaken

@@ -1,6 +1,8 @@
 """Files of answers hold every row and every column of what was asked."""
 
 import csv
+import datetime
+import decimal
 import json
 
 import pytest
@@ -59,6 +61,32 @@ def test_a_tsv_file_is_one_line_a_row(tmp_path):
     lines = written(tmp_path / "a.tsv").read_text().splitlines()
     assert lines[1].split("\t") == ["7", 'one, "two" three', "x", "", "x", "0.75", "0.25"]
     assert lines[3].split("\t")[3] == "a b" and len(lines) == 4
+
+
+TOLD = [
+    (10004567.0, "10004567.0"), (52.5200066, "52.5200066"), (20240100017.0, "20240100017.0"),
+    (1e-7, "1e-07"), (2**63, str(2**63)), (True, "true"), (False, "false"), ("1.10", "1.10"),
+    (None, ""), ([1.23456789, None], "[1.23456789, null]"), ({"a": 1.0}, '{"a": 1.0}'),
+    (decimal.Decimal("1.10"), "1.10"), (datetime.date(2024, 1, 2), "2024-01-02"),
+    (datetime.datetime(2024, 1, 2, 3, 4, 5, 678), "2024-01-02 03:04:05.000678"),
+    (datetime.time(3, 4), "03:04:00"), (b"\xff", r"b'\xff'"),
+    ({"at": datetime.time(3, 4), "of": [decimal.Decimal("1.10")]},
+     '{"at": "03:04:00", "of": ["1.10"]}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_columns_of_the_input_come_out_as_they_went_in(tmp_path, name):
+    """Issue: users' numbers had the six digits of ours, and times ended the command."""
+    rows = [{"text": "a", "mine": value} for value, _ in TOLD]
+    answers = [{"label": "x", "probabilities": [0.123456789, 1e-9]}] * len(rows)
+    with open(written(tmp_path / name, rows, answers), newline="") as file:
+        _, *found = csv.reader(
+            file, delimiter="," if name == "a.csv" else "\t", quoting=3 * (name == "a.tsv")
+        )
+    assert [row[1] for row in found] == [shown for _, shown in TOLD]
+    assert {tuple(row[3:]) for row in found} == {("0.123457", "1e-09")}
+    assert len(written(tmp_path / "a.jsonl", rows, answers).read_text().splitlines()) == len(rows)
 
 
 def test_an_empty_line_stays_one(tmp_path):
