@@ -160,7 +160,7 @@ def _make_records(folder: Path, drop: str = "", **options) -> None:
 
 
 def _read_records(folder: Path) -> list[dict]:
-    from data_prep.pretraining.numpy_batches import find_fault
+    from data_prep.pretraining.reading.numpy_batches import find_fault
     from data_prep.records import numpy_batches, open_records
 
     opened = open_records(str(folder))
