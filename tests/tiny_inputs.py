@@ -96,7 +96,7 @@ class Input:
 def _save_model(kind: str, folder: Path) -> None:
     import official_bert as ob
     from official_bert.checkpoints import model_folder
-    from official_bert.checkpoints.resolve import EXPORTERS
+    from official_bert.checkpoints.finding.resolve import EXPORTERS
 
     model = ob.BertClassifier(ob.BertEncoder(CONFIG, seed=1), 2)
     save = EXPORTERS.get(kind, model_folder.save)
