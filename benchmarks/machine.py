@@ -5,6 +5,7 @@ import functools
 import json
 import multiprocessing
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -78,6 +79,7 @@ class Steps:
             stderr=self._errors,
             text=True,
             env={**importing(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            start_new_session=True,  # a group, to be stopped whole (benchmarks/gpu)
         )
         if wait:
             self.first_step  # noqa: B018
@@ -87,14 +89,22 @@ class Steps:
         """Seconds that it took, to compile it too."""
         return self._answer()["first_step_s"]
 
+    @property
+    def has_answered(self):
+        """Whether `first_step` would not wait: something was said, or the process has ended."""
+        said, _, _ = select.select([self.process.stdout], [], [], 0)
+        return bool(said) or self.process.poll() is not None
+
     def turn(self, steps):
         self._say(steps)
         self.seconds += self._answer()["step_s"]
 
     def close(self):
-        """Ends the process; its peak resident memory in GiB."""
+        """Ends the process; its peak resident memory in GiB (`device_gib`: that of a GPU)."""
         self._say(0)
-        return self._answer()["peak_gib"]
+        answer = self._answer()
+        self.device_gib = answer.get("device_gib")
+        return answer["peak_gib"]
 
     def _say(self, steps):
         self.process.stdin.write(f"{steps}\n")

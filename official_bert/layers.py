@@ -10,6 +10,7 @@ import functools
 import keras
 from keras import ops
 
+from official_bert.backend import fused_attention
 from official_bert.config import BertConfig
 from official_bert.randomness import dropout, fold_in
 
@@ -84,6 +85,10 @@ class Embeddings(keras.layers.Layer):
         elif self.position_embeddings is not None:
             x = x + self.position_embeddings[: ops.shape(input_ids)[1]]
         x = ops.cast(x, self.compute_dtype)
+        if keras.backend.backend() == "jax":
+            from official_bert.backend.jax_kernels import rows_first
+
+            x = rows_first(x)
         return self.dropout(self.norm(x) if self.norm else x, self.dropout_rate, seed)
 
 
@@ -114,6 +119,11 @@ class SelfAttention(keras.layers.Layer):
         `kept` holds the keys and values of the tokens before (`family.generation.Kept`);
         `keys_values`, those of another text, stand in the place of x's own (cross attention).
         """
+        if not return_attention and kept is None and keys_values is None:
+            # The same in one kernel, which stores no scores, where there is one.
+            context = fused_attention.context(self, x, attention_bias, seed)
+            if context is not None:
+                return self.output_dense(context)
         query = self._split_heads(self.query(x), (0, 2, 1, 3))  # [B, A, L, D]
         key, value = keys_values or self.keys_values(x)
         if kept is not None:
@@ -165,16 +175,17 @@ class TransformerBlock(keras.layers.Layer):
 
         With `return_attention` a pair of that and the attention scores, [B, A, L, L].
         """
-        x, scores = self.attend(x, attention_bias, seed, kept)
+        x, scores = self.attend(x, attention_bias, seed, kept, return_attention)
         x = self.feed_forward(x, seed)
         return (x, scores) if return_attention else x
 
-    def attend(self, x, attention_bias, seed=None, kept=None):
-        """The first sub-layer, and the attention scores."""
+    def attend(self, x, attention_bias, seed=None, kept=None, return_attention=False):
+        """The first sub-layer, and the attention scores; None where they are not asked for."""
         read = self.attention_norm(x) if self.norm_first else x
-        attended, scores = self.attention(
-            read, attention_bias, seed=fold_in(seed, 0), return_attention=True, kept=kept
+        attended = self.attention(
+            read, attention_bias, fold_in(seed, 0), return_attention=return_attention, kept=kept
         )
+        attended, scores = attended if return_attention else (attended, None)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 1))
         return (x if self.norm_first else self.attention_norm(x)), scores
 
@@ -254,6 +265,10 @@ class LayerNorm(keras.layers.Layer):
             from official_bert.backend.tensorflow_kernels import layer_norm
 
             return layer_norm(x, self.gamma, self.beta, self.epsilon)
+        if keras.backend.backend() == "jax":
+            from official_bert.backend.jax_kernels import layer_norm
+
+            return layer_norm(x, self.gamma.value, self.beta.value, self.epsilon)
         dtype, x = x.dtype, ops.cast(x, "float32")
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
@@ -318,6 +333,10 @@ def activation(config: BertConfig):
         return keras.activations.get(config.hidden_act)
     if config.gelu_form == "erf" and keras.backend.backend() == "tensorflow":
         from official_bert.backend.tensorflow_kernels import gelu
+
+        return gelu
+    if config.gelu_form == "erf" and keras.backend.backend() == "jax":
+        from official_bert.backend.jax_kernels import gelu
 
         return gelu
     return functools.partial(ops.gelu, approximate=config.gelu_form == "tanh")

@@ -10,12 +10,16 @@ MirroredStrategy draw the same mask.)
 import keras
 from keras import ops
 
-from official_bert.backend import replicas
+from official_bert.backend import place_hash, replicas
 
-# Seeds of neighbouring layers lie this far apart. PyTorch seeds its generator with the sum of both
-# numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay distinct.
+# Seeds of neighbouring layers lie this far apart. Keras on PyTorch seeds its generator with the sum
+# of both numbers, so the distance must exceed the number of steps for (layer, step) pairs to stay
+# distinct.
 _LAYER_STRIDE = 1_000_003
 _SEED_RANGE = 2**30
+
+# How masks of dropout are drawn; noted in checkpoints, since a run goes on with masks of one kind.
+MASKS = "hash of the place"
 
 # The parts of a step's seed (`fold_in`). An encoder of L blocks has 0 for its embeddings and 1 to
 # 3 L for its blocks, three each; what stands on it begins beyond the deepest.
@@ -59,7 +63,10 @@ def next_seed(generator: keras.random.SeedGenerator):
 
 
 def dropout(x, rate: float, seed):
-    """Zeroes each number of `x` with probability `rate` and divides the others by 1 - rate.
+    """Zero each number of `x` with probability `rate` and divide the others by 1 - rate.
+
+    A mask is a hash of the seed and the place (`backend.place_hash`): the same numbers are dropped
+    on every backend. The rate is rounded to a multiple of 2**-16.
 
     Args:
       x: float tensor of any shape.
@@ -72,8 +79,11 @@ def dropout(x, rate: float, seed):
         from official_bert.backend.tensorflow_kernels import dropout as tensorflow_dropout
 
         return tensorflow_dropout(x, rate, seed)
-    keep = ops.cast(uniform(ops.shape(x), seed) >= rate, x.dtype)
-    return x * (keep / (1 - rate))
+    if keras.backend.backend() == "jax":
+        from official_bert.backend.jax_kernels import dropout as jax_dropout
+
+        return jax_dropout(x, rate, seed)
+    return x * place_hash.factors(x, rate, seed)
 
 
 def locked_dropout(x, rate: float, seed):

@@ -22,8 +22,10 @@ class Fake:
 
     def __init__(self, name, script, mode, size, precision, wait):
         self.name, self.size, self.seconds = name, size, []
-        self.process = subprocess.Popen(["sleep", "1000"])
+        self.process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         Fake.started.append(self)
+
+    has_answered = True
 
     @property
     def first_step(self):
@@ -47,13 +49,13 @@ def options(tmp_path, monkeypatch):
     Fake.started = []
     return argparse.Namespace(
         output=tmp_path, device="A GPU", memory_gib=80, shapes="tiny,base,large", lengths="128",
-        tokens=1024, rounds=2, peak_tflops=1.0, until=float("inf"),
+        tokens=1024, more_tokens=0, rounds=2, peak_tflops=1.0, until=float("inf"),
     )  # fmt: skip
 
 
 def test_what_was_measured_is_not_measured_again_and_failures_say_why(options):
     assert not steps.run("steps", options) and not steps.run("steps", options)
-    assert [one.size[0] for one in Fake.started] == [2, 2, 12, 12, 24, 24]  # once
+    assert [one.size[0] for one in Fake.started] == [12, 12, 24, 24, 2, 2]  # once
     found = Results(options.output / "steps.json", "A GPU").values["runs"]
     ours = found[f"tiny 128: {steps.OURS}"]
     assert ours["step_ms"] == 500 and ours["tokens_per_s"] == 2048 and ours["rows"] == 8
@@ -165,16 +167,46 @@ def test_what_was_started_ends_with_the_command(options, monkeypatch):
     assert [one.process.poll() for one in Fake.started] == [-9, -9]
 
 
-def test_contestants_side_by_side_fit_the_memory():
-    asked = [
-        (name, name, "", "", steps.shape(name, length, 16_384))
-        for name in steps.SIZES for length in (128, 512)
-    ]  # fmt: skip
-    for memory in (78, 139):
-        groups = steps.groups(asked, memory)
-        assert [one for group in groups for one in group] == asked
-        for group in groups:
-            assert len(group) == 1 or sum(steps.gib(one[-1]) for one in group) <= 0.9 * memory
+def test_contestants_side_by_side_fit_the_memory_and_the_cores(options, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    options.shapes, options.lengths, options.tokens = ",".join(steps.SIZES), "128,512", 16_384
+    options.more_tokens = 65_536
+    asked = steps.asked_of(options)
+    names = [pair[0][0].partition(":")[0] for pair in asked]
+    assert names[:4] == ["base 128", "base 512", "large 128", "large 512"]
+    assert len(names) == 10 and names[-1] == "base 512, 65,536 tokens"
+    for options.memory_gib, expected in ((0, 1), (78, 2), (139, 3)):
+        together = [asked[0]]
+        for pair in asked[1:]:
+            if not steps._fits([*together, pair], options):
+                break
+            together.append(pair)
+        ones = [one for pair in together for one in pair]
+        needed = sum(steps.gib(one[-1]) for one in ones)
+        assert len(together) == 1 or (needed <= 0.9 * options.memory_gib and len(ones) <= 16)
+        assert len(together) == expected
+
+
+def test_others_are_stopped_while_two_take_turns_and_go_on_behind_a_failure():
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as sleeping:
+
+        def state():
+            return Path(f"/proc/{sleeping.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+        other = argparse.Namespace(process=sleeping)
+        with pytest.raises(KeyError), steps._stopped(["why it is not there", other]):
+            for _ in range(100):
+                if state() == "T":
+                    break
+                time.sleep(0.02)
+            assert state() == "T"
+            raise KeyError
+        for _ in range(100):
+            if state() == "S":
+                break
+            time.sleep(0.02)
+        assert state() == "S"
+        sleeping.kill()
 
 
 def test_distance_of_two_runs():

@@ -7,9 +7,10 @@ the output folder as soon as it has one, and the same command goes on where it w
 `--seconds` it stops by itself. What is finished is not run again; without PyTorch its steps are
 skipped, and say so. `gpu.md` is the report so far. The exit code is 1 where a piece failed.
 
+  kernels    attention's kernels beside plain products, at every width and kind of mask
   data       the records of the tables, on the CPU
   steps      pre-training steps by size and length, beside transformers on PyTorch (torch.compile,
-             sdpa): tokens/s, share of the peak
+             sdpa): tokens/s, share of the peak, memory; base also at `--more_tokens` a step
   equality   50 steps on the GPU and on the CPU: losses and weights
   attention  cuDNN's attention beside plain products, by itself and in a step
   table5, table6  `experiments.ablate` at `--scale`
@@ -28,13 +29,14 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.gpu import attention, equality, report, steps, tables
+from benchmarks.gpu import attention, equality, kernels, report, steps, tables
 from benchmarks.gpu.results import check_options
 from official_bert.common import commands
 from official_bert.common.errors import UserError
 from official_bert.common.locks import exclusive
 
 PIECES = {
+    "kernels": kernels.run,
     "data": tables.data,
     "steps": steps.run,
     "equality": equality.run,
@@ -93,6 +95,7 @@ def main():
     parser.add_argument("--shapes", default=",".join(steps.SIZES))
     parser.add_argument("--lengths", type=_lengths, default="128,512")
     parser.add_argument("--tokens", type=int, default=16_384, help="of a step")
+    parser.add_argument("--more_tokens", type=int, default=0, help="of further steps; 0: of none")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each, 16 steps a turn")
     parser.add_argument("--peak_tflops", type=float, default=989.0, help="an H100's in bfloat16")
     parser.add_argument("--scale", default="gpu", help="of the tables")

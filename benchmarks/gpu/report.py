@@ -1,6 +1,7 @@
 """`gpu.md`: what the pieces have found so far, as tables."""
 
 from benchmarks.gpu.results import read
+from benchmarks.gpu.steps import THEIRS
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
 from official_bert.common.markdown import markdown_table
@@ -9,7 +10,12 @@ from official_bert.common.markdown import markdown_table
 def write(folder):
     """Writes `folder`/gpu.md from the results that lie there; UserError where one is damaged."""
     parts = ["# One GPU"]
-    for name, section in (("steps", _steps), ("equality", _equality), ("attention", _attention)):
+    for name, section in (
+        ("kernels", _kernels),
+        ("steps", _steps),
+        ("equality", _equality),
+        ("attention", _attention),
+    ):
         path = folder / f"{name}.json"
         if not path.exists():
             continue
@@ -24,14 +30,25 @@ def write(folder):
     write_text(folder / "gpu.md", "\n\n".join(parts) + "\n")
 
 
+def _kernels(runs):
+    rows = [["", ""], *([case, run["refused"] or "taken"] for case, run in runs.items())]
+    return "\n".join(["## Kernels of attention", "", *markdown_table(rows)])
+
+
 def _steps(runs):
-    rows = [["", "rows", "step, ms", "tokens/s", "share of the peak", "first step, s"]]
+    rows = [["", "rows", "step, ms", "tokens/s", "share of the peak", "memory, GiB",
+             "beside transformers", "first step, s"]]  # fmt: skip
     for part, run in runs.items():
         if reason := run.get("failed") or run.get("skipped"):
-            rows.append([part, f"did not run: {reason}", *[""] * 4])
+            rows.append([part, f"did not run: {reason}", *[""] * 6])
             continue
-        rates = f"{run['tokens_per_s']:,.0f}", f"{run['share']:.1%}", f"{run['first_step_s']:.0f}"
-        rows.append([part, str(run["rows"]), f"{run['step_ms']:.2f}", *rates])
+        peer = runs.get(f"{part.partition(':')[0]}: {THEIRS}", {})
+        ratio = peer.get("step_ms", 0) / run["step_ms"]
+        rows.append([
+            part, str(run["rows"]), f"{run['step_ms']:.2f}", f"{run['tokens_per_s']:,.0f}",
+            f"{run['share']:.1%}", f"{run['peak_gib']:.1f}" if "peak_gib" in run else "",
+            f"{ratio:.2f} times as fast" if ratio else "", f"{run['first_step_s']:.0f}",
+        ])  # fmt: skip
     return "\n".join(["## Steps", "", *markdown_table(rows)])
 
 

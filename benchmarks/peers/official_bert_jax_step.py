@@ -10,4 +10,12 @@ shape, _, precision = arguments()
 trainer = jax_trainer(shape, precision)
 trainer.set_schedule(1e-4, 10_000, 1_000_000)
 batches = itertools.repeat(random_batch(*shape[3:]))
-take_turns(lambda: float(trainer.train_from(batches, AT_ONCE)["loss"][-1]), AT_ONCE)
+
+
+def peak():
+    import jax
+
+    return (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
+
+
+take_turns(lambda: float(trainer.train_from(batches, AT_ONCE)["loss"][-1]), AT_ONCE, peak)

@@ -77,4 +77,4 @@ def steps():
     return loss.item()
 
 
-take_turns(steps, at_once)
+take_turns(steps, at_once, torch.cuda.max_memory_allocated if device == "cuda" else lambda: None)

@@ -61,12 +61,13 @@ def random_batch(batch, length, predictions, vocabulary=30522):
     }
 
 
-def take_turns(step, at_once=1):
+def take_turns(step, at_once=1, device_bytes=lambda: None):
     """Runs `step()` (which returns the loss as a float) once, and then, timed, as often as stdin
     asks; 0 ends.
 
     Args:
       at_once: training steps that one call takes.
+      device_bytes: returns the most memory of a GPU that was in use, None without one.
     """
     start = time.perf_counter()
     step()
@@ -76,7 +77,9 @@ def take_turns(step, at_once=1):
         count = int(line)
         if count == 0:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            print(json.dumps({"peak_gib": peak}), flush=True)
+            used = device_bytes()
+            gpu = {"device_gib": used / 2**30} if used else {}
+            print(json.dumps({"peak_gib": peak, **gpu}), flush=True)
             return
         step()  # awake again: the system may have taken caches and memory meanwhile
         seconds = []

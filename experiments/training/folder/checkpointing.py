@@ -18,9 +18,14 @@ from official_bert.common import manifests
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, atomic_write, make_folder, write_text
 from official_bert.common.json_files import read_json
+from official_bert.randomness import MASKS
 
 _STATE = "state.json"
 _NAME = re.compile(r"step-(\d{8,})")
+
+
+class OtherMasks(UserError):
+    """A checkpoint of a run that began with other masks of dropout."""
 
 
 class Checkpoints:
@@ -60,7 +65,7 @@ class Checkpoints:
         with atomic_folder(self._path(step), overwrite=True) as folder:
             with atomic_write(folder / "arrays.npz", "wb") as file:
                 np.savez(file, **arrays)
-            fields = json.loads(json.dumps({**state, "step": step}))
+            fields = json.loads(json.dumps({**state, "step": step, "masks": MASKS}))
             fields = integrity.with_checksums(folder, _STATE, fields)
             write_text(folder / _STATE, json.dumps(fields, indent=1))
         for old in self.steps()[: -self.keep]:
@@ -68,26 +73,40 @@ class Checkpoints:
                 manifests.remove(self._path(old))
 
     def load(self, step):
-        """(arrays, state) of one checkpoint; raises UserError, or anything, if it is damaged."""
+        """Return (arrays, state) of one checkpoint.
+
+        Raises:
+          OtherMasks: another version's dropout made it.
+          UserError, or anything: it is damaged.
+        """
         path = self._path(step)
         state = read_json(path / _STATE, finite=False)
         integrity.check_folder(path, _STATE, state, required=True)
         state.pop(integrity.CHECKSUMS)
+        masks = state.pop("masks", None)
         with np.load(path / "arrays.npz", allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
+        if masks != MASKS:
+            raise OtherMasks(
+                f"{path} is of a version whose dropout draws other masks ({masks or 'before 0.2'}, "
+                f"here {MASKS}), so its run would not go on as it began; finish it with that "
+                "version, choose another --workdir or pass --overwrite"
+            )
         return arrays, state
 
     def load_newest(self):
         """(arrays, state) of the newest checkpoint that is intact, or None without any.
 
         Raises:
-          UserError: there are checkpoints, and all are damaged.
+          UserError: there are checkpoints, and all are damaged; or `OtherMasks`.
         """
         manifests.clean(self.folder)
         steps = self.steps()
         for step in reversed(steps):
             try:
                 return self.load(step)
+            except OtherMasks:
+                raise
             except Exception as error:  # damage comes as every kind
                 logging.warning("%s is damaged (%s); trying an older one", self._path(step), error)
         if steps:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.jobs import storage
-from data_prep.pretraining import masking
-from data_prep.pretraining.reading import philox
+from data_prep.pretraining import masking, philox
 from official_bert.common.json_files import field
 
 

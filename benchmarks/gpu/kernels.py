@@ -1,0 +1,31 @@
+"""Whether attention's kernels are right on this GPU: their distance from plain products."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.gpu.results import Results
+
+_PEER = Path(__file__).parents[1] / "peers" / "kernels_jax.py"
+
+
+def run(piece, options):
+    """Check all cases in one process, unless they are; return whether all kernels are taken.
+
+    A case that is not goes by plain products in the steps too, and says so.
+    """
+    results = Results(options.output / f"{piece}.json", options.device)
+    if not results.values["runs"]:
+        command = [sys.executable, str(_PEER)]
+        ran = subprocess.run(command, env=machine.importing(), capture_output=True, text=True)
+        lines = [line for line in ran.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            print(ran.stderr[-2000:], flush=True)
+            return False
+        for case, found in json.loads(lines[-1]).items():
+            results.add(case, found)
+            print(case, found, flush=True)
+    runs = results.values["runs"].values()
+    return options.device == "CPU" or not any(found["refused"] for found in runs)

@@ -1,1 +1,0 @@
-"""MediaWiki's dumps and markup as paragraphs of text."""

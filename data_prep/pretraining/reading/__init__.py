@@ -1,1 +1,0 @@
-"""Pre-training records as training reads them: files, sets, batches, masks."""

@@ -1,0 +1,147 @@
+"""The choice between attention's kernels (`pallas_attention`) and plain products.
+
+Kernels are taken by JAX on one NVIDIA GPU since Ampere, in bfloat16, at head widths of 32, 64 and
+128. All else goes by plain products: TensorFlow, PyTorch, CPUs, TPUs and float32 as a matter of
+course, what a GPU could have had faster with one line that says so.
+"""
+
+import functools
+import os
+
+import keras
+import numpy as np
+from keras import ops
+
+from official_bert.common.commands import say
+
+SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
+NEAR = 2e-2  # of float32; bfloat16 has 8 bits
+
+
+def context(layer, x, bias, seed):
+    """Return what attention gives before its output projection, [B, L, H]; None: by products.
+
+    Args:
+      layer: `layers.SelfAttention`.
+      x: [B, L, H], what it reads.
+      bias: of `layers.attention_bias`, or of its shape.
+      seed: of dropout, int32 [2]; None in inference.
+    """
+    if keras.backend.backend() != "jax":
+        return None
+    rate = layer.dropout_rate if seed is not None else 0.0
+    length, wide = x.shape[1], bias.shape[-2] > 1
+    if bias.shape[1] != 1 or bias.shape[-1] != length or bias.shape[-2] not in (1, length):
+        return None
+    if not _taken(str(x.dtype), length, layer.head_width, wide, rate):
+        return None
+    import jax.numpy as jnp
+
+    from official_bert.backend.pallas_attention import attention
+
+    seed = jnp.zeros(2, jnp.int32) if seed is None else seed
+    found = attention(query_key_value(layer, x), bias[:, 0], seed, rate)
+    return ops.reshape(found, ops.shape(x))
+
+
+def query_key_value(layer, x):
+    """Multiply by all three kernels at once: [B, L, H] -> [B, L, 3, A, D]; x is read once."""
+    three = layer.query, layer.key, layer.value
+    kernel = ops.concatenate([ops.cast(one.kernel, x.dtype) for one in three], axis=1)
+    bias = ops.concatenate([ops.cast(one.bias, x.dtype) for one in three])
+    rows, length, width = x.shape
+    found = ops.matmul(ops.reshape(x, (-1, width)), kernel) + bias
+    return ops.reshape(found, (rows, length, 3, layer.heads, layer.head_width))
+
+
+def products(qkv, bias, seed, rate: float):
+    """Return the same as the kernels by plain products; see `pallas_attention.attention`."""
+    from official_bert.randomness import dropout
+
+    query, key, value = (ops.transpose(qkv[:, :, i], (0, 2, 1, 3)) for i in range(3))
+    scores = ops.matmul(query * query.shape[-1] ** -0.5, ops.transpose(key, (0, 1, 3, 2)))
+    weights = ops.softmax(ops.cast(scores + bias[:, None], "float32"), axis=-1)
+    weights = dropout(ops.cast(weights, value.dtype), rate, seed)
+    return ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))
+
+
+def _taken(dtype, length, width, wide, rate):
+    from official_bert.backend.jax_kernels import on_nvidia
+
+    if dtype != "bfloat16" or not on_nvidia():
+        return False
+    reason = refusal(length, width, wide, rate)
+    if reason:
+        _say_once(reason)
+    return not reason
+
+
+@functools.cache
+def _say_once(reason):
+    say(f"attention goes by plain products, not by one kernel: {reason}")
+
+
+@functools.cache
+def refusal(length: int, width: int, wide: bool, rate: float) -> str:
+    """Say why the kernels are not taken on this GPU; "" where they are.
+
+    They are compiled and compared with plain products first, at the shape that is asked for and of
+    one row and head: what a driver, a JAX or a GPU cannot do is seen here, not in a step.
+
+    Args:
+      length, width: L and D.
+      wide: the bias has a row for each query.
+      rate: of dropout.
+    """
+    import jax
+
+    if os.environ.get(SWITCH) == "plain":
+        return f"{SWITCH}=plain"
+    if jax.local_device_count() > 1:
+        return f"{jax.local_device_count()} devices share a batch"
+    if float(getattr(jax.devices()[0], "compute_capability", 0)) < 8:
+        return f"{jax.devices()[0].device_kind} is not a GPU of NVIDIA since Ampere"
+    try:
+        from official_bert.backend import pallas_attention
+
+        if width not in pallas_attention.WIDTHS:
+            return f"heads are {width} wide, kernels take {pallas_attention.WIDTHS}"
+        apart = distance(pallas_attention.attention, length, width, wide, rate)
+    except Exception as error:  # a compiler's, of any kind
+        return f"{type(error).__name__}: {str(error).splitlines()[0][:300]}"
+    return "" if apart < NEAR else f"it is {apart:.1e} from them, more than {NEAR}"
+
+
+def distance(attention, length: int, width: int, wide: bool, rate: float) -> float:
+    """Return how far output and gradient of an attention lie from products in float32, relative.
+
+    Args:
+      attention: function of (qkv, bias, seed, rate), as `pallas_attention.attention`.
+      length, width, wide, rate: of `refusal`.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    draw = np.random.default_rng(0)
+    allowed = draw.random((1, length if wide else 1, length)) < 0.8
+    allowed[..., 0] = True
+    arrays = (
+        draw.normal(size=(1, length, 3, 1, width)).astype(jnp.bfloat16),
+        draw.normal(size=(1, length, 1, width)).astype(jnp.bfloat16),
+        np.where(allowed, 0.0, -1e4).astype(jnp.bfloat16),
+        np.array([1, 2], np.int32),
+    )
+
+    def both(function, dtype):
+        def run(qkv, upstream, bias, seed):
+            found, back = jax.vjp(lambda x: function(x, bias, seed, rate), qkv.astype(dtype))
+            return found, back(upstream.astype(dtype))[0]
+
+        # Compiled ahead, since a step is being traced here.
+        return jax.jit(run).lower(*arrays).compile()(*arrays)
+
+    with jax.default_matmul_precision("highest"):
+        truth = both(products, jnp.float32)
+    found = both(attention, jnp.bfloat16)
+    pairs = [[np.asarray(x, np.float64) for x in pair] for pair in zip(found, truth, strict=True)]
+    return max(float(np.linalg.norm(a - b) / np.linalg.norm(b)) for a, b in pairs)

@@ -1,1 +1,0 @@
-"""Models by folder, by name on the hub, or by address."""

@@ -1,1 +1,0 @@
-"""ONNX and LiteRT files of models, which take token ids."""
