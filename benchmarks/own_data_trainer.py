@@ -59,7 +59,7 @@ def train(checkpoint: str, config) -> dict[str, float]:
     from data_prep.tasks.featurize import featurize
     from experiments.training.start.examples import read_examples
     from experiments.training.step.evaluation import outputs
-    from official_bert.checkpoints import resolve
+    from official_bert.checkpoints.finding import resolve
     from tests.parity import finetuning, peers
 
     task = get_task(config.task, config.data_dir, **config.task_options)

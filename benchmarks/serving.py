@@ -184,7 +184,7 @@ def _answer(texts):
 def make_models(shape, data_dir, folder):
     """Random weights as two exports, a model folder and a folder of transformers."""
     import official_bert
-    from official_bert.checkpoints.huggingface import export_huggingface
+    from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
     from official_bert.export import export
 
     model, tokenizer, settings = random_model(shape, data_dir)

@@ -6,10 +6,10 @@ of all examples to begin with.) So a place in the data is (epoch, shard, offset)
 number of examples read so far, and reading can start at any place at the cost of opening one shard.
 """
 
-from data_prep.pretraining.dynamic_masking import MaskingRules
-from data_prep.pretraining.numpy_batches import numpy_batches
-from data_prep.pretraining.record_checks import explained
-from data_prep.pretraining.record_sets import SCHEMA, Position, Records, open_records
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules
+from data_prep.pretraining.reading.numpy_batches import numpy_batches
+from data_prep.pretraining.reading.record_checks import explained
+from data_prep.pretraining.reading.record_sets import SCHEMA, Position, Records, open_records
 from official_bert.common.errors import UserError
 
 __all__ = [

@@ -14,8 +14,8 @@ import numpy as np
 from absl import flags
 
 from data_prep.jobs import storage
-from data_prep.pretraining.record_files import parse_example, read_records
-from data_prep.pretraining.record_sets import open_records
+from data_prep.pretraining.reading.record_files import parse_example, read_records
+from data_prep.pretraining.reading.record_sets import open_records
 from official_bert.common import commands
 from official_bert.common.claims import claim
 from official_bert.common.errors import UserError

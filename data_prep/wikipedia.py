@@ -4,7 +4,7 @@
 
 Reads .xml, .xml.bz2 (multistream or not) and .xml.gz, as it goes: memory does not grow with the
 dump. Lists, tables, headers, references, templates, images, redirects, disambiguation pages and
-other namespaces are left out (`data_prep.corpus.wikitext`), then passages are split into sentences.
+other namespaces are left out (`wikitext.py`), then passages are split into sentences.
 The dump says its language and its names of namespaces. A sentence that lost a formula or the words
 of a template is left out; with --hole=MARK it is kept, with the mark in their place. The command
 stops where less than half of the articles' text is kept; --accept_loss goes on. DIR holds
@@ -15,8 +15,8 @@ stops where less than half of the articles' text is kept; --accept_loss goes on.
 
 Killed and run again, it continues behind the last finished file. Each worker takes stretches of a
 .xml or a multistream .xml.bz2 file, unpacks them, and parses the XML and the wikitext
-(`data_prep.corpus.wikipedia_dump`). A file that cannot be cut (.gz, a .bz2 of one stream) is
-unpacked by one process. The output does not depend on the number of workers.
+(`wikipedia_dump.py`). A file that cannot be cut (.gz, a .bz2 of one stream) is unpacked by one
+process. The output does not depend on the number of workers.
 """
 
 import functools
@@ -31,11 +31,12 @@ from typing import NamedTuple
 
 from absl import flags
 
-from data_prep.corpus import shares, wikipedia_dump, wikitext
+from data_prep.corpus import shares
+from data_prep.corpus.mediawiki import wikipedia_dump, wikitext
+from data_prep.corpus.mediawiki.unclosed_markup import TooSlow
+from data_prep.corpus.mediawiki.wikipedia_dump import Page, Stretch
 from data_prep.corpus.sentence_splitter import split_sentences, splitter_version
 from data_prep.corpus.text_files import INVALID_UTF8
-from data_prep.corpus.unclosed_markup import TooSlow
-from data_prep.corpus.wikipedia_dump import Page, Stretch
 from data_prep.jobs import command_flags, storage
 from data_prep.jobs.output_folder import earlier, locked
 from data_prep.jobs.processes import Processes

@@ -51,8 +51,9 @@ def convert(
       UserError: the input cannot be read, or the options do not go together.
     """
     claim([input, vocab or ""], folders=[output], overwrite=overwrite)
-    from official_bert.checkpoints import model_card, model_folder
-    from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS, find, kind_of
+    from official_bert.checkpoints import model_folder
+    from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS, find, kind_of
+    from official_bert.checkpoints.hugging_face import model_card
 
     if target and half:
         raise UserError("--half is for model folders; leave it or --target out")

@@ -53,7 +53,7 @@ def run(
       UserError: the model has no pre-training heads, or the records are of another vocabulary.
     """
     from experiments.training.start.start_checks import check_fit
-    from official_bert.checkpoints import resolve
+    from official_bert.checkpoints.finding import resolve
 
     commands.say(f"reads {records} for {model}")
     opened = open_records(records)

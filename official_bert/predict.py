@@ -19,7 +19,7 @@ from typing import Any, overload
 import numpy as np
 
 from official_bert import objectives
-from official_bert.checkpoints import resolve
+from official_bert.checkpoints.finding import resolve
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError, check_choice
 from official_bert.export import text_answers

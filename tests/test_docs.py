@@ -15,7 +15,7 @@ from docs import figures
 from experiments import ablate
 from experiments.tables.planning.plan import plan
 from experiments.training.settings.config_files import load_config
-from official_bert.checkpoints.huggingface import export_huggingface
+from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
 from official_bert.common.errors import UserError
 
 ROOT = Path(__file__).parents[1]

@@ -21,7 +21,8 @@ from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.folder.progress import EventWriter
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings.config import BertConfig, FinetuneConfig, Phase, PretrainConfig
-from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints import google
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
 from official_bert.common.locks import LOCK_FILE
 from official_bert.common.manifests import FILE

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.corpus import text_layout, unclosed_markup, variants, wikitext
+from data_prep.corpus import text_layout
+from data_prep.corpus.mediawiki import unclosed_markup, variants, wikitext
 from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.tasks import get_task
 from data_prep.tasks.question_answering.squad_metrics import f1

@@ -43,7 +43,7 @@ _ONLY_WHERE_IT_IS = {
     ("experiments.training.folder.run_folder", "workdir"): "evaluations begin no runs",
     ("official_bert.common.claims", "overwrite"): "only commands with --overwrite name `outputs`",
     ("official_bert.common.files", "overwrite"): "only commands with --overwrite call `check_free`",
-    ("official_bert.export.onnx_file", "precision"): "serve writes no ONNX files",
+    ("official_bert.export.formats.onnx_file", "precision"): "serve writes no ONNX files",
 }
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z_0-9]*)(?:\.(\w+))?")
 _OTHER_COMMAND = re.compile(r"\b(?:data_prep|experiments)\.(\w+)|[Rr]ecords|GLUE|run it again with")

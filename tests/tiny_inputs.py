@@ -96,7 +96,7 @@ class Input:
 def _save_model(kind: str, folder: Path) -> None:
     import official_bert as ob
     from official_bert.checkpoints import model_folder
-    from official_bert.checkpoints.resolve import EXPORTERS
+    from official_bert.checkpoints.finding.resolve import EXPORTERS
 
     model = ob.BertClassifier(ob.BertEncoder(CONFIG, seed=1), 2)
     save = EXPORTERS.get(kind, model_folder.save)
@@ -160,7 +160,7 @@ def _make_records(folder: Path, drop: str = "", **options) -> None:
 
 
 def _read_records(folder: Path) -> list[dict]:
-    from data_prep.pretraining.numpy_batches import find_fault
+    from data_prep.pretraining.reading.numpy_batches import find_fault
     from data_prep.records import numpy_batches, open_records
 
     opened = open_records(str(folder))

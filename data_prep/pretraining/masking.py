@@ -6,7 +6,7 @@ the cases, a random token of the whole vocabulary in 10%, and stays in 10%.
 
 With whole-word masking the choice is between words (a piece and the "##" pieces that continue it,
 within one segment), taken in random order; a word that would overflow the number of predictions is
-skipped. `data_prep.pretraining.dynamic_masking` does the same to batches.
+skipped. `data_prep.pretraining.reading.dynamic_masking` does the same to batches.
 
 With spans (`SPANS`) it is between runs of several words, as SpanBERT and ALBERT choose them.
 """

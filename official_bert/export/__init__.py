@@ -16,7 +16,7 @@ _HOME_OF = {
     "HEADS": "exports",
     "ServingSettings": "settings",
     "export": "saved_model",
-    "export_ids": "id_export",
+    "export_ids": "formats.id_export",
     "load": "client",
 }
 __all__ = sorted(_HOME_OF)

@@ -8,7 +8,7 @@ import numpy as np
 from corpora import VOCAB
 
 from data_prep.create_pretraining_data import create
-from data_prep.pretraining.record_files import parse_example, read_records
+from data_prep.pretraining.reading.record_files import parse_example, read_records
 from official_bert.tokenization import BertTokenizer
 
 TOKENIZER = BertTokenizer(VOCAB)

@@ -12,8 +12,8 @@ from made_records import OPTIONS, check_masks, check_rows
 from data_prep import records
 from data_prep.create_pretraining_data import create
 from data_prep.jobs import storage
-from data_prep.pretraining import record_sets
-from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.reading import record_sets
+from data_prep.pretraining.reading.record_files import read_records
 from data_prep.pretraining.record_options import RecordOptions
 from data_prep.records import Position, numpy_batches, open_records, pretraining_dataset
 from data_prep.show_records import show, statistics, statistics_text

@@ -13,7 +13,8 @@ from damage import flipped
 from in_process import call
 
 from data_prep import wikipedia
-from data_prep.corpus import text_layout, wikipedia_dump
+from data_prep.corpus import text_layout
+from data_prep.corpus.mediawiki import wikipedia_dump
 from data_prep.corpus.text_files import text_lines
 from data_prep.jobs import storage
 from data_prep.sentences import split_sentences

@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from data_prep.pretraining.record_checks import SCHEMA
+from data_prep.pretraining.reading.record_checks import SCHEMA
 from data_prep.records import open_records
 from experiments.training.answers import export_model
 from experiments.training.answers.predictor import read_task

@@ -13,7 +13,7 @@ from tiny import CONFIG, VOCAB
 
 import official_bert as ob
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints.resolve import EXPORTERS
+from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.config import BertConfig
 from official_bert.export import exports
 from official_bert.family.gpt2 import GPT2

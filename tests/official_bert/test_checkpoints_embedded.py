@@ -11,7 +11,8 @@ import official_bert
 from experiments.configs import series
 from experiments.training.folder.inputs import checkpoint_digest
 from official_bert import objectives
-from official_bert.checkpoints import embedded, model_folder, resolve
+from official_bert.checkpoints import embedded, model_folder
+from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError
 from official_bert.export import exports
 

@@ -12,14 +12,10 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import (
-    google,
-    huggingface,
-    model_folder,
-    safetensors_files,
-)
+from official_bert.checkpoints import google, model_folder, safetensors_files
+from official_bert.checkpoints.finding.resolve import EXPORTERS, kind_of
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.names import variable_names
-from official_bert.checkpoints.resolve import EXPORTERS, kind_of
 from official_bert.common.files import atomic_folder
 from official_bert.tokenization.vocabulary import is_cased
 

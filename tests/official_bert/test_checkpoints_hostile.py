@@ -12,13 +12,9 @@ from tiny import CONFIG, VOCAB, change_json
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import (
-    google,
-    huggingface,
-    huggingface_tensors,
-    keras_hub,
-    resolve,
-)
+from official_bert.checkpoints import google, keras_hub
+from official_bert.checkpoints.finding import resolve
+from official_bert.checkpoints.hugging_face import huggingface, huggingface_tensors
 from official_bert.tokenization import vocabulary
 
 

@@ -15,8 +15,9 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from experiments.training.folder.inputs import checkpoint_digest
 from official_bert import UserError
-from official_bert.checkpoints import hub, keras_hub, resolve
-from official_bert.checkpoints.resolve import EXPORTERS
+from official_bert.checkpoints import keras_hub
+from official_bert.checkpoints.finding import hub, resolve
+from official_bert.checkpoints.finding.resolve import EXPORTERS
 
 ROOT = Path(__file__).parents[2]
 NAME = "some-one/bert.tiny"
@@ -253,5 +254,5 @@ def test_wrong_names_are_said_in_one_line_before_keras_starts(served, tmp_path):
     assert line.startswith("error: --config.model=no-one/bert: no such folder, no model of this")
     assert line.endswith(f"no model of {served.address} (or a private one: `hf auth login`)")
     assert {"tensorflow", "keras", "keras_hub"}.isdisjoint(ended.stdout.split())
-    assert "official_bert.checkpoints.hub" in ended.stdout
+    assert "official_bert.checkpoints.finding.hub" in ended.stdout
     assert sum("/api/models/" in request for request in served.asked) == 1

@@ -7,7 +7,9 @@ from tiny import CONFIG, VOCAB, assert_equal_weights, change_json
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import google, huggingface, resolve
+from official_bert.checkpoints import google
+from official_bert.checkpoints.finding import resolve
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.export import exports
 
 TABLE = "bert.embeddings.word_embeddings.weight"

@@ -12,8 +12,9 @@ from tiny import VOCAB, assert_equal_weights
 import official_bert as ob
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
-from official_bert.checkpoints import huggingface, keras_hub
-from official_bert.checkpoints.resolve import EXPORTERS
+from official_bert.checkpoints import keras_hub
+from official_bert.checkpoints.finding.resolve import EXPORTERS
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.family.members import BACKBONES, MEMBERS, backbone_of, remarks
 from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.tokenization import SentencePieceTokenizer

@@ -7,9 +7,10 @@ import pytest
 import served_models
 
 import official_bert as ob
-from official_bert.export import export_ids, id_export
+from official_bert.export import export_ids
 from official_bert.export.answers import Answers
 from official_bert.export.exports import choose_head
+from official_bert.export.formats import id_export
 from official_bert.export.settings import ServingSettings
 from official_bert.predict import Model
 
@@ -27,7 +28,7 @@ FAMILY = {  # as its members differ from BERT
 def onnx_file():
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     pytest.importorskip("onnx", reason="needs the extra onnx")
-    from official_bert.export import onnx_file
+    from official_bert.export.formats import onnx_file
 
     return onnx_file
 
@@ -36,7 +37,7 @@ def onnx_file():
 def litert_file():
     pytest.importorskip("ai_edge_litert", reason="needs the extra litert")
     pytest.importorskip("tensorflow")
-    from official_bert.export import litert_file
+    from official_bert.export.formats import litert_file
 
     return litert_file
 
@@ -158,7 +159,7 @@ def test_onnx_runtime_joins_the_operators_of_a_rounded_product(onnx_file, tmp_pa
     import onnx
     import onnxruntime
 
-    from official_bert.export.onnx_graph import DenseNodes, Graph
+    from official_bert.export.formats.onnx_graph import DenseNodes, Graph
 
     graph, rng = Graph(int8=True), np.random.default_rng(0)
     kernel, table = rng.normal(size=(8, 4)), rng.normal(size=(6, 4))

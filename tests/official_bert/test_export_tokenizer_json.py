@@ -4,7 +4,7 @@ import pytest
 from successor_tokenizers import byte_pairs, sentence_piece_model, word_ends
 
 from official_bert import BertTokenizer
-from official_bert.export.id_export import write_tokenizer_json
+from official_bert.export.formats.id_export import write_tokenizer_json
 from official_bert.export.settings import ServingSettings
 from official_bert.tokenization import SentencePieceTokenizer
 

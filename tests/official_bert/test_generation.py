@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 import official_bert as ob
-from official_bert.checkpoints import huggingface_tokenizer
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.family import generation
 from official_bert.family.gpt2 import GPT2

@@ -11,7 +11,8 @@ from successor_tokenizers import word_ends
 from tiny import VOCAB
 
 import official_bert as ob
-from official_bert.checkpoints import google, huggingface
+from official_bert.checkpoints import google
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
 from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.export.packed_encoder import PackedEncoder

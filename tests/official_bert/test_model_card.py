@@ -4,8 +4,8 @@ from huggingface_hub import ModelCard
 from served_models import LABELS, make_encoder
 
 import official_bert as ob
-from official_bert.checkpoints import model_card
-from official_bert.checkpoints.huggingface import export_huggingface
+from official_bert.checkpoints.hugging_face import model_card
+from official_bert.checkpoints.hugging_face.huggingface import export_huggingface
 
 FINE_TUNING = {
     "dev": {"accuracy": 0.98765, "macro_f1": 0.5},

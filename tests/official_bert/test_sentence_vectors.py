@@ -11,7 +11,7 @@ from tiny import SPECIAL
 
 import official_bert as ob
 from official_bert import UserError
-from official_bert.checkpoints import huggingface
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.export import exports
 from official_bert.family.sentence_vectors import POOLINGS, SentenceVectors
 

@@ -8,8 +8,8 @@ from damage import flip
 from successor_tokenizers import byte_pairs, sentence_piece_model
 
 import official_bert as ob
-from official_bert.checkpoints import huggingface_tokenizer
-from official_bert.checkpoints.resolve import EXPORTERS
+from official_bert.checkpoints.finding.resolve import EXPORTERS
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.tokenization import SentencePieceTokenizer
 from official_bert.tokenization.library import own_json

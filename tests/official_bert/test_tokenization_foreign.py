@@ -8,7 +8,7 @@ import pytest
 import tokenizer_zoo
 from tokenizer_zoo import IN_GRAPH, IN_PYTHON_ONLY, ZOO, texts
 
-from official_bert.checkpoints import huggingface_tokenizer
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer, load_tokenizer
 from official_bert.tokenization.library import own_json

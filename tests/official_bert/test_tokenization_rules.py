@@ -9,7 +9,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from tokenization_texts import NASTY, every_code_point, texts
 
-from official_bert.checkpoints import huggingface_tokenizer, model_folder
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.encoder import BertEncoder
 from official_bert.tokenization import SPECIAL_TOKENS, BertTokenizer, reference

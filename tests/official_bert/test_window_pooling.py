@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from official_bert import BertClassifier, BertEncoder, UserError, predict
-from official_bert.checkpoints import huggingface, model_folder
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.window_pooling import pool
 
 

@@ -9,7 +9,8 @@ import keras
 import numpy as np
 
 import official_bert as ob
-from official_bert.checkpoints import huggingface, keras_hub
+from official_bert.checkpoints import keras_hub
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.family import generation
 from tests.parity import peers
 from tests.parity.results import Result, check

@@ -10,7 +10,7 @@ import numpy as np
 import official_bert as ob
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import google, model_folder
-from official_bert.checkpoints.resolve import EXPORTERS, IMPORTERS
+from official_bert.checkpoints.finding.resolve import EXPORTERS, IMPORTERS
 from official_bert.compared.elmo import load_elmo
 from official_bert.compared.elmo_config import character_ids
 from tests.parity import peers

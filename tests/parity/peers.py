@@ -10,7 +10,7 @@ import numpy as np
 
 import data_prep
 from official_bert import BertConfig
-from official_bert.checkpoints import huggingface
+from official_bert.checkpoints.hugging_face import huggingface
 
 SAMPLE = Path(data_prep.__file__).parent / "sample" / "tasks"
 SMALL = BertConfig(

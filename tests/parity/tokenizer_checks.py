@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from data_prep.corpus.text_files import text_lines
-from official_bert.checkpoints import huggingface_tokenizer
+from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from tests.parity.results import Result, check
 
 # Of the folder of real data: 10 MB in which no special token is written (docs/family.md).

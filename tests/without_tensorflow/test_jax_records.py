@@ -8,7 +8,7 @@ import pytest
 import tiny_runs
 
 from data_prep.create_pretraining_data import create
-from data_prep.pretraining import jax_masking, philox, record_sets
+from data_prep.pretraining.reading import jax_masking, philox, record_sets
 from data_prep.records import numpy_batches, open_records
 from experiments.training.step import jax_distribution
 from experiments.training.step.jax_trainer import JaxTrainer

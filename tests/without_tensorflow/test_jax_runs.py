@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tiny_runs
 
-from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.reading.record_files import read_records
 from experiments import evaluate, predict
 from experiments.training.folder.checkpointing import Checkpoints
 from experiments.training.runs import finetune, pretrain

@@ -26,8 +26,8 @@ from tiny_steps import (
     records,
 )
 
-from data_prep.pretraining import philox
-from data_prep.pretraining.dynamic_masking import MaskingRules
+from data_prep.pretraining.reading import philox
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from experiments.training.step import evaluation, jax_distribution
 from experiments.training.step.jax_distribution import MakeBatch, stacked
 from experiments.training.step.jax_trainer import JaxTrainer

@@ -32,9 +32,10 @@ def check(
     Raises:
       UserError: the model cannot be exported so, a package is missing, or the output exists.
     """
-    from official_bert.checkpoints import resolve
+    from official_bert.checkpoints.finding import resolve
     from official_bert.checkpoints.model_folder import is_model_folder
-    from official_bert.export import exports, id_export, saved_model
+    from official_bert.export import exports, saved_model
+    from official_bert.export.formats import id_export
 
     target = Path(output, str(version)) if format == "saved_model" else output
     claim([model], folders=[target], overwrite=overwrite)

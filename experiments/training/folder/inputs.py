@@ -16,7 +16,7 @@ from data_prep.records import open_records
 from data_prep.tasks import get_task
 from experiments.training.folder import trunks
 from experiments.training.settings.config import places
-from official_bert.checkpoints import resolve
+from official_bert.checkpoints.finding import resolve
 from official_bert.common.checksums import sha256_file, state
 from official_bert.common.errors import UserError
 from official_bert.tokenization import find_vocabulary

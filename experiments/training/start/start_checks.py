@@ -14,7 +14,8 @@ from data_prep.tasks import get_task
 from experiments.training.folder import inputs, trunks
 from experiments.training.start import starts, teacher_checks
 from experiments.training.start.examples import check_class_weights, read_examples, read_others
-from official_bert.checkpoints import model_folder, resolve
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.finding import resolve
 from official_bert.common.errors import UserError
 from official_bert.config import DECODERS, RNN_DECODERS, BertConfig, parts_named
 from official_bert.objectives import check_direction

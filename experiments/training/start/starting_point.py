@@ -9,7 +9,8 @@ from typing import Any
 
 from experiments.training.settings import flops
 from experiments.training.start import kept_head, start_checks, starts
-from official_bert.checkpoints import model_folder, resolve
+from official_bert.checkpoints import model_folder
+from official_bert.checkpoints.finding import resolve
 from official_bert.common import commands
 from official_bert.common.checksums import state
 from official_bert.common.errors import UserError

@@ -27,9 +27,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from data_prep.pretraining import jax_masking, philox, record_sets
-from data_prep.pretraining.dynamic_masking import MaskingRules
-from data_prep.pretraining.numpy_batches import numpy_batches, reading_order
+from data_prep.pretraining.reading import jax_masking, philox, record_sets
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules
+from data_prep.pretraining.reading.numpy_batches import numpy_batches, reading_order
 from official_bert.common.errors import UserError
 
 

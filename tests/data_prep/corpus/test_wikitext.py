@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.corpus import variants, wikitext
+from data_prep.corpus.mediawiki import variants, wikitext
 
 PAGE = """\
 {{Infobox city|name=Leeds|note={{nested|a}} text}}

@@ -14,9 +14,9 @@ from made_records import check_masks, check_rows, examples
 
 from data_prep import show_records
 from data_prep.create_pretraining_data import RecordOptions, create
-from data_prep.pretraining.dynamic_masking import MaskingRules
 from data_prep.pretraining.next_sentence import PACKINGS
 from data_prep.pretraining.random_streams import RandomStream
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules
 from data_prep.records import open_records
 from official_bert.common.errors import UserError
 from official_bert.tokenization import load_tokenizer

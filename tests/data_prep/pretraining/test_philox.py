@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data_prep.pretraining import philox
+from data_prep.pretraining.reading import philox
 
 tf = pytest.importorskip("tensorflow")
 

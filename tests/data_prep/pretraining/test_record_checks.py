@@ -9,8 +9,8 @@ import google_crc32c
 import pytest
 from damage import flip
 
-from data_prep.pretraining.numpy_batches import find_fault
-from data_prep.pretraining.record_files import read_records
+from data_prep.pretraining.reading.numpy_batches import find_fault
+from data_prep.pretraining.reading.record_files import read_records
 from data_prep.records import explained, numpy_batches, open_records, pretraining_dataset
 from official_bert.common.errors import UserError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.pretraining.record_files import parse_example, read_records
+from data_prep.pretraining.reading.record_files import parse_example, read_records
 from data_prep.pretraining.tf_example import framed_records
 
 tf = pytest.importorskip("tensorflow")

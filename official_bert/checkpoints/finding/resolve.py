@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from official_bert.checkpoints import embedded, google, hub, huggingface, keras_hub, model_folder
+from official_bert.checkpoints import embedded, google, keras_hub, model_folder
+from official_bert.checkpoints.finding import hub
+from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError, meant
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data_prep.pretraining import philox, record_sets
-from data_prep.pretraining.dynamic_masking import MaskingRules, mask
-from data_prep.pretraining.record_checks import SCHEMA, check, limits
-from data_prep.pretraining.record_files import feature_lists, read_records, unpack_varints
-from data_prep.pretraining.record_sets import Position, Records
+from data_prep.pretraining.reading import philox, record_sets
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules, mask
+from data_prep.pretraining.reading.record_checks import SCHEMA, check, limits
+from data_prep.pretraining.reading.record_files import feature_lists, read_records, unpack_varints
+from data_prep.pretraining.reading.record_sets import Position, Records
 from official_bert.common.errors import UserError
 from official_bert.common.protocol_buffers import varint
 

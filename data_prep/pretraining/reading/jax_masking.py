@@ -5,9 +5,9 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from data_prep.pretraining import dynamic_masking
-from data_prep.pretraining.dynamic_masking import MaskingRules
-from data_prep.pretraining.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
+from data_prep.pretraining.reading import dynamic_masking
+from data_prep.pretraining.reading.dynamic_masking import MaskingRules
+from data_prep.pretraining.reading.philox import KEY_STEPS, MULTIPLIERS, ROUNDS
 
 
 def mask(batch: dict, state, rules: MaskingRules) -> dict:

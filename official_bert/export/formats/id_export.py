@@ -81,9 +81,9 @@ def export_ids(
     from official_bert.export.answers import Answers
 
     if format == "onnx":
-        from official_bert.export import onnx_file as file
+        from official_bert.export.formats import onnx_file as file
     else:
-        from official_bert.export import litert_file as file
+        from official_bert.export.formats import litert_file as file
     answers = Answers(loaded, head, settings)
     with atomic_folder(output, overwrite, size_of(loaded.model)) as folder:
         file.write(folder / file.FILE, answers)

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from official_bert.backend.variables import array
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_write
-from official_bert.export.onnx_graph import (
+from official_bert.export.formats.onnx_graph import (
     DenseNodes,
     Graph,
     Rows,

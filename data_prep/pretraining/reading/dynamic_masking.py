@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from data_prep.jobs import storage
-from data_prep.pretraining import masking, philox
+from data_prep.pretraining import masking
+from data_prep.pretraining.reading import philox
 from official_bert.common.json_files import field
 
 

@@ -10,17 +10,15 @@ import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import (
+from official_bert.checkpoints import model_folder, safetensors_files, transfer
+from official_bert.checkpoints.hugging_face import (
     huggingface_config,
     huggingface_heads,
     huggingface_tokenizer,
     model_card,
-    model_folder,
-    safetensors_files,
     sentence_transformers,
-    transfer,
 )
-from official_bert.checkpoints.huggingface_tensors import has_tensors, open_tensors
+from official_bert.checkpoints.hugging_face.huggingface_tensors import has_tensors, open_tensors
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json, write_text

@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass, field
 
 from data_prep.jobs import output_folder, storage
-from data_prep.pretraining import philox
-from data_prep.pretraining.record_checks import CHANGED, SCHEMA, shard_names
+from data_prep.pretraining.reading import philox
+from data_prep.pretraining.reading.record_checks import CHANGED, SCHEMA, shard_names
 from official_bert.common import locks
 from official_bert.common.checksums import crc32c_file, state
 from official_bert.common.errors import UserError, os_errors
@@ -255,7 +255,7 @@ def _with_manifest(files) -> Records | None:
 
 def _without_manifest(files) -> Records:
     """Records of other programs: counted, and their lengths taken from the first one of each."""
-    from data_prep.pretraining.record_files import count_records, first_example, is_gzip
+    from data_prep.pretraining.reading.record_files import count_records, first_example, is_gzip
 
     compression = "GZIP" if is_gzip(files[0]) else ""
     counts = [count_records(file, compression) for file in files]

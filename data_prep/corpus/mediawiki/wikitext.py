@@ -13,8 +13,9 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from data_prep.corpus import lost_words, sentence_splitter, unclosed_markup, variants
-from data_prep.corpus.lost_words import FORMULA, TEMPLATE
+from data_prep.corpus import sentence_splitter
+from data_prep.corpus.mediawiki import lost_words, unclosed_markup, variants
+from data_prep.corpus.mediawiki.lost_words import FORMULA, TEMPLATE
 
 # Sections without passages; what they hold beside lists is credits and links.
 _REFERENCE_SECTIONS = {

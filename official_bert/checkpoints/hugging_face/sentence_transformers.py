@@ -8,7 +8,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from official_bert.checkpoints.huggingface_tensors import open_tensors
+from official_bert.checkpoints.hugging_face.huggingface_tensors import open_tensors
 from official_bert.checkpoints.integrity import check_finite
 from official_bert.common.errors import UserError
 from official_bert.common.json_files import field, read_json, shorten

@@ -1,0 +1,1 @@
+"""MediaWiki's dumps and markup as paragraphs of text."""

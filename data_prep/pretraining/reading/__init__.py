@@ -1,0 +1,1 @@
+"""Pre-training records as training reads them: files, sets, batches, masks."""

@@ -1,0 +1,1 @@
+"""Models by folder, by name on the hub, or by address."""

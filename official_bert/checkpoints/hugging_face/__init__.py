@@ -1,0 +1,1 @@
+"""Folders of Hugging Face's libraries, read and written."""

@@ -1,0 +1,1 @@
+"""ONNX and LiteRT files of models, which take token ids."""
