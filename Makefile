@@ -4,7 +4,7 @@ WORKDIR ?= runs/reproduce
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-parity test-lowest test-jax smoke-jax lint format bench clean
+.PHONY: docs gpu smoke-gpu reproduce reproduce-from-scratch test test-parity test-lowest test-jax test-torch smoke-jax lint format bench clean
 
 # The path from text to an answer; a night's Table 5, judged anew; Table 5 from the models of its rows.
 # Four to five minutes of two cores with AVX-512; the same command goes on where it was interrupted.
@@ -31,10 +31,14 @@ test-lowest: .venv-lowest/stamp
 	.venv-lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not parity"
 
 # Without TensorFlow, in an environment of its own: what JAX alone does, and tests of any backend.
-ANY_BACKEND := $(addprefix official_bert/test_,checkpoints_embedded checkpoints_model_folder features heads \
+ANY_BACKEND := $(addprefix official_bert/test_,any_backend checkpoints_embedded checkpoints_model_folder features heads \
 	model_predict objectives window_pooling) experiments/training/step/test_training_steps
 test-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m pytest tests/without_tensorflow $(ANY_BACKEND:%=tests/%.py)
+
+# Without TensorFlow or JAX: the library on PyTorch, in the version of the extra `peers`.
+test-torch: .venv-torch/stamp
+	KERAS_BACKEND=torch .venv-torch/bin/python -m pytest tests/official_bert/test_any_backend.py
 
 smoke-jax: .venv-jax/stamp
 	KERAS_BACKEND=jax .venv-jax/bin/python -m experiments.ablate --config=table5:smoke --workdir=runs/smoke-jax
@@ -76,6 +80,11 @@ bench: .venv/bench.stamp
 	.venv-jax/bin/python -m pip install --quiet -e '.[jax]' pytest pytest-timeout
 	@touch $@
 
+.venv-torch/stamp: .venv/bin/python requirements-base.txt pyproject.toml
+	.venv/bin/python -m venv .venv-torch
+	.venv-torch/bin/python -m pip install --quiet -e '.[torch]' torch==2.13.0 pytest pytest-timeout onnx onnxruntime
+	@touch $@
+
 .venv-lowest/stamp: .venv/bin/python requirements.txt requirements-base.txt pyproject.toml
 	.venv/bin/python -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet uv
@@ -107,4 +116,4 @@ bench: .venv/bench.stamp
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-jax .venv-lowest runs site .cache
+	rm -rf .venv .venv-jax .venv-torch .venv-lowest runs site .cache

@@ -124,6 +124,23 @@ class BertEncoder(keras.Model):
             outputs["attention_scores"] = attention_scores
         return outputs
 
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        """Return the outputs of symbolic inputs.
+
+        Keras on PyTorch would call the encoder with rows of 83 tokens where the length is unknown;
+        a model may have fewer positions.
+        """
+        ids = inputs["input_ids"] if isinstance(inputs, dict) else inputs
+        if keras.backend.backend() != "torch" or ids.shape[-1] is not None:
+            return super().compute_output_spec(inputs, *args, **kwargs)
+        known = keras.KerasTensor((ids.shape[0], 1), "int32")
+        spec = super().compute_output_spec({"input_ids": known}, *args, **kwargs)
+
+        def with_length(x):
+            return keras.KerasTensor([n if n != 1 else None for n in x.shape], x.dtype)
+
+        return keras.tree.map_structure(with_length, spec)
+
     def block_of(self, layer: int) -> TransformerBlock:
         """The block that is used as a layer, counted from 0."""
         return self.blocks[self.config.block_of(layer)]

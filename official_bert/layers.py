@@ -323,6 +323,7 @@ def gather_positions(sequence, positions):
         # So XLA sees that a row's vectors are its own: devices that share a batch send none.
         return ops.take_along_axis(sequence, positions[:, :, None], axis=1)
     batch, length, width = ops.shape(sequence)
+    positions = ops.convert_to_tensor(positions, "int32")  # PyTorch adds no array to a tensor
     rows = ops.cast(ops.arange(batch), "int32")[:, None] * length
     return ops.take(ops.reshape(sequence, (-1, width)), positions + rows, axis=0)
 

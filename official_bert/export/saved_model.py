@@ -57,6 +57,7 @@ def export(
     Raises:
       UserError: the model cannot be served that way, or the version exists.
     """
+    _check_backend()
     import tensorflow as tf
 
     loaded, source = exports.load(model_folder)
@@ -84,10 +85,7 @@ def in_memory(loaded, head: str, settings: ServingSettings):
     Raises:
       UserError: the model cannot be served so.
     """
-    import keras
-
-    if keras.backend.backend() != "tensorflow":
-        raise UserError("SavedModels need KERAS_BACKEND=tensorflow; ONNX files do not")
+    _check_backend()
     from official_bert.export import served_model, span, tagging, text_to_text
     from official_bert.export.tokenizer_layer import in_graph_tokenizer
 
@@ -123,6 +121,13 @@ def _assets(folder: Path, tokenizer, labels) -> list:
 
     exports.write_tokenizer(folder, tokenizer, labels)
     return [tf.saved_model.Asset(str(path)) for path in sorted(folder.iterdir(), reverse=True)]
+
+
+def _check_backend() -> None:
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        raise UserError("SavedModels need KERAS_BACKEND=tensorflow; ONNX files do not")
 
 
 def _signatures(model) -> dict:
