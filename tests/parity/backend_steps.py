@@ -1,7 +1,7 @@
 """The same model on several backends, a process each: losses of steps, and Keras' own `fit`.
 
-Pre-trains and fine-tunes a model with each head from the same weights, on the same batches, without
-dropout.
+Pre-trains and fine-tunes a model with each head from the same weights, on the same batches, with
+the same masks of dropout.
 """
 
 import json
@@ -95,8 +95,6 @@ def build(head):
         **SIZES,
         intermediate_size=64,
         max_position_embeddings=LENGTH,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
     )
     encoder = BertEncoder(config, seed=0)
     if head == "pretraining":
