@@ -18,14 +18,10 @@ from official_bert.extension import find, names
 
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 GELU_FORMS = ("erf", "tanh")
-POOLER_ACTIVATIONS = ("tanh", "gelu", "relu", "none")
 PROBLEMS = ("single_label", "multi_label", "regression")  # of a classifier
 # What writes texts: Transformers (`family.seq2seq`), and GRUs that they are compared with.
 DECODERS = ("separate", "shared", "prefix")
 RNN_DECODERS = ("rnn", "rnn_attention")
-# For fields of BERT's successors: written only where they differ from BERT's, so that a BERT's file
-# is one of the original's.
-_SUCCESSORS = {"successors": True}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,22 +46,10 @@ class BertConfig:
       gelu_form: "erf" (exact; the published checkpoints) or "tanh" (the approximation that
         google-research/bert has used since February 2019). They differ by at most 4.73e-4.
       layer_norm_eps: added to the variance in layer normalisation.
-      embedding_size: width of the embedding tables, of their normalisation and of the
-        language-model head, with a dense layer to `hidden_size` (ALBERT, ELECTRA); 0: as wide as
-        the blocks, without that layer.
-      num_hidden_groups: blocks with weights of their own, each used for as many layers in a row
-        (ALBERT: 1); 0: every layer is one. Divides `num_hidden_layers`.
-      pooler_activation: of the pooler's dense layer; "none": there is no such layer, the pooled
-        output is the summary token's vector (ELECTRA, DistilBERT).
-      embedding_norm: whether the sum of the embeddings is normalised; not in OpenAI GPT.
-      prediction_transform: whether the language-model head has a dense layer, a normalisation and a
-        bias beside the token table; OpenAI GPT's is the table alone.
-      norm_first: sub-layers read what is normalised, and one more normalisation follows the last
-        block (GPT-2); the layers that end a sub-layer begin smaller by the root of their number.
       pad_token_id: the id that fills rows, which a batch of ids without a mask is understood by;
         -1: none does that alone, so such a batch is refused. The vocabulary of a model decides it.
 
-    Encoders that BERT is only compared with have subclasses (`compared.configs`).
+    Encoders that are not BERT's have subclasses, marked by their fields: see `from_dict`.
 
     Raises:
       UserError: a field has an impossible value; the message names the field.
@@ -85,16 +69,12 @@ class BertConfig:
     attention_direction: str = "bidirectional"
     gelu_form: str = "erf"
     layer_norm_eps: float = 1e-12
-    embedding_size: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
-    num_hidden_groups: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
-    pooler_activation: str = dataclasses.field(default="tanh", metadata=_SUCCESSORS)
-    embedding_norm: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
-    prediction_transform: bool = dataclasses.field(default=True, metadata=_SUCCESSORS)
-    norm_first: bool = dataclasses.field(default=False, metadata=_SUCCESSORS)
-    pad_token_id: int = dataclasses.field(default=0, metadata=_SUCCESSORS)
+    pad_token_id: int = 0
 
     directions: ClassVar[tuple[str, ...]] = ("bidirectional", "left_to_right")
-    parts: ClassVar[str] = "official_bert.layers:Transformer"  # what its encoder is made of
+    # What its encoder is made of, and the head of its language model.
+    parts: ClassVar[str] = "official_bert.layers:Transformer"
+    language_model_head: ClassVar[str] = "official_bert.objectives.masked_lm:MaskedLMHead"
     compared: ClassVar[str] = ""  # what it is where BERT is only compared with it
     equally_wide: ClassVar[bool] = True  # all its hidden states
 
@@ -113,14 +93,8 @@ class BertConfig:
         ):
             if getattr(self, name) <= 0:
                 raise UserError(f"BertConfig.{name} must be positive, not {getattr(self, name)}")
-        for name in ("type_vocab_size", "embedding_size", "num_hidden_groups"):
-            if getattr(self, name) < 0:
-                raise UserError(f"BertConfig.{name} must not be negative: {getattr(self, name)}")
-        if self.num_hidden_layers % self.num_blocks:
-            raise UserError(
-                f"BertConfig.num_hidden_groups ({self.num_hidden_groups}) must divide "
-                f"num_hidden_layers ({self.num_hidden_layers})"
-            )
+        if (count := self.type_vocab_size) < 0:
+            raise UserError(f"BertConfig.type_vocab_size must not be negative: {count}")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"BertConfig.{name} must be in [0, 1), not {getattr(self, name)}")
@@ -129,26 +103,26 @@ class BertConfig:
                 f"BertConfig.num_attention_heads ({self.num_attention_heads}) must divide "
                 f"hidden_size ({self.hidden_size})"
             )
-        if not self.prediction_transform and (
-            self.embedding_size or self.attention_direction != "left_to_right"
-        ):
-            raise UserError(
-                "BertConfig.prediction_transform=False is for OpenAI GPT: attention_direction "
-                '"left_to_right", and tables as wide as the blocks (embedding_size 0)'
-            )
-        if self.norm_first and self.compared:
-            raise UserError(f"BertConfig.norm_first is for Transformers, not for {self.compared}")
         check_choice("BertConfig.hidden_act", self.hidden_act, ACTIVATIONS)
         check_choice("BertConfig.attention_direction", self.attention_direction, self.directions)
         check_choice("BertConfig.gelu_form", self.gelu_form, GELU_FORMS)
-        check_choice("BertConfig.pooler_activation", self.pooler_activation, POOLER_ACTIVATIONS)
+
+    def replaced(self, **fields: Any) -> "BertConfig":
+        """Return the configuration with other values, of the class that they mark."""
+        return BertConfig.from_dict({**vars(self), **fields})
+
+    def value(self, name: str, absent: Any = None) -> Any:
+        """Return the value of a field; where a subclass alone has that field BERT's, and `absent`
+        where no subclass is known that has it."""
+        if name not in vars(self) and name in names("configs"):
+            return _usual(find("configs", name))[name]
+        return getattr(self, name, absent)
 
     def narrower(self, share: float) -> "BertConfig":
         """A model that is as deep, but `share` as wide, on embedding tables of the same width."""
         heads = max(1, round(share * self.num_attention_heads))
         width = self.hidden_size // self.num_attention_heads * heads
-        return dataclasses.replace(
-            self,
+        return self.replaced(
             hidden_size=width,
             num_attention_heads=heads,
             intermediate_size=max(1, round(self.intermediate_size * width / self.hidden_size)),
@@ -157,12 +131,8 @@ class BertConfig:
 
     def check_is_bert(self, target: str) -> None:
         """Raises UserError where the encoder is a successor's, which no export writes."""
-        names = [
-            field.name
-            for field in dataclasses.fields(self)
-            if field.metadata.get("successors") and getattr(self, field.name) != field.default
-        ]
-        names = [name for name in names if name != "pad_token_id"]  # every format has a mask
+        own = {field.name for field in dataclasses.fields(BertConfig)}
+        names = [name for name in self.changes() if name not in own]
         names += [] if self.type_vocab_size else ["type_vocab_size"]
         if names:
             raise UserError(
@@ -178,19 +148,19 @@ class BertConfig:
         return dataclasses.replace(self, pad_token_id=-1 if shared else tokenizer.pad_id)
 
     @property
-    def embedding_width(self) -> int:
-        """Width of the embedding tables."""
-        return self.embedding_size or self.one_direction.hidden_size
+    def unserved(self) -> str:
+        """What it is where it is not exported for serving; "" where it is."""
+        return self.compared
 
     @property
-    def one_direction(self) -> "BertConfig":
-        """The encoder of which a shallow concatenation has two; others are one themselves."""
-        return self
+    def embedding_width(self) -> int:
+        """Width of the embedding tables."""
+        return self.hidden_size
 
     @property
     def num_blocks(self) -> int:
         """Blocks with weights of their own."""
-        return self.num_hidden_groups or self.num_hidden_layers
+        return self.num_hidden_layers
 
     def block_of(self, layer: int) -> int:
         """The number of the block that is used as a layer; both count from 0."""
@@ -199,26 +169,25 @@ class BertConfig:
     @property
     def num_parameters(self) -> int:
         """How many numbers a `BertEncoder` of this shape has."""
-        one, narrow = self.one_direction, self.embedding_width
-        width, inner = one.hidden_size, one.intermediate_size
+        H, I = self.hidden_size, self.intermediate_size
         rows = self.vocab_size + self.type_vocab_size + self.max_position_embeddings
-        embeddings = (rows + 2 * self.embedding_norm) * narrow
-        embeddings += (narrow + 1) * width if self.embedding_size else 0
-        block = 4 * (width * width + width) + 2 * width * inner + inner + width + 4 * width
-        blocks = self.num_blocks * (self.hidden_size // width) * block
-        width = self.hidden_size
-        pooler = 0 if self.pooler_activation == "none" else width * width + width
-        return embeddings + blocks + pooler + 2 * width * self.norm_first
+        block = 4 * (H * H + H) + 2 * H * I + I + H + 4 * H
+        return (rows + 2) * H + self.num_hidden_layers * block + H * H + H
 
     def encoder_flops(self, sequences: int, length: int) -> float:
-        """One forward pass of the encoder on [sequences, length] tokens: multiplications and
+        """Count one forward pass of the encoder on [sequences, length] tokens: multiplications and
         additions in products of matrices, 2 m n k each."""
-        H, I = self.one_direction.hidden_size, self.one_direction.intermediate_size
+        return float(sequences) * length * (self.block_flops(length) * self.num_hidden_layers)
+
+    def block_flops(self, length: int) -> int:
+        """Count one layer's share of `encoder_flops`, of one token in a row of `length`."""
+        H, I = self.hidden_size, self.intermediate_size
         # Query, key, value, output; feed-forward; attention scores and the values that they weight.
-        per_token = 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
-        projection = 2 * self.embedding_size * H
-        blocks = per_token * self.num_hidden_layers * (self.hidden_size // H)
-        return float(sequences) * length * (blocks + projection)
+        return 2 * (4 * H * H + 2 * H * I) + 2 * 2 * length * H
+
+    def head_flops(self, predictions: int) -> float:
+        """Count one forward pass of the language-model head on that many positions."""
+        return float(predictions) * 2 * self.hidden_size * (self.hidden_size + self.vocab_size)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any], source: str = "BertConfig") -> "BertConfig":
@@ -230,9 +199,10 @@ class BertConfig:
         """
         # Multilingual and Chinese checkpoints carry pooler_* fields that no code of theirs reads.
         fields = {k: v for k, v in fields.items() if k not in _IGNORED_FIELDS}
-        marks = {*fields, str(fields.get("attention_direction"))}.intersection(names("configs"))
-        kinds = {cls, *(find("configs", mark) for mark in marks)}
-        kind = max(kinds, key=lambda one: len(one.__mro__))  # the one that is all others too
+        kind = _kind_of(cls, fields)
+        own = {field.name for field in dataclasses.fields(kind)}
+        others = {name for name in fields.keys() - own if name in names("configs")}
+        fields = {name: value for name, value in fields.items() if name not in others}
         fields = fields_of(kind, fields, source)
         try:
             return kind(**fields)
@@ -249,18 +219,18 @@ class BertConfig:
         return cls.from_dict(read_json(path), source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, those of the successors only where they have not the original's value."""
-        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {
-            field.name: value
-            for field, value in values.items()
-            if not (field.metadata.get("successors") and value == field.default)
-        }
+        """All fields, those that the original has not only where they change something; so a BERT's
+        file is one of the original's."""
+        original = {field.name for field in dataclasses.fields(BertConfig)} - {"pad_token_id"}
+        changed, values = self.changes(), vars(self)
+        written = [name for name in values if name in original or name in changed]
+        written.sort(key="pad_token_id".__eq__)  # the last, where earlier versions had it
+        return {name: values[name] for name in written}
 
     def changes(self) -> dict[str, Any]:
         """The fields that are not a `BertConfig()`'s; `from_dict` reads them back equal."""
-        default = BertConfig()
-        return {n: v for n, v in vars(self).items() if v != getattr(default, n, None)}
+        usual = _usual(type(self))
+        return {name: value for name, value in vars(self).items() if value != usual[name]}
 
     def to_json_file(self, path: str | os.PathLike) -> None:
         """Writes a `bert_config.json` that `from_json_file` reads back equal."""
@@ -289,13 +259,6 @@ NAMED_SIZES: dict[str, tuple[int, int, int]] = {
     "table6-L12-H768-A12": (12, 768, 12),
     "table6-L12-H1024-A16": (12, 1024, 16),
     "table6-L24-H1024-A16": (24, 1024, 16),
-    "distilbert": (6, 768, 12),
-    "tinybert": (4, 312, 12),
-}
-# What the published models of these names have otherwise than a BERT of their size.
-_OTHERWISE: dict[str, dict[str, Any]] = {
-    "distilbert": {"type_vocab_size": 0, "pooler_activation": "none"},
-    "tinybert": {"intermediate_size": 1200},
 }
 
 
@@ -310,16 +273,39 @@ def named_config(name: str, **overrides: Any) -> BertConfig:
     Raises:
       UserError: no size has that name, or an override is wrong.
     """
-    check_choice("BERT size", name, NAMED_SIZES)
-    layers, width, heads = NAMED_SIZES[name]
-    shape = {
-        "num_hidden_layers": layers,
-        "hidden_size": width,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * width,
-    }
-    fields = shape | _OTHERWISE.get(name, {}) | overrides
-    return BertConfig.from_dict(fields, source=f"named_config({name!r})")
+    size = find("sizes", name, NAMED_SIZES)
+    if name in NAMED_SIZES:
+        layers, width, heads = size
+        size = {
+            "num_hidden_layers": layers,
+            "hidden_size": width,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * width,
+        }
+    return BertConfig.from_dict({**size, **overrides}, source=f"named_config({name!r})")
+
+
+def _usual(kind: type[BertConfig]) -> dict[str, Any]:
+    """What each field is where a file does not say it: the default of the class that first has it,
+    or "absent" of its metadata."""
+    usual: dict[str, Any] = {}
+    for one in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
+        for field in dataclasses.fields(one):
+            usual.setdefault(field.name, field.metadata.get("absent", field.default))
+    return usual
+
+
+def _kind_of(cls: type[BertConfig], fields: dict[str, Any]) -> type[BertConfig]:
+    """The class that fields, or the direction, mark; of several the one that is the others too."""
+    kinds, marks = {cls}, names("configs")
+    for name, value in fields.items():
+        if name in marks:
+            kind = find("configs", name)
+            usual = _usual(kind)[name]
+            kinds |= {kind} if value != usual or type(value) is not type(usual) else set()
+    direction = fields.get("attention_direction")
+    kinds |= {find("configs", direction)} if direction in marks else set()
+    return max(kinds, key=lambda kind: len(kind.__mro__))
 
 
 _IGNORED_FIELDS = frozenset(

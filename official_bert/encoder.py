@@ -9,7 +9,7 @@ from official_bert.backend import fit_arguments
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig, parts_named
 from official_bert.extension import load
-from official_bert.layers import LayerNorm, Transformer, TransformerBlock, dense, softmax
+from official_bert.layers import Transformer, TransformerBlock, softmax
 from official_bert.randomness import fold_in, next_seed
 
 
@@ -57,15 +57,8 @@ class BertEncoder(keras.Model):
                 self.kind.block(i, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
-            self.last_norm = None
-            if config.norm_first:
-                self.last_norm = LayerNorm(config, dtype=policy, name="last_norm")
-            self.pooler = None
-            if config.pooler_activation != "none":
-                width, act = config.hidden_size, {"activation": config.pooler_activation}
-                self.pooler = dense(
-                    width, width, initializer, policy, "pooler", keras.layers.Dense, **act
-                )
+            self.last_norm = self.kind.last_norm(dtype=policy, name="last_norm")
+            self.pooler = self.kind.pooler(initializer, dtype=policy, name="pooler")
         self.built = True
 
     def call(self, inputs, training=False, seed=None, return_attention=False):

@@ -21,14 +21,13 @@ MASKED_SCORE = -10000.0
 class Embeddings(keras.layers.Layer):
     """Token + segment + position embeddings, layer normalisation, dropout (paper, Figure 2).
 
-    Without the normalisation where `embedding_norm` is false (OpenAI GPT). Then a dense layer to
-    the width of the blocks, where the tables have another (`embedding_size`).
-
     Args:
       config, initializer: of the encoder.
       positions: whether there are position embeddings.
       dropout: a function as `randomness.dropout`.
     """
+
+    projection = None  # of successors, to the width of the blocks
 
     def __init__(self, config, initializer, positions=True, dropout=dropout, **kwargs):
         super().__init__(**kwargs)
@@ -52,26 +51,21 @@ class Embeddings(keras.layers.Layer):
         if positions:
             self.position_embeddings = table("position_embeddings", config.max_position_embeddings)
         with keras.name_scope(self.name):
-            self.norm = None
-            if config.embedding_norm:
-                self.norm = LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
-            self.projection = None
-            if config.embedding_size:
-                self.projection = dense(
-                    width, config.hidden_size, initializer, self.dtype_policy, "projection"
-                )
+            self.norm = self.normalization(config, width)
         self.built = True
+
+    def normalization(self, config, width):
+        return LayerNorm(config, width, dtype=self.dtype_policy, name="norm")
 
     def call(self, input_ids, segment_ids, seed=None, places=None):
         """int32 [B, L], int32 [B, L] -> [B, L, H]. A seed means training, None inference.
 
         `places`, int32 [L] or [B, L], are the tokens' positions; None: from 0.
         """
-        x = self.of_tables(input_ids, segment_ids, seed, places)
-        return self.projection(x) if self.projection else x
+        return self.of_tables(input_ids, segment_ids, seed, places)
 
     def of_tables(self, input_ids, segment_ids, seed=None, places=None):
-        """As `call`, but [B, L, E]: before the dense layer to the width of the blocks."""
+        """Return [B, L, E], as wide as the tables."""
         x = ops.take(self.word_embeddings, input_ids, axis=0)  # [B, L, H]
         if self.type_vocab_size == 1:
             # Whatever the ids say: the one-hot vector of segment 1 would be zero, and drop the row.
@@ -95,7 +89,7 @@ class Embeddings(keras.layers.Layer):
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention with its output projection."""
 
-    def __init__(self, config: BertConfig, initializer, **kwargs):
+    def __init__(self, config: BertConfig, initializer, last=None, **kwargs):
         super().__init__(**kwargs)
         self.heads = config.num_attention_heads
         self.head_width = config.hidden_size // config.num_attention_heads
@@ -106,7 +100,7 @@ class SelfAttention(keras.layers.Layer):
             self.key = dense(width, width, initializer, self.dtype_policy, "key")
             self.value = dense(width, width, initializer, self.dtype_policy, "value")
             self.output_dense = dense(
-                width, width, _last_of_sub_layer(config, initializer), self.dtype_policy, "output"
+                width, width, last or initializer, self.dtype_policy, "output"
             )
         self.built = True
 
@@ -151,19 +145,23 @@ class SelfAttention(keras.layers.Layer):
 class TransformerBlock(keras.layers.Layer):
     """Self-attention and feed-forward, each followed by dropout, residual and normalisation.
 
-    Normalising after the addition ("post-LN") is the original Transformer's order, and BERT's; with
-    `norm_first` what a sub-layer reads is normalised, and the sum is not (GPT-2).
+    Normalising after the addition ("post-LN") is the original Transformer's order, and BERT's.
+
+    Args:
+      config, initializer: of the encoder.
+      last: initial weights of the layers that end a sub-layer; None: as the others'.
     """
 
-    def __init__(self, config: BertConfig, initializer, **kwargs):
+    def __init__(self, config: BertConfig, initializer, last=None, **kwargs):
         super().__init__(**kwargs)
         self.dropout_rate = config.hidden_dropout_prob
         self.activation = activation(config)
-        self.norm_first = config.norm_first
         width, inner = config.hidden_size, config.intermediate_size
-        policy, last = self.dtype_policy, _last_of_sub_layer(config, initializer)
+        policy, last = self.dtype_policy, last or initializer
         with keras.name_scope(self.name):
-            self.attention = SelfAttention(config, initializer, dtype=policy, name="attention")
+            self.attention = SelfAttention(
+                config, initializer, last, dtype=policy, name="attention"
+            )
             self.attention_norm = LayerNorm(config, dtype=policy, name="attention_norm")
             self.intermediate = dense(width, inner, initializer, policy, "intermediate")
             self.output_dense = dense(inner, width, last, policy, "output")
@@ -181,20 +179,17 @@ class TransformerBlock(keras.layers.Layer):
 
     def attend(self, x, attention_bias, seed=None, kept=None, return_attention=False):
         """The first sub-layer, and the attention scores; None where they are not asked for."""
-        read = self.attention_norm(x) if self.norm_first else x
         attended = self.attention(
-            read, attention_bias, fold_in(seed, 0), return_attention=return_attention, kept=kept
+            x, attention_bias, fold_in(seed, 0), return_attention=return_attention, kept=kept
         )
         attended, scores = attended if return_attention else (attended, None)
         x = x + dropout(attended, self.dropout_rate, fold_in(seed, 1))
-        return (x if self.norm_first else self.attention_norm(x)), scores
+        return self.attention_norm(x), scores
 
     def feed_forward(self, x, seed=None):
         """The second sub-layer."""
-        read = self.output_norm(x) if self.norm_first else x
-        fed_forward = self.output_dense(self.activation(self.intermediate(read)))
-        x = x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2))
-        return x if self.norm_first else self.output_norm(x)
+        fed_forward = self.output_dense(self.activation(self.intermediate(x)))
+        return self.output_norm(x + dropout(fed_forward, self.dropout_rate, fold_in(seed, 2)))
 
 
 class Transformer:
@@ -209,6 +204,16 @@ class Transformer:
     def block(self, number: int, initializer, **kwargs):
         """The block of a number, from 0; called as `TransformerBlock` is."""
         return TransformerBlock(self.config, initializer, **kwargs)
+
+    def last_norm(self, **kwargs):
+        """Return the normalisation behind the last block; None: there is none, as in BERT."""
+        return None
+
+    def pooler(self, initializer, activation="tanh", **kwargs):
+        """Return the dense layer on the summary token's vector; None: there is none."""
+        width, policy = self.config.hidden_size, kwargs["dtype"]
+        options = {"kind": keras.layers.Dense, "activation": activation}
+        return dense(width, width, initializer, policy, kwargs["name"], **options)
 
     def widened(self, x):
         """The embeddings as the first block reads them."""
@@ -307,14 +312,6 @@ def attention_bias(input_mask, attention_direction: str, dtype: str):
 def bias_of(allowed, dtype: str):
     """A bias of attention scores, from whether a token may look."""
     return ops.where(allowed, ops.cast(0.0, dtype), ops.cast(MASKED_SCORE, dtype))
-
-
-def _last_of_sub_layer(config: BertConfig, initializer):
-    """The initial weights of what is added to the residual: `norm_first` adds 2 L of them up."""
-    if not config.norm_first:
-        return initializer
-    deviation = config.initializer_range * (2 * config.num_hidden_layers) ** -0.5
-    return keras.initializers.TruncatedNormal(stddev=deviation, seed=initializer.seed)
 
 
 def gather_positions(sequence, positions):

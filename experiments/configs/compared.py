@@ -11,6 +11,7 @@ import dataclasses
 from pathlib import Path
 
 from experiments.beyond import tfidf
+from experiments.beyond.shallow.config import ShallowConfig
 from experiments.beyond.word_vectors import BILSTM, CBOW
 from experiments.configs import elmo, gpt, word_baselines
 from experiments.configs.family import of_equal_compute
@@ -18,7 +19,6 @@ from experiments.configs.scales import Scale
 from experiments.tables.planning.ablation import Ablation, Row, Variant
 from experiments.tables.planning.claims import Claim, each
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
-from official_bert.compared.configs import ShallowConfig
 
 VECTORS = "glove.6B.50d.txt"  # in the data folder
 BERT, GPT = "BERT, same text as GPT", "OpenAI GPT"

@@ -77,7 +77,7 @@ def _rows(scale: Scale) -> dict[str, PretrainConfig]:
 
     def changed(objectives=base.objectives, like=base, **fields):
         if fields:
-            like = dataclasses.replace(like, bert=dataclasses.replace(bert, **fields))
+            like = dataclasses.replace(like, bert=bert.replaced(**fields))
         return of_equal_compute(dataclasses.replace(like, objectives=objectives), base)
 
     # A quarter of BERT's width, as ELECTRA's generator and about as ALBERT's tables, but no less

@@ -36,9 +36,8 @@ def albert(scale: str = "tiny") -> PretrainConfig:
     --config.objectives.1.random_as_swapped=true.
     """
     base = _base(scale)
-    bert = dataclasses.replace(
-        base.bert, embedding_size=base.bert.hidden_size // 4, num_hidden_groups=1, gelu_form="tanh"
-    )
+    narrow = {"embedding_size": base.bert.hidden_size // 4}
+    bert = base.bert.replaced(**narrow, num_hidden_groups=1, gelu_form="tanh")
     return dataclasses.replace(
         base, bert=bert, objectives=("masked_lm", "sentence_order"), optimizer="lamb"
     )
@@ -47,7 +46,7 @@ def albert(scale: str = "tiny") -> PretrainConfig:
 def electra(scale: str = "tiny") -> PretrainConfig:
     """Replaced tokens in place of masked ones, no pooler."""
     base = _base(scale)
-    bert = dataclasses.replace(base.bert, pooler_activation="none")
+    bert = base.bert.replaced(pooler_activation="none")
     return dataclasses.replace(base, bert=bert, objectives=("replaced_token",))
 
 
@@ -75,8 +74,7 @@ def spanbert(scale: str = "tiny") -> PretrainConfig:
 def distil(scale: str = "tiny") -> PretrainConfig:
     """DistilBERT: half of the teacher's layers, to begin with too; no segments, no pooler."""
     base = _base(scale)
-    bert = dataclasses.replace(
-        base.bert,
+    bert = base.bert.replaced(
         num_hidden_layers=base.bert.num_hidden_layers // 2,
         type_vocab_size=0,
         pooler_activation="none",
@@ -103,7 +101,7 @@ def tinybert(scale: str = "tiny") -> PretrainConfig:
 def gpt2(scale: str = "tiny") -> PretrainConfig:
     """GPT-2: OpenAI GPT that normalises what a sub-layer reads."""
     base = gpt.gpt(_base(scale))
-    return dataclasses.replace(base, bert=dataclasses.replace(base.bert, **GPT2))
+    return dataclasses.replace(base, bert=base.bert.replaced(**GPT2))
 
 
 def _base(scale: str) -> PretrainConfig:

@@ -22,9 +22,9 @@ docs/compared.md says what is not the original's. Expected: see there.
 
 import dataclasses
 
+from experiments.beyond.ulmfit.config import AwdLstmConfig
 from experiments.configs import pretrain
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, choose_scale
-from official_bert.compared.configs import AwdLstmConfig
 
 FINETUNE = FinetuneConfig(
     task="sst2",

@@ -17,6 +17,7 @@ from official_bert.common.errors import UserError, check_choice
 from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import field, read_json, shorten
 from official_bert.config import BertConfig
+from official_bert.extension import names
 from official_bert.window_pooling import OF_TOKENS
 
 _LEFT_OUT = (
@@ -142,7 +143,7 @@ def read_config(path: Path, gelu_form: str | None = None) -> tuple[BertConfig, l
       UserError: a field is missing or wrong, or the encoder computes what BERT's does not.
     """
     fields = read_json(path)
-    known = {field.name for field in dataclasses.fields(BertConfig)}
+    known = {field.name for field in dataclasses.fields(BertConfig)} | {*names("configs")}
     for name in _NEEDED:
         field(fields, name, int, path)
     for name, value in _COMPUTES.items():

@@ -88,7 +88,7 @@ def from_backbone(
     kind = BACKBONES[type(backbone).__name__]
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), backbone.dropout)
     fields = kind.config(lambda name: getattr(backbone, name), gelu_form)
-    config = BertConfig(**fields, **rates)
+    config = BertConfig.from_dict({**fields, **rates})
     if getattr(backbone, "num_inner_repetitions", 1) != 1:
         raise UserError(f"{where}: num_inner_repetitions {backbone.num_inner_repetitions}, not 1")
     variables = _backbone_variables(backbone)

@@ -9,7 +9,7 @@ from keras import ops
 
 from official_bert.common.errors import UserError
 from official_bert.losses import WithOneMoreLoss, cross_entropy, row_weights, weighted_sum
-from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.objectives.masked_lm import language_model_head
 
 
 class AuxiliaryLanguageModel(WithOneMoreLoss):
@@ -40,7 +40,7 @@ class AuxiliaryLanguageModel(WithOneMoreLoss):
         )
         with keras.name_scope(self.name):
             # Named as a pre-trainer's, whose weights it takes over.
-            self.masked_lm = MaskedLMHead(
+            self.masked_lm = language_model_head(
                 config, initializer, dtype=self.dtype_policy, name="masked_lm"
             )
         self.built = True

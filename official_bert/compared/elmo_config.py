@@ -8,7 +8,6 @@ import numpy as np
 
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, fields_of, list_of, read_json
-from official_bert.compared.configs import SHALLOW
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS
 
 # Character ids: bytes, then what begins and ends a text and a word, then padding; 0 is no character
@@ -56,17 +55,20 @@ class ElmoConfig:
     vocab_size: int = 0
     lower_case: bool = False
 
-    attention_direction: ClassVar[str] = SHALLOW
+    attention_direction: ClassVar[str] = "shallow_concatenation"
     initializer_range: ClassVar[float] = 0.02
     num_attention_heads: ClassVar[int] = 0
     equally_wide: ClassVar[bool] = True
     max_position_embeddings: ClassVar[int] = 1 << 20  # LSTMs read any length
-    prediction_transform: ClassVar[bool] = False
 
     @property
     def embedding_width(self) -> int:
         """Width of a row of the softmax."""
         return self.projection
+
+    def head_flops(self, predictions: int) -> float:
+        """Count one forward pass of the softmax over words."""
+        return float(predictions) * 2 * self.projection * self.vocab_size
 
     @property
     def hidden_size(self) -> int:

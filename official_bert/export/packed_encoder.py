@@ -52,6 +52,7 @@ class PackedEncoder(tf.Module):
             _Block(block, encoder.config, self.dtype, transpose) for block in encoder.blocks
         ]
         self.pooler = encoder.pooler and PackedDense(encoder.pooler, self.dtype)
+        self._pooler_activation = self.pooler and encoder.pooler.activation.__name__
 
     def encode(self, packed: Packed, read=None, parts: int = 1) -> tf.Tensor:
         """Runs the blocks; by default gives the last layer.
@@ -113,7 +114,7 @@ class PackedEncoder(tf.Module):
         if self.pooler is None:
             return summary
         functions = {"tanh": tf.tanh, "relu": tf.nn.relu, "gelu": tf.nn.gelu}
-        return functions[self.config.pooler_activation](self.pooler(summary))
+        return functions[self._pooler_activation](self.pooler(summary))
 
     def _table(self, weights, name):
         return variable(weights, self.dtype, name)

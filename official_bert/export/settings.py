@@ -138,10 +138,9 @@ class ServingSettings:
           loaded: `LoadedModel`; its weights are not looked at.
         """
         config, count = loaded.config, loaded.settings.get("num_labels")
-        name = config.compared or "an encoder of GPT-2's (norm_first)" * config.norm_first
-        if name:
+        if config.unserved:
             raise UserError(
-                f"{name} is there to be compared with BERT and is not served; "
+                f"{config.unserved} is there to be compared with BERT and is not served; "
                 "experiments.predict reads its model folder"
             )
         names_labels = head == "tagging" or (

@@ -37,7 +37,7 @@ class Albert(Member):
         },
         TANH,
         "AlbertTokenizer",
-        fits=lambda c: bool(c.num_hidden_groups),
+        fits=lambda c: bool(c.value("num_hidden_groups")),
     )
 
     def read(self, fields):
@@ -52,17 +52,17 @@ class Albert(Member):
     def their_config(self, fields, config):
         return {
             **fields,
-            "embedding_size": config.embedding_size,
-            "num_hidden_groups": config.num_hidden_groups,
+            "embedding_size": config.value("embedding_size"),
+            "num_hidden_groups": config.value("num_hidden_groups"),
             "inner_group_num": 1,
             "classifier_dropout_prob": config.hidden_dropout_prob,
         }
 
     def fits(self, config, has_word_pieces):
-        return bool(config.num_hidden_groups)
+        return bool(config.value("num_hidden_groups"))
 
     def needed(self, config, objectives):
-        own = {"embedding_size": config.embedding_size or "other than 0"}
+        own = {"embedding_size": config.value("embedding_size") or "other than 0"}
         return super().needed(config, objectives) | own
 
     def pretraining_class(self, objectives):

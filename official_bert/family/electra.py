@@ -27,7 +27,7 @@ class Electra(Member):
         {**WITH_SEGMENTS, "vocab_size": "vocab_size", "embedding_size": "embedding_dim"},
         TANH,
         "ElectraTokenizer",
-        fits=lambda c: bool(c.embedding_size),
+        fits=lambda c: bool(c.value("embedding_size")),
     )
 
     def read(self, fields):
@@ -42,11 +42,11 @@ class Electra(Member):
         return {**fields, "embedding_size": config.embedding_width, **own}
 
     def fits(self, config, has_word_pieces):
-        return bool(config.embedding_size) or config.pooler_activation != "tanh"
+        return bool(config.value("embedding_size")) or config.value("pooler_activation") != "tanh"
 
     def needed(self, config, objectives):
         own = own_activation(objectives)
-        if config.embedding_size == config.hidden_size:
+        if config.value("embedding_size") == config.hidden_size:
             own["embedding_size"] = 0  # there is no dense layer between tables and blocks then
         return super().needed(config, objectives) | own
 

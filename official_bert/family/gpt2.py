@@ -53,7 +53,7 @@ class Gpt2(OpenAIGPT):
         return 0
 
     def fits(self, config, has_word_pieces):
-        return config.norm_first
+        return config.value("norm_first")
 
     def needed(self, config, objectives):
         free = ("hidden_act", "gelu_form", "intermediate_size")

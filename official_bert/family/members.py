@@ -43,9 +43,9 @@ def backbone_of(config: BertConfig) -> Backbone:
     if found.name in ("BertBackbone", "AlbertBackbone"):
         needed["pooler_activation"] = "tanh"
     for field, expected in needed.items():
-        if (value := getattr(config, field)) != expected:
+        if (value := config.value(field, expected)) != expected:
             raise UserError(f"KerasHub's {found.name} has {field} {expected!r} only, not {value!r}")
-    if "embedding_size" in found.fields and not config.embedding_size:
+    if "embedding_size" in found.fields and not config.value("embedding_size"):
         raise UserError(f"KerasHub's {found.name} has an embedding_size of its own, this has none")
     return found
 
@@ -61,11 +61,11 @@ def remarks(backbone: Backbone, config: BertConfig) -> list[str]:
         )
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append("KerasHub has one dropout rate: hidden_dropout_prob was written")
-    has_pooler = config.pooler_activation != "none"
+    has_pooler = config.value("pooler_activation") != "none"
     if backbone.computes.get("pooler_activation") == "none":
         if has_pooler:
             notes.append(f"left out, a {backbone.name} has no pooler: the pooler")
-    elif config.pooler_activation != "tanh":
+    elif config.value("pooler_activation") != "tanh":
         notes.append(
             f"the pooler of {backbone.name} keeps random values: this model has not its pooler"
         )

@@ -95,7 +95,7 @@ class OpenAIGPT(Member):
         }
 
     def fits(self, config, has_word_pieces):
-        return not (config.embedding_norm and config.prediction_transform)
+        return not (config.value("embedding_norm") and config.value("prediction_transform"))
 
     def needed(self, config, objectives):
         free = ("layer_norm_eps", "pooler_activation", "gelu_form")

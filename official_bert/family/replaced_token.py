@@ -25,7 +25,7 @@ from official_bert.losses import (
     weighted_sum,
 )
 from official_bert.objectives import check_direction
-from official_bert.objectives.masked_lm import MaskedLMHead, restore_masked_tokens
+from official_bert.objectives.masked_lm import language_model_head, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
 from official_bert.randomness import GENERATOR, REPLACEMENTS, fold_in, make_seed, uniform
 
@@ -139,7 +139,7 @@ class Generator(keras.layers.Layer):
                 TransformerBlock(config, initializer, dtype=policy, name=f"layer_{i}")
                 for i in range(config.num_blocks)
             ]
-            self.head = MaskedLMHead(config, initializer, dtype=policy, name="masked_lm")
+            self.head = language_model_head(config, initializer, dtype=policy, name="masked_lm")
         self.built = True
 
     def call(self, embedded, input_mask, positions, word_embeddings, seed=None):

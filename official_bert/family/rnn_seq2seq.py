@@ -14,7 +14,7 @@ from keras import ops
 from official_bert import layers
 from official_bert.family.text_to_text import TextToText
 from official_bert.layers import bias_of, softmax
-from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.objectives.masked_lm import language_model_head
 from official_bert.randomness import DECODER, dropout, fold_in
 
 
@@ -90,7 +90,9 @@ class RNNSeq2Seq(TextToText):
             initializer = keras.initializers.TruncatedNormal(
                 stddev=config.initializer_range, seed=seed
             )
-            self.masked_lm = MaskedLMHead(config, initializer, dtype=policy, name="masked_lm")
+            self.masked_lm = language_model_head(
+                config, initializer, dtype=policy, name="masked_lm"
+            )
         self.built = True
 
     def read(self, batch, seed=None):

@@ -7,8 +7,6 @@ what was read. "prefix": none of it, one encoder reads what it writes as a secon
 the first and what is before it (UniLM, Dong et al. 2019): keys and values of the source are kept.
 """
 
-import dataclasses
-
 import keras
 from keras import ops
 
@@ -19,7 +17,7 @@ from official_bert.extension import load
 from official_bert.family.generation import Kept, nothing_kept
 from official_bert.family.text_to_text import TextToText
 from official_bert.layers import LayerNorm, SelfAttention, bias_of
-from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.objectives.masked_lm import language_model_head
 from official_bert.randomness import DECODER, dropout, fold_in
 
 _RNN = "official_bert.family.rnn_seq2seq:RNNSeq2Seq"
@@ -30,7 +28,10 @@ class CrossAttention(keras.layers.Layer):
 
     def __init__(self, config, initializer, **kwargs):
         super().__init__(**kwargs)
-        self.dropout_rate, self.norm_first = config.hidden_dropout_prob, config.norm_first
+        self.dropout_rate, self.norm_first = (
+            config.hidden_dropout_prob,
+            config.value("norm_first", False),
+        )
         with keras.name_scope(self.name):
             self.attention = SelfAttention(
                 config, initializer, dtype=self.dtype_policy, name="attention"
@@ -83,9 +84,7 @@ class Seq2Seq(TextToText):
             self.own_decoder = None
             if decoder == "separate":
                 self.own_decoder = BertEncoder(
-                    dataclasses.replace(
-                        config, attention_direction="left_to_right", pooler_activation="none"
-                    ),
+                    config.replaced(attention_direction="left_to_right", pooler_activation="none"),
                     seed=seed if seed is None else seed + 1,  # not the encoder's draws again
                     dtype=policy,
                     name="decoder",
@@ -96,7 +95,9 @@ class Seq2Seq(TextToText):
                     CrossAttention(config, initializer, dtype=policy, name=f"cross_{i}")
                     for i in range(config.num_hidden_layers)
                 ]
-            self.masked_lm = MaskedLMHead(config, initializer, dtype=policy, name="masked_lm")
+            self.masked_lm = language_model_head(
+                config, initializer, dtype=policy, name="masked_lm"
+            )
         self.built = True
 
     @property

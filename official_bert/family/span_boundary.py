@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from official_bert.layers import LayerNorm, activation, dense, gather_positions
-from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.objectives.masked_lm import language_model_head
 from official_bert.objectives.protocol import Choice, Loss
 
 
@@ -87,7 +87,7 @@ class SpanBoundaryHead(keras.layers.Layer):
             self.dense = dense(2 * width + position_size, width, initializer, policy, "dense")
             self.norm = LayerNorm(config, dtype=policy, name="norm")
             # The second layer and the scores are those of the masked-LM head.
-            self.scores = MaskedLMHead(config, initializer, dtype=policy, name="scores")
+            self.scores = language_model_head(config, initializer, dtype=policy, name="scores")
         self.position_embeddings = self.add_weight(
             name="position_embeddings",
             shape=(most, position_size),

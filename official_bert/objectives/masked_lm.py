@@ -5,6 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
+from official_bert.extension import load
 from official_bert.layers import LayerNorm, activation, dense, gather_positions
 from official_bert.objectives import check_direction
 from official_bert.objectives.protocol import Choice, Loss
@@ -34,8 +35,8 @@ class MaskedLM(Choice):
     def build(self, model, initializer):
         config = model.encoder.config
         check_direction([self.name], config.attention_direction)
-        model.masked_lm = MaskedLMHead(
-            config.one_direction, initializer, dtype=model.dtype_policy, name="masked_lm"
+        model.masked_lm = language_model_head(
+            config, initializer, dtype=model.dtype_policy, name="masked_lm"
         )
         # "No NSP" keeps the head of pairs at its initial values, as it keeps the pooler.
         add_head(model, initializer)
@@ -74,34 +75,44 @@ class MaskedLM(Choice):
         return batch, batch["masked_lm_positions"]
 
 
+def language_model_head(config, initializer, **kwargs) -> "MaskedLMHead":
+    """Return the head of a configuration's language model."""
+    return load(config.language_model_head)(config, initializer, **kwargs)
+
+
 class MaskedLMHead(keras.layers.Layer):
     """Transform (dense, activation, normalisation), then the token table again, plus a bias.
 
     Scores are products with the same table that embeds the tokens ("tied" weights), so the head
-    adds only the transform and one bias a vocabulary entry; without `prediction_transform` nothing.
+    adds only the transform and one bias a vocabulary entry.
+
+    Args:
+      config, initializer: of the encoder.
+      width: of the token table; None: `hidden_size`.
     """
 
-    def __init__(self, config, initializer, **kwargs):
+    def __init__(self, config, initializer, width=None, **kwargs):
         super().__init__(**kwargs)
-        self.built = True
-        self.transform = self.bias = None
-        if not config.prediction_transform:
-            return
         self.activation = activation(config)
+        width, policy = width or config.hidden_size, self.dtype_policy
         with keras.name_scope(self.name):
-            width, policy = config.embedding_width, self.dtype_policy
             self.transform = dense(config.hidden_size, width, initializer, policy, "transform")
             self.norm = LayerNorm(config, width, dtype=policy, name="norm")
         self.bias = self.add_weight(
             name="bias", shape=(config.vocab_size,), initializer="zeros", autocast=False
         )
+        self.built = True
+
+    def transformed(self, x):
+        """[B, P, H] -> [B, P, E]."""
+        return self.norm(self.activation(self.transform(x)))
 
     def call(self, x, word_embeddings):
         """[B, P, H] and the float32 [V, E] token table -> float32 logits [B, P, V].
 
         The product, the largest of a step, has the compute dtype; the bias is added in float32.
         """
-        x = self.norm(self.activation(self.transform(x))) if self.transform else x
+        x = self.transformed(x)
         table = ops.cast(word_embeddings, self.compute_dtype)
         if keras.backend.backend() == "tensorflow":
             from official_bert.backend.tensorflow_kernels import scores_of_table

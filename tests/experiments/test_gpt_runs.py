@@ -59,7 +59,7 @@ def test_tokens_of_tasks_are_drawn(pretrained, tmp_path):
 
 def test_a_head_with_weights_is_the_pretrained_one(data, pretrained, tmp_path):
     loaded = starting_point.read_model(pretrained, "fine-tuning")
-    bert = dataclasses.replace(loaded.bert, prediction_transform=True)
+    bert = loaded.bert.replaced(prediction_transform=True)
     path = "pretrainer/masked_lm/transform/kernel"
     kernel = np.ones((16, 16), "float32")
     start = dataclasses.replace(loaded, bert=bert, head_weights={path: kernel})
@@ -119,5 +119,5 @@ class _Classification:
 def test_gpt2_is_gpt_that_normalises_first():
     for scale in ("tiny", "smoke"):
         one, two = load_config(f"gpt:{scale}"), load_config(f"gpt2:{scale}")
-        assert dataclasses.replace(one.bert, norm_first=True) == two.bert
+        assert one.bert.replaced(norm_first=True) == two.bert
         assert dataclasses.replace(one, bert=two.bert) == two

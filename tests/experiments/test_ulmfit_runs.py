@@ -6,12 +6,12 @@ import pytest
 import tiny_runs
 
 from experiments import finetune, pretrain
+from experiments.beyond.ulmfit.config import AwdLstmConfig
 from experiments.configs import ulmfit
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import start_checks
 from official_bert.checkpoints import model_folder
 from official_bert.common.errors import UserError
-from official_bert.compared.configs import AwdLstmConfig
 
 
 def test_three_stages(data, tmp_path):

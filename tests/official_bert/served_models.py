@@ -28,7 +28,7 @@ def make_encoder(vocab=VOCAB, **fields):
         "max_position_embeddings": 64,
         "initializer_range": 0.3,
     }
-    return BertEncoder(BertConfig(**{**sizes, **fields}), seed=7)
+    return BertEncoder(BertConfig.from_dict({**sizes, **fields}), seed=7)
 
 
 def loaded(model, tokenizer=VOCAB, **settings):

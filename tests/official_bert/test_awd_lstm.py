@@ -1,17 +1,15 @@
 """The AWD-LSTM of ULMFiT: LSTMs in the place of the encoder's Transformer blocks."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
 import official_bert as ob
+from experiments.beyond.ulmfit import layers as awd_lstm
+from experiments.beyond.ulmfit.config import AwdLstmConfig
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
-from official_bert.compared import awd_lstm
-from official_bert.compared.configs import AwdLstmConfig
 from official_bert.export.settings import ServingSettings
 from official_bert.heads import BertClassifier
 from official_bert.randomness import make_seed
@@ -99,7 +97,7 @@ def test_dropout_is_the_same_for_all_tokens_and_of_recurrent_weights(lstms, enco
         assert 0.3 < dropped.mean() < 0.7 and (dropped != (theirs == 0)).any()
         assert (dropped[0] != dropped[1]).any()  # drawn for each row
     # Without the other dropout: what the first token does not tell the second.
-    quiet = dataclasses.replace(lstms, hidden_dropout_prob=0.0)
+    quiet = lstms.replaced(hidden_dropout_prob=0.0)
     model = ob.BertEncoder(quiet, seed=0)
     still, drawn = array(model(inputs)["hidden_states"][1]), states(make_seed(0, 1), model)[1]
     np.testing.assert_allclose(drawn[:, 0], still[:, 0], atol=1e-6)
@@ -107,7 +105,7 @@ def test_dropout_is_the_same_for_all_tokens_and_of_recurrent_weights(lstms, enco
 
 
 def test_it_learns_the_next_token(lstms, pretraining_batch):
-    less = dataclasses.replace(lstms, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    less = lstms.replaced(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
     model = ob.BertPretrainer(less, ("next_token",), seed=0)
     optimizer = ob.BertAdamW(5e-2, bias_correction=True)
     optimizer.build(model.trainable_variables)
@@ -169,7 +167,7 @@ def test_what_it_is_not_for(lstms, encoder, tokenizer):
     with pytest.raises(UserError, match="attention_direction is 'left_to_right' in an AWD-LSTM"):
         ob.BertConfig.from_dict({"recurrent": True, "attention_direction": "bidirectional"})
     with pytest.raises(UserError, match="num_hidden_groups is 0 in an AWD-LSTM"):
-        dataclasses.replace(lstms, num_hidden_groups=1)
+        lstms.replaced(num_hidden_groups=1)
     with pytest.raises(UserError, match="an AWD-LSTM pays no attention"):
         encoder(np.array([[2, 3]]), return_attention=True)
     with pytest.raises(UserError, match="no other format has an AWD-LSTM"):

@@ -1,6 +1,5 @@
 """BERT's successors in Hugging Face's and KerasHub's formats: out, in again, what is refused."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -20,7 +19,7 @@ from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.tokenization import SentencePieceTokenizer
 from official_bert.tokenization.sentence_piece import normalized
 
-CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
+CONFIG = tiny.CONFIG.replaced(num_hidden_layers=2)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ CONFIG = dataclasses.replace(tiny.CONFIG, num_hidden_layers=2)
 )  # fmt: skip
 def test_keras_hub_s_successors_come_back_to_the_bit(name, fields, tmp_path):
     pytest.importorskip("keras_hub")
-    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, **fields), seed=0)
+    encoder = ob.BertEncoder(CONFIG.replaced(**fields), seed=0)
     backbone = keras_hub.to_backbone(encoder)
     assert type(backbone).__name__ == name
     loaded = keras_hub.from_backbone(backbone)
@@ -61,7 +60,7 @@ def test_keras_hub_s_presets_carry_the_tokenisers_of_successors(member, tmp_path
         fields = ALBERT
         tokenizer = SentencePieceTokenizer(successor_tokenizers.sentence_piece_model(()))
         other, given = successor_tokenizers.byte_pairs(), [normalized(t, True) for t in texts]
-    config = dataclasses.replace(CONFIG, **fields, vocab_size=max(tokenizer.vocab_size, 270))
+    config = CONFIG.replaced(**fields, vocab_size=max(tokenizer.vocab_size, 270))
     encoder = ob.BertEncoder(config, seed=0)
     notes = EXPORTERS["keras_hub"](tmp_path / "p", encoder, tokenizer)
     assert any("as ALBERT's own code does" in note for note in notes) == (member == "albert")
@@ -77,17 +76,17 @@ def test_keras_hub_s_presets_carry_the_tokenisers_of_successors(member, tmp_path
 
 
 def test_what_keras_hub_cannot_hold_of_a_successor():
-    electra = dataclasses.replace(CONFIG, embedding_size=4, pooler_activation="none")
+    electra = CONFIG.replaced(embedding_size=4, pooler_activation="none")
     [form, pooler] = remarks(BACKBONES["ElectraBackbone"], electra)
     assert form.startswith("KerasHub computes GELU in the tanh form, this model erf")
     assert pooler.startswith("the pooler of ElectraBackbone keeps random values")
-    roberta = dataclasses.replace(CONFIG, type_vocab_size=1, layer_norm_eps=1e-5)
+    roberta = CONFIG.replaced(type_vocab_size=1, layer_norm_eps=1e-5)
     assert [note.split(":")[0] for note in remarks(BACKBONES["RobertaBackbone"], roberta)] == [
         "left out, a RobertaBackbone has no pooler",
         "the row of the one segment was added to those of the positions",
     ]
     with pytest.raises(UserError, match="DistilBertBackbone has layer_norm_eps 1e-12 only"):
-        backbone_of(dataclasses.replace(CONFIG, type_vocab_size=0, layer_norm_eps=1e-6))
+        backbone_of(CONFIG.replaced(type_vocab_size=0, layer_norm_eps=1e-6))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ GPT = {**OPENAI_GPT, "intermediate_size": 32, "pad_token_id": -1}
 )
 def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
     """All that the class holds; a tagger's pooler and ELECTRA's generator it does not."""
-    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, **fields), seed=0)
+    encoder = ob.BertEncoder(CONFIG.replaced(**fields), seed=0)
     if isinstance(make, list):
         model = ob.BertPretrainer(encoder, make, seed=1)
     else:
@@ -196,7 +195,7 @@ def test_successors_come_back_to_the_bit(fields, make, class_name, tmp_path):
     ],
 )
 def test_successors_that_transformers_does_not_compute(fields, make, message, tmp_path):
-    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, **fields), seed=0)
+    encoder = ob.BertEncoder(CONFIG.replaced(**fields), seed=0)
     model = encoder
     if isinstance(make, list):
         model = ob.BertPretrainer(encoder, make)
@@ -208,12 +207,12 @@ def test_successors_that_transformers_does_not_compute(fields, make, message, tm
 
 
 def test_word_pieces_go_with_a_distilbert_without_segments(tmp_path):
-    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, **DISTILBERT), seed=0)
+    encoder = ob.BertEncoder(CONFIG.replaced(**DISTILBERT), seed=0)
     assert huggingface.export_huggingface(tmp_path / "d", encoder, ob.BertTokenizer(VOCAB)) == []
     fields = json.loads((tmp_path / "d" / "tokenizer_config.json").read_text())
     assert fields["model_input_names"] == ["input_ids", "attention_mask"]
     assert huggingface.import_huggingface(tmp_path / "d").tokenizer.vocab == VOCAB
-    roberta = ob.BertEncoder(dataclasses.replace(CONFIG, **ROBERTA), seed=0)
+    roberta = ob.BertEncoder(CONFIG.replaced(**ROBERTA), seed=0)
     [note] = huggingface.export_huggingface(tmp_path / "r", roberta, None)
     assert note.startswith("no tokenizer files: byte_pair is what roberta has")
     # With BERT's tokeniser it is a BERT of one segment.
@@ -227,7 +226,7 @@ def test_word_pieces_go_with_a_distilbert_without_segments(tmp_path):
      ("keras_hub", "AlbertBackbone has an embedding_size of its own, this has none")],
 )  # fmt: skip
 def test_a_successor_is_not_exported_as_bert(name, message, tmp_path):
-    encoder = ob.BertEncoder(dataclasses.replace(CONFIG, num_hidden_groups=1), seed=0)
+    encoder = ob.BertEncoder(CONFIG.replaced(num_hidden_groups=1), seed=0)
     with pytest.raises(UserError, match=message):
         EXPORTERS[name](tmp_path / "out", encoder, ob.BertTokenizer(VOCAB))
     assert not (tmp_path / "out").exists()

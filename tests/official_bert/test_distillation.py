@@ -1,7 +1,5 @@
 """Distillation against independent implementations, and what a student begins with and keeps."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -44,10 +42,8 @@ def noisy(model, seed=0):
 def shapes(config):
     """(student, teacher)"""
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    teacher = dataclasses.replace(config, num_hidden_layers=4, **rates)
-    student = dataclasses.replace(
-        teacher, num_hidden_layers=2, type_vocab_size=0, pooler_activation="none"
-    )
+    teacher = config.replaced(num_hidden_layers=4, **rates)
+    student = teacher.replaced(num_hidden_layers=2, type_vocab_size=0, pooler_activation="none")
     return student, teacher
 
 
@@ -71,7 +67,7 @@ def test_only_masked_positions(shapes, teacher, pretraining_batch):
 
 def test_tinybert_by_hand(shapes, teacher, pretraining_batch):
     """Two layers of eight numbers learn from four of sixteen: layers 2 and 4, states 0, 2, 4."""
-    narrow = dataclasses.replace(shapes[0], hidden_size=8, type_vocab_size=2)
+    narrow = shapes[0].replaced(hidden_size=8, type_vocab_size=2)
     model = noisy(BertPretrainer(narrow, ["transformer_layers"], seed=4, teacher=teacher), seed=5)
     outputs = model(pretraining_batch)
     found = model.loss_terms(tensors(pretraining_batch), outputs)
@@ -142,10 +138,10 @@ def test_a_student_begins_with_its_teachers_numbers(shapes, teacher):
     model = BertPretrainer(shapes[0], ["masked_lm"], seed=7)
     begin_with(model, teacher, [0, 3])
     assert_same(model.masked_lm.weights, teacher.model.masked_lm.weights)
-    narrow = BertEncoder(dataclasses.replace(shapes[0], hidden_size=8), seed=0)
+    narrow = BertEncoder(shapes[0].replaced(hidden_size=8), seed=0)
     with pytest.raises(UserError, match=r"word_embeddings is \[50, 8\], the teacher's \[50, 16\]"):
         begin_with(narrow, teacher, [0, 3])
-    shared = BertEncoder(dataclasses.replace(shapes[0], num_hidden_groups=1), seed=0)
+    shared = BertEncoder(shapes[0].replaced(num_hidden_groups=1), seed=0)
     with pytest.raises(UserError, match="share weights"):
         begin_with(shared, teacher, [0, 3])
 
@@ -179,7 +175,7 @@ def test_teachers_that_do_not_fit(shapes, teacher, config):
 
 
 def _with(config, **fields):
-    return dataclasses.replace(config, **fields)
+    return config.replaced(**fields)
 
 
 def test_a_teacher_is_not_trained_and_not_saved(shapes, teacher, pretraining_batch, tmp_path):

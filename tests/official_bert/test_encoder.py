@@ -88,7 +88,7 @@ def test_mask_and_segments_by_default(config, inputs):
 def test_the_mask_by_default_is_that_of_the_model_s_own_padding(config, tmp_path):
     tokenizer = successor_tokenizers.byte_pairs(["Ġdog", "Ġthe"])
     assert (tokenizer.cls_id, tokenizer.pad_id) == (0, 1)
-    roberta = dataclasses.replace(config, vocab_size=len(tokenizer.vocab))
+    roberta = config.replaced(vocab_size=len(tokenizer.vocab))
     ob.save(tmp_path / "m", ob.BertEncoder(roberta, seed=0), tokenizer)
     encoder = ob.load(tmp_path / "m").encoder
     batch = tokenizer(["the dog", "the"])
@@ -133,7 +133,7 @@ def perturb(model):
 
 @pytest.mark.parametrize("direction", ["bidirectional", "left_to_right"])
 def test_equals_the_formulas(config, inputs, direction):
-    encoder = ob.BertEncoder(dataclasses.replace(config, attention_direction=direction), seed=0)
+    encoder = ob.BertEncoder(config.replaced(attention_direction=direction), seed=0)
     perturb(encoder)
     outputs = encoder(inputs)
     states, pooled = numpy_encoder(encoder, inputs)
@@ -154,7 +154,7 @@ def test_parameters_of_the_published_sizes(size, parameters):
     formula = rows * width + 2 * width + config.num_hidden_layers * block + width * width + width
     assert formula == parameters
     # Counting does not need the numbers: zeros initialise fast.
-    small = dataclasses.replace(config, num_hidden_layers=1)
+    small = config.replaced(num_hidden_layers=1)
     counted = ob.BertEncoder(small).count_params()
     assert counted + (config.num_hidden_layers - 1) * block == parameters
 
@@ -169,9 +169,7 @@ def test_padding_does_not_change_real_tokens(config, inputs):
 
 
 def test_left_to_right_sees_no_later_token_and_pools_the_last(config, inputs):
-    encoder = ob.BertEncoder(
-        dataclasses.replace(config, attention_direction="left_to_right"), seed=0
-    )
+    encoder = ob.BertEncoder(config.replaced(attention_direction="left_to_right"), seed=0)
     changed = inputs["input_ids"].copy()
     changed[1, 8] = 7 if changed[1, 8] != 7 else 8  # the last real token of row 1
     before, after = encoder(inputs), encoder({**inputs, "input_ids": changed})
@@ -246,7 +244,7 @@ def test_recomputation_changes_neither_losses_nor_gradients(config, inputs):
 
 def test_tables_of_another_width_with_a_dense_layer(config, inputs):
     """Tables, normalisation and projection by hand; the blocks are BERT's."""
-    narrow = dataclasses.replace(config, embedding_size=6)
+    narrow = config.replaced(embedding_size=6)
     encoder = ob.BertEncoder(narrow, seed=0)
     tables = encoder.embeddings
     assert tables.word_embeddings.shape == (50, 6) and tables.norm.gamma.shape == (6,)
@@ -261,9 +259,9 @@ def test_tables_of_another_width_with_a_dense_layer(config, inputs):
 
 
 def test_shared_blocks_are_one_block_used_again(config, inputs):
-    shared = dataclasses.replace(config, num_hidden_layers=4, num_hidden_groups=2)
+    shared = config.replaced(num_hidden_layers=4, num_hidden_groups=2)
     encoder = ob.BertEncoder(shared, seed=0)
-    apart = ob.BertEncoder(dataclasses.replace(shared, num_hidden_groups=0), seed=0)
+    apart = ob.BertEncoder(shared.replaced(num_hidden_groups=0), seed=0)
     for copy, original in zip((0, 1, 2, 3), (0, 0, 1, 1), strict=True):
         assert encoder.block_of(copy) is encoder.blocks[original]
         for new, old in zip(
@@ -279,7 +277,7 @@ def test_shared_blocks_are_one_block_used_again(config, inputs):
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_one_segment_row_or_none(config, inputs, rows):
-    encoder = ob.BertEncoder(dataclasses.replace(config, type_vocab_size=rows), seed=0)
+    encoder = ob.BertEncoder(config.replaced(type_vocab_size=rows), seed=0)
     before = array(encoder(inputs)["hidden_states"][0])
     # Whatever the segments say, every token has the one row.
     zeros = {**inputs, "segment_ids": np.zeros_like(inputs["segment_ids"])}
@@ -295,7 +293,7 @@ def test_one_segment_row_or_none(config, inputs, rows):
 
 @pytest.mark.parametrize("activation", ["relu", "none"])
 def test_other_poolers(config, inputs, activation):
-    encoder = ob.BertEncoder(dataclasses.replace(config, pooler_activation=activation), seed=0)
+    encoder = ob.BertEncoder(config.replaced(pooler_activation=activation), seed=0)
     outputs = encoder(inputs)
     summary = array(outputs["sequence_output"])[:, 0]
     if activation == "none":
@@ -308,8 +306,8 @@ def test_other_poolers(config, inputs, activation):
 
 def test_fields_of_the_successors_are_written_only_where_they_differ(config):
     assert "embedding_size" not in config.to_dict()
-    albert = dataclasses.replace(config, embedding_size=8, num_hidden_groups=1)
+    albert = config.replaced(embedding_size=8, num_hidden_groups=1)
     assert albert.to_dict() == {**config.to_dict(), "embedding_size": 8, "num_hidden_groups": 1}
     assert ob.BertConfig.from_dict(albert.to_dict()) == albert
     with pytest.raises(ob.UserError, match="num_hidden_groups .3. must divide"):
-        dataclasses.replace(config, num_hidden_groups=3)
+        config.replaced(num_hidden_groups=3)

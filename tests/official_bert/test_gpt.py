@@ -39,9 +39,9 @@ def test_fields_of_bert_are_as_before(config, gpt):
     assert written["embedding_norm"] is False and written["prediction_transform"] is False
     assert ob.BertConfig.from_dict(written) == gpt
     with pytest.raises(UserError, match="embedding_norm must be bool, not 0"):
-        ob.BertConfig(embedding_norm=0)
+        ob.BertConfig.from_dict({"embedding_norm": 0})
     with pytest.raises(UserError, match="left_to_right"):
-        ob.BertConfig(prediction_transform=False)
+        ob.BertConfig.from_dict({"prediction_transform": False})
 
 
 def test_embeddings_are_summed_and_the_head_is_the_table(gpt, pretraining_batch):

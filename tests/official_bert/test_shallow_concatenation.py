@@ -10,12 +10,12 @@ from keras import ops
 from scipy.special import erf, log_softmax
 
 import official_bert as ob
+from experiments.beyond.shallow.config import ShallowConfig
+from experiments.beyond.shallow.layers import ShallowBlock
 from experiments.training.settings.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.compared.adjacent_tokens import AdjacentTokens
-from official_bert.compared.configs import ShallowConfig
-from official_bert.compared.shallow_concatenation import ShallowBlock
 from official_bert.encoder import BertEncoder
 from official_bert.export.settings import ServingSettings
 from official_bert.pretraining import BertPretrainer

@@ -12,6 +12,7 @@ from experiments.training.settings.config import Phase
 from official_bert.common.errors import UserError, meant
 from official_bert.common.json_files import fields_of, parse_json, shorten
 from official_bert.config import BertConfig, named_config
+from official_bert.extension import find, names
 
 
 def override(config, overrides):
@@ -65,6 +66,8 @@ def _with(node, changes, hint=None, place="--config"):
         hints = dict.fromkeys(known, kinds[0]) if typing.get_origin(hint) is tuple else {}
     elif dataclasses.is_dataclass(node):
         known, hints = vars(node), typing.get_type_hints(type(node))
+        if isinstance(node, BertConfig):
+            known, hints = _with_marks(node, inner, hints)
     else:
         raise UserError(f"{place}.{next(iter(inner))}: {place}={node} has no parts")
     made = {}
@@ -81,6 +84,16 @@ def _with(node, changes, hint=None, place="--config"):
     if isinstance(node, BertConfig):  # a value may make it a subclass
         return BertConfig.from_dict({**node.to_dict(), **made}, "configuration: bert")
     return dataclasses.replace(node, **made)
+
+
+def _with_marks(bert, keys, hints):
+    """The fields and types of a BertConfig, with those of its subclasses that keys name."""
+    known = dict(vars(bert))
+    for key in set(names("configs")).intersection(keys) - known.keys():
+        of_kind = typing.get_type_hints(find("configs", key))
+        if key in of_kind:
+            known, hints = {**known, key: bert.value(key)}, {**hints, key: of_kind[key]}
+    return known, hints
 
 
 def unknown_field(kind, key):

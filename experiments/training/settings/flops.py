@@ -11,8 +11,7 @@ from official_bert.objectives import parts
 
 def head_flops(bert, predictions: int) -> float:
     """One forward pass of the language-model head on that many positions."""
-    transform = bert.one_direction.hidden_size if bert.prediction_transform else 0
-    return float(predictions) * 2 * bert.embedding_width * (transform + bert.vocab_size)
+    return bert.head_flops(predictions)
 
 
 def bilstm_flops(bert, combination: str, width: int, tokens: int) -> float:

@@ -4,7 +4,6 @@ A folder of 2019 may say no model_type, or have Google's bert_config.json beside
 then the names of the tensors say which model it is.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import BertConfig
+from official_bert.extension import names
 from official_bert.family.members import MEMBERS
 
 FILES = ("config.json", "bert_config.json")
@@ -29,12 +29,6 @@ _ACTIVATIONS = {
     "tanh": ("tanh", "erf"),
     "linear": ("linear", "erf"),
 }
-# Fields of `BertConfig` that `Member.bert_fields` adds to those of BERT's config.json.
-_OF_SUCCESSORS = [
-    field.name
-    for field in dataclasses.fields(BertConfig)
-    if field.metadata.get("successors") and field.name != "pad_token_id"
-]
 # Fields with the same name and meaning in config.json and in bert_config.json.
 SAME_FIELDS = (
     "vocab_size",
@@ -110,7 +104,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     theirs = fields.get("hidden_act") or "gelu"
     check_choice("hidden_act", theirs, _ACTIVATIONS, str(path))
     act, form = _ACTIVATIONS[theirs]
-    same = (*SAME_FIELDS, *_OF_SUCCESSORS)
+    same = (*SAME_FIELDS, *names("configs"))
     ours = {name: fields[name] for name in same if name in fields}
     if fields.get("pad_token_id") is not None:
         ours["pad_token_id"] = field(fields, "pad_token_id", int, path)

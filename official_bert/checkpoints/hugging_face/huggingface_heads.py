@@ -88,7 +88,7 @@ def settings_of(
         return settings, [missing] if missing else []
     if found != "none":
         # GPT's language-model head is its table.
-        is_table = found == "pretraining" and not config.prediction_transform
+        is_table = found == "pretraining" and not config.value("prediction_transform", True)
         has_words = is_table or any(n.startswith("cls.predictions.") for n in source.stored_names)
         if objectives := _objectives(source, config, has_words and not difference):
             return {"head": "pretraining", "objectives": objectives}, notes
@@ -204,9 +204,9 @@ def _check_shape(member: Member, head: str, objectives: list[str], config: BertC
     has_dense = member.dense == "tanh" or head in ("classification", "multiple_choice")
     needed = member.needed(config, objectives)
     needed |= {"pooler_activation": member.dense if has_dense else "none"}
-    wrong = [name for name, value in needed.items() if getattr(config, name) != value]
+    wrong = [name for name, value in needed.items() if config.value(name, value) != value]
     if wrong:
-        values = ", ".join(f"{name} {getattr(config, name)!r}" for name in wrong)
+        values = ", ".join(f"{name} {config.value(name)!r}" for name in wrong)
         export = "export the encoder alone, or keep" if head != "none" else "keep"
         raise UserError(
             f"transformers has no {member.classes} that computes this {head} model: its {values} "

@@ -181,7 +181,7 @@ class _Heads:
             return summary
         kinds = {"tanh": "Tanh", "relu": "Relu", "gelu": "Gelu"}
         pooled = DenseNodes.from_layer(self.graph, self.loaded.encoder.pooler)(summary)
-        return self.graph.op(kinds[self.config.pooler_activation], pooled)
+        return self.graph.op(kinds[self.loaded.encoder.pooler.activation.__name__], pooled)
 
     def _summary(self) -> str:
         """[B, H], what classifiers read."""

@@ -9,6 +9,7 @@ import types
 
 import pytest
 
+from experiments.beyond.shallow.config import SHALLOW, ShallowConfig
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings import config_files, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert
@@ -22,7 +23,6 @@ from experiments.training.settings.config_values import (
 )
 from official_bert.common.errors import UserError
 from official_bert.common.files import write_text
-from official_bert.compared.configs import SHALLOW, ShallowConfig
 from official_bert.config import BertConfig
 
 

@@ -5,17 +5,18 @@ output is dropped alike at every token."""
 import keras
 from keras import ops
 
+from experiments.beyond.common.layers import Successor, SuccessorEmbeddings
+from experiments.beyond.ulmfit.config import AwdLstmConfig
 from official_bert.common.errors import UserError
-from official_bert.compared.configs import AwdLstmConfig
-from official_bert.layers import Embeddings, LayerNorm, Transformer, dense
+from official_bert.layers import LayerNorm, dense
 from official_bert.randomness import dropout, fold_in, locked_dropout
 
 
-class AWDLSTM(Transformer):
+class AWDLSTM(Successor):
     """LSTMs from left to right, on tables without positions."""
 
     def embeddings(self, initializer, **kwargs):
-        return Embeddings(
+        return SuccessorEmbeddings(
             self.config, initializer, positions=False, dropout=locked_dropout, **kwargs
         )
 

@@ -4,16 +4,19 @@ reads from left to right, the other from right to left, and they never meet."""
 import keras
 from keras import ops
 
-from official_bert.compared.configs import ShallowConfig
-from official_bert.layers import Embeddings, Transformer, TransformerBlock, bias_of
+from experiments.beyond.common.layers import Successor
+from experiments.beyond.shallow.config import ShallowConfig
+from official_bert.extension import load
+from official_bert.layers import TransformerBlock, bias_of
 from official_bert.randomness import RIGHT_TO_LEFT, fold_in
 
 
-class Shallow(Transformer):
+class Shallow(Successor):
     """Two encoders on the same embeddings, side by side."""
 
     def embeddings(self, initializer, **kwargs):
-        return Embeddings(self.config.one_direction, initializer, **kwargs)
+        half = self.config.one_direction
+        return load(half.parts)(half).embeddings(initializer, **kwargs)
 
     def block(self, number, initializer, **kwargs):
         return ShallowBlock(self.config, initializer, **kwargs)
