@@ -33,7 +33,7 @@ KINDS = {
 
 
 def step_of(**fields):
-    config = ob.BertConfig(**{**SIZES, **fields})
+    config = ob.BertConfig.from_dict({**SIZES, **fields})
     encoder = ob.BertEncoder(config, seed=0)
     head = MaskedLMHead(config, keras.initializers.RandomNormal(stddev=0.3, seed=1))
     return generation.NextToken(encoder, head)
@@ -106,7 +106,7 @@ def test_draws_by_hand():
 
 
 def test_sub_layers_read_what_is_normalised():
-    config = ob.BertConfig(**{**SIZES, **GPT2})
+    config = ob.BertConfig.from_dict({**SIZES, **GPT2})
     initializer = keras.initializers.TruncatedNormal(stddev=0.3, seed=keras.random.SeedGenerator(0))
     block = TransformerBlock(config, initializer)
     block.attention_norm.gamma.assign(np.linspace(0.5, 2, 16))
@@ -122,7 +122,7 @@ def test_sub_layers_read_what_is_normalised():
 
 
 def test_the_last_state_is_normalised():
-    encoder = ob.BertEncoder(ob.BertConfig(**{**SIZES, **GPT2}), seed=0)
+    encoder = ob.BertEncoder(ob.BertConfig.from_dict({**SIZES, **GPT2}), seed=0)
     last = ops.convert_to_numpy(encoder(np.full((1, 4), 7))["hidden_states"][-1])
     np.testing.assert_allclose(last.mean(-1), 0, atol=1e-5)
     np.testing.assert_allclose(last.var(-1), 1, atol=1e-2)
@@ -135,7 +135,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvw
 
 
 def loaded(head="pretraining", **fields):
-    encoder = ob.BertEncoder(ob.BertConfig(**{**SIZES, "vocab_size": 32, **fields}), seed=2)
+    encoder = ob.BertEncoder(ob.BertConfig.from_dict({**SIZES, "vocab_size": 32, **fields}), seed=2)
     model = ob.BertPretrainer(encoder, ["next_token"], seed=3)
     return Model(encoder.config, encoder, model, head, BertTokenizer(WORDS), {})
 

@@ -24,7 +24,7 @@ from official_bert.tokenization.graph.in_graph_packing import from_padded
 
 @pytest.fixture(scope="module")
 def gpt(config):
-    return dataclasses.replace(config, **OPENAI_GPT, hidden_dropout_prob=0.0,
+    return config.replaced(**OPENAI_GPT, hidden_dropout_prob=0.0,
                                attention_probs_dropout_prob=0.0, initializer_range=0.3)  # fmt: skip
 
 

@@ -26,7 +26,7 @@ ALL = [*DECODERS, *RNN_DECODERS]
 
 
 def model_of(decoder, **fields):
-    encoder = ob.BertEncoder(ob.BertConfig(**{**SIZES, **fields}), seed=0)
+    encoder = ob.BertEncoder(ob.BertConfig.from_dict({**SIZES, **fields}), seed=0)
     return build_head(encoder, {**HEAD, "decoder": decoder}, seed=1)
 
 

@@ -24,7 +24,7 @@ def distillation_losses() -> list[Result]:
     own = {"num_hidden_layers": 2, "type_vocab_size": 0, "pooler_activation": "none"}
     pretrained = ob.BertPretrainer(shape, seed=1)
     peers.shake(pretrained, 0, 0.3)  # weights of unit size: nothing that is compared is near zero
-    student, teacher = dataclasses.replace(shape, **own), Teacher(pretrained)
+    student, teacher = shape.replaced(**own), Teacher(pretrained)
     model = ob.BertPretrainer(student, _DISTILBERT, seed=2, teacher=teacher)
     peers.shake(model, 3, 0.3)
     batch = peers.random_batch(shape, rows=6, length=24)

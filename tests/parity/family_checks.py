@@ -1,7 +1,6 @@
 """BERT's successors against `transformers`: folders it writes are read and compute the same, and it
 reads those written here."""
 
-import dataclasses
 import tempfile
 from pathlib import Path
 
@@ -155,7 +154,7 @@ def keras_hub_backbones() -> list[Result]:
     }
     found = []
     for name, fields in shapes.items():
-        encoder = ob.BertEncoder(dataclasses.replace(peers.SMALL, **fields), seed=5)
+        encoder = ob.BertEncoder(peers.SMALL.replaced(**fields), seed=5)
         peers.shake(encoder)
         if name == "BertBackbone":
             with tempfile.TemporaryDirectory() as folder:
