@@ -15,8 +15,8 @@ import dataclasses
 from experiments.configs import series
 from experiments.configs.columns import CPU_FINETUNE, task_column
 from experiments.configs.series import BERT, LTR, NO_NSP, RANDOM
-from experiments.tables.ablation import Ablation, Row
-from experiments.tables.claims import AT_MOST, Claim, each
+from experiments.tables.planning.ablation import Ablation, Row
+from experiments.tables.planning.claims import AT_MOST, Claim, each
 
 COLUMNS = ("SNLI", "QNLI")
 
