@@ -8,13 +8,13 @@ import pytest
 from keras import ops
 
 import official_bert as ob
+from experiments.beyond.common.layers import NormFirstBlock
 from official_bert.checkpoints.hugging_face import huggingface_tokenizer
 from official_bert.common.errors import UserError
 from official_bert.family import generation
 from official_bert.family.gpt2 import GPT2
 from official_bert.family.openai_gpt import OPENAI_GPT
-from official_bert.layers import TransformerBlock
-from official_bert.objectives.masked_lm import MaskedLMHead
+from official_bert.objectives.masked_lm import language_model_head
 from official_bert.predict import Model
 from official_bert.tokenization import BertTokenizer
 from official_bert.tokenization.library.tokenizer_json import BYTE_CHARACTERS
@@ -35,7 +35,7 @@ KINDS = {
 def step_of(**fields):
     config = ob.BertConfig.from_dict({**SIZES, **fields})
     encoder = ob.BertEncoder(config, seed=0)
-    head = MaskedLMHead(config, keras.initializers.RandomNormal(stddev=0.3, seed=1))
+    head = language_model_head(config, keras.initializers.RandomNormal(stddev=0.3, seed=1))
     return generation.NextToken(encoder, head)
 
 
@@ -108,7 +108,7 @@ def test_draws_by_hand():
 def test_sub_layers_read_what_is_normalised():
     config = ob.BertConfig.from_dict({**SIZES, **GPT2})
     initializer = keras.initializers.TruncatedNormal(stddev=0.3, seed=keras.random.SeedGenerator(0))
-    block = TransformerBlock(config, initializer)
+    block = NormFirstBlock(config, initializer)
     block.attention_norm.gamma.assign(np.linspace(0.5, 2, 16))
     x = np.random.default_rng(0).normal(size=(2, 5, 16)).astype("float32")
     free = np.zeros((1, 1, 1, 5), "float32")

@@ -38,7 +38,7 @@ def test_fields_of_bert_are_as_before(config, gpt):
     written = gpt.to_dict()
     assert written["embedding_norm"] is False and written["prediction_transform"] is False
     assert ob.BertConfig.from_dict(written) == gpt
-    with pytest.raises(UserError, match="embedding_norm must be bool, not 0"):
+    with pytest.raises(UserError, match="embedding_norm must be true or false, not 0"):
         ob.BertConfig.from_dict({"embedding_norm": 0})
     with pytest.raises(UserError, match="left_to_right"):
         ob.BertConfig.from_dict({"prediction_transform": False})

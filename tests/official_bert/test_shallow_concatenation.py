@@ -195,7 +195,7 @@ def test_sizes_and_work(shallow, model):
     assert (one.hidden_size, one.num_attention_heads, one.attention_direction) == (
         *(16, 2), "left_to_right",
     )  # fmt: skip
-    assert one.one_direction is one and shallow.embedding_width == 16
+    assert shallow.embedding_width == 16
     assert shallow.num_parameters == model.encoder.count_params()
     assert shallow.encoder_flops(2, 16) == 2 * one.encoder_flops(2, 16)
     halves = pretraining_step_flops(one, ["next_token"], 2, 16, 3)
