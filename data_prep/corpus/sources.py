@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from data_prep.corpus import parquet_files, text_layout, tfds_corpora
 from data_prep.corpus.input_look import look, other_format
 from data_prep.corpus.text_files import text_lines
-from official_bert.common.errors import UserError, check_choice
+from official_bert.common.errors import UserError, check_choice, first_of
 from official_bert.common.json_files import whole_characters
 
 LAYOUTS = ("chapters", "articles", "files", "lines", "wikiextractor", "rows")
@@ -215,7 +215,7 @@ def _json_texts(lines, field: str, source: str) -> Iterator[str]:
         if not isinstance(row.get(field, 0), str | None):
             raise UserError(
                 f"{source} line {number}: no text in the field {field!r}; the fields are "
-                f"{', '.join(row)} (--text_field)"
+                f"{first_of(row, 30)} (--text_field)"
             )
         yield row[field] or ""
 
@@ -223,7 +223,9 @@ def _json_texts(lines, field: str, source: str) -> Iterator[str]:
 def _parquet_texts(path: str, field: str) -> Iterator[str]:
     names = parquet_files.column_names(path)
     if field not in names:
-        raise UserError(f"{path} has no field {field!r}; it has {', '.join(names)} (--text_field)")
+        raise UserError(
+            f"{path} has no field {field!r}; it has {first_of(names, 30)} (--text_field)"
+        )
     for row in parquet_files.rows(path, [field]):
         if not isinstance(row[field], str | None):
             raise UserError(f"{path}: the field {field!r} holds no text")

@@ -24,7 +24,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 def first_of(names: Iterable[str], most: int) -> str:
     """ "a, b and 3 more" of five names, at most two."""
-    names = list(names)
+    names = list(map(str, names))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

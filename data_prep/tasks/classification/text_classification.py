@@ -5,6 +5,8 @@ The label is a class, several classes (`problem="multi_label"`) or a number
 """
 
 import collections
+import dataclasses
+from collections.abc import Sequence
 
 from data_prep.tasks.classification.sequence_classification import (
     METRICS,
@@ -14,7 +16,7 @@ from data_prep.tasks.classification.sequence_classification import (
 from data_prep.tasks.files import look
 from data_prep.tasks.split_files import SplitTask
 from data_prep.tasks.task import label_list
-from official_bert.common.errors import UserError, check_choice, first_of
+from official_bert.common.errors import UserError, check_choice, check_once, first_of
 from official_bert.common.json_files import shorten
 from official_bert.tokenization import sequences
 
@@ -31,9 +33,12 @@ _USUAL_COLUMNS = (
 
 
 _UNKNOWN = "-1"  # as Hugging Face's `datasets` marks rows without a label
+# How a vector of several labels says of each whether the row has it.
+_BITS = {"0": 0, "0.": 0, "0.0": 0, "false": 0, "1": 1, "1.": 1, "1.0": 1, "true": 1}
 _HINT = (
-    ". --task_options.text_column= names another (and text_b_column, label_column); where the "
-    "first line is no header, --task_options.columns=label,text names all columns"
+    ". --task_options.text_column= names another (and text_b_column, label_column: several with "
+    "commas between, a column of 0 and 1 a label); where the first line is no header, "
+    "--task_options.columns=label,text names all columns"
 )
 
 
@@ -66,11 +71,12 @@ class TextClassification(SplitTask, SequenceClassification):
         Args:
           text_column, text_b_column: names of the text columns; by default the usual names ("text",
             "premise" and "hypothesis", "sentence1" and "sentence2", ...) are looked for.
-          label_column: name of the label column. The test file may lack it.
+          label_column: name of the label column, or of several with commas between, which say of
+            each label with 1 and 0 whether a row has it (multi-label). The test file may lack it.
           columns: the names of all columns, a list or with commas between, where the files have no
             header.
           labels: the classes, in order, a list or names with commas between; empty: those found in
-            the training file, sorted.
+            the training file, sorted. Where rows are vectors of 0 and 1, the names of their places.
           label_names: what numbers in place of labels stand for (`ClassLabel` of Hugging Face's
             `datasets`), from 0; "labels": `labels`, where they are given.
           problem: "single_label", "multi_label" or "regression".
@@ -95,7 +101,15 @@ class TextClassification(SplitTask, SequenceClassification):
         self.header = tuple(label_list(columns))
         self.text_columns = tuple(name for name in (text_column, text_b_column) if name)
         self.label_column, self.label_separator = label_column, label_separator
-        self.needed = (label_column,)
+        columns = label_list(label_column) if "," in label_column else [label_column]
+        if len(columns) > 1 and (problem != "multi_label" or labels not in ([], columns)):
+            raise UserError(
+                f"label_column={label_column}: a column a label is problem=multi_label, and the "
+                "labels are the columns"
+            )
+        labels = columns if len(columns) > 1 else labels
+        self.needed = tuple(columns)
+        self._vectors: dict[str, bool] = {}  # whether the labels of a file are
         self.problem, self.truncation = problem, truncation
         self.metrics = METRICS[problem]
         self._class_column = label_column if stratify and problem == "single_label" else ""
@@ -141,7 +155,7 @@ class TextClassification(SplitTask, SequenceClassification):
         """
         known = None if self.problem == "regression" else set(self.labels)
         table, examples = self.table(split), []
-        has_labels = self.label_column in table.columns
+        has_labels = set(self.needed) <= set(table.columns)
         for index, row, where in self.rows(split, table, self._class_column):
             for column in table.found:
                 if not row[column].strip():
@@ -151,6 +165,8 @@ class TextClassification(SplitTask, SequenceClassification):
                 self._check_label(label, known, where)
             texts = [row[column] for column in table.found]
             examples.append(TextExample(str(row.get("id", index)), *texts, label=label))
+        if split == "test" and self.problem == "multi_label" and not any(e.label for e in examples):
+            examples = [dataclasses.replace(each, label=None) for each in examples]
         self._tell(split, examples)
         return examples
 
@@ -167,6 +183,12 @@ class TextClassification(SplitTask, SequenceClassification):
                 rows.append(f"none of {first_of(missing, 6)}")
             told = rows if len(rows) <= 12 else [*rows[:6], "...", *rows[-5:]]
             look.said(f"{path}: {split}: {len(counts)} labels: {', '.join(told)}")
+            alike = collections.defaultdict(list)
+            for label, count in counts.items():
+                alike[_meant(label)].append(f"{label!r} ({count:,})")
+            for same in alike.values():
+                if len(same) > 1:
+                    look.said(f"{path}: {' and '.join(same)} are classes of their own")
 
     def table(self, split: str) -> look.Table:
         table = super().table(split)
@@ -202,19 +224,60 @@ class TextClassification(SplitTask, SequenceClassification):
                     "labels; set --task_options.problem=multi_label, or, if it is one, list the "
                     "classes as --task_options.labels="
                 )
+        vectors = [_bits(label.split(self.label_separator or ",")) for label in found]
+        if all(bits and len(bits) > 1 for bits in vectors):
+            raise UserError(f"{path}: {self._vector(vectors[0])}")
 
     def _label(self, row: dict, table: look.Table, where: str, needed: bool = True):
-        if self.label_column not in row:
-            raise UserError(f"{where}: no {self.label_column}; it has {', '.join(row)}")
-        value = row[self.label_column]
+        """Return the label of a row; None where it has none, as in a test file."""
+        if missing := [name for name in self.needed if name not in row]:
+            raise UserError(f"{where}: no {first_of(missing, 6)}; it has {first_of(row, 20)}")
+        several, values = self.problem == "multi_label", [row[name] for name in self.needed]
+        empty = ("", _UNKNOWN) if len(values) > 1 else ("",)
+        if not needed and (not several or len(values) > 1) and all(_is(v, empty) for v in values):
+            return None
         if self.problem == "regression":
-            return self._number(value, f"{where}: {self.label_column}")
-        several = self.problem == "multi_label"
+            return self._number(values[0], f"{where}: {self.label_column}")
+        parts = self._parts(row, where)
+        names = table.class_names.get(self.label_column) or self._label_names
+        if len(values) > 1:
+            names = self.needed
+        if several and (len(values) > 1 or self._are_vectors(table)):
+            bits = _bits(parts)
+            if bits is None:
+                raise UserError(
+                    f"{where}: {self.label_column} is {shorten(parts)}, expected 0 or 1"
+                )
+            if len(bits) != len(names):
+                raise UserError(f"{where}: {self._vector(bits)}")
+            return tuple(name for name, bit in zip(names, bits, strict=True) if bit)
+        texts = [text for part in parts if (text := str(part).strip())]
+        labels = tuple(_named(text, names) for text in texts)
+        if _UNKNOWN in labels and _UNKNOWN not in names and (names or not needed):
+            if not needed:
+                return None
+            raise UserError(
+                f"{where}: {self.label_column} is {_UNKNOWN}, which stands for no label; leave the "
+                "row out"
+            )
+        if several:
+            if any(map(str.isdecimal, texts)):
+                check_once(labels, f"{where}: {self.label_column} is {shorten(parts)}")
+            return labels
+        if not labels:
+            raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
+        return labels[0]
+
+    def _parts(self, row: dict, where: str) -> list:
+        """Return what a row has in place of labels, each of them by itself."""
+        if len(self.needed) > 1:
+            return [row[name] for name in self.needed]
+        value, several = row[self.label_column], self.problem == "multi_label"
         parts = value if several and isinstance(value, list) else [value]
-        if any(part is None or isinstance(part, (list, dict)) for part in parts):
+        if any(part is None or part != part or isinstance(part, (list, dict)) for part in parts):
             raise UserError(
                 f"{where}: {self.label_column} is {shorten(value)}, expected "
-                + ("a list of labels" if several else "one label")
+                + ("a list of labels" if several else "one label (several: problem=multi_label)")
             )
         if several and not isinstance(value, list):
             text = str(value).strip()
@@ -224,20 +287,27 @@ class TextClassification(SplitTask, SequenceClassification):
                     f"write labels with {self.label_separator!r} between, JSON Lines or Parquet"
                 )
             parts = text.split(self.label_separator)
-        names = table.class_names.get(self.label_column) or self._label_names
-        labels = tuple(_named(label, names) for part in parts if (label := str(part).strip()))
-        if _UNKNOWN in labels and _UNKNOWN not in names and (names or not needed):
-            if not needed:
-                return None
-            raise UserError(
-                f"{where}: {self.label_column} is {_UNKNOWN}, which stands for no label; leave the "
-                "row out"
-            )
-        if several:
-            return labels
-        if not labels:
-            raise UserError(f"{where}: {self.label_column} is empty; fill it or leave the row out")
-        return labels[0]
+        return parts
+
+    def _are_vectors(self, table: look.Table) -> bool:
+        """Return whether all rows of a file are 0 and 1 alone, and of one length: indices differ in
+        number, and none stands twice in a row."""
+        if table.path not in self._vectors:
+            lengths = set()
+            for number, row in table.rows():
+                parts = self._parts(row, table.where(number)) if self.label_column in row else ()
+                lengths.add(len(parts) if _bits(parts) else 0)
+                if lengths & {0, 1} or len(lengths) > 1:
+                    break
+            self._vectors[table.path] = len(lengths) == 1 and not lengths & {0, 1}
+        return self._vectors[table.path]
+
+    def _vector(self, bits: list[int]) -> str:
+        return (
+            f"{self.label_column} is {shorten(bits)}, a vector that says of each label whether the "
+            f"row has it: --task_options.labels= names all {len(bits)} in their order, with "
+            "--task_options.problem=multi_label"
+        )
 
     def _check_label(self, label, known: set[str], where: str) -> None:
         for name in label if isinstance(label, tuple) else (label,):
@@ -247,6 +317,24 @@ class TextClassification(SplitTask, SequenceClassification):
                     f"{where}: label {name!r} is not among {whose} "
                     f"({', '.join(map(str, self.labels[:20]))}); leave it out, or train on it"
                 )
+
+
+def _bits(parts: Sequence) -> list[int] | None:
+    """Return the numbers of a vector of 0 and 1; None where it is none."""
+    found = [_BITS.get(str(part).strip().lower()) for part in parts]
+    return None if None in found else found
+
+
+def _is(value, texts: tuple[str, ...]) -> bool:
+    """Return whether a cell is one of the texts or empty, as None and NaN of pandas are."""
+    return value is None or value != value or str(value).strip() in texts
+
+
+def _meant(label: str) -> float | str:
+    try:
+        return float(label)
+    except ValueError:
+        return label.casefold()
 
 
 def _named(label: str, names) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from data_prep.corpus import parquet_files
 from data_prep.tasks.files import reading
 from official_bert.common.errors import UserError, check_once, first_of
+from official_bert.common.json_files import shorten
 
 TOKENS = ("conll", "conllu", "conllup", "iob", "iob2", "bio", "bioes", "bmes")  # endings
 FORMATS = ("lines", "tsv", "csv", "jsonl", "json", "parquet", "conll")
@@ -29,7 +30,8 @@ _NAMES = {
 }
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _DELIMITERS = {"tsv": "\t,;|", "csv": ",;\t|"}
-_MOST_NAMED = 8  # columns
+_MOST_NAMED, _MOST_LISTED = 8, 30  # columns
+_MOST_ABOVE = 20  # lines in which a header is looked for
 _said: set[str] = set()
 
 
@@ -107,7 +109,7 @@ class Table:
                 if missing := [name for name in self.found if name not in row]:
                     raise UserError(
                         f"{self.where(number)}: no column {', '.join(missing)}; "
-                        f"the columns are {', '.join(map(str, row))}"
+                        f"the columns are {first_of(row, _MOST_LISTED)}"
                     )
                 count += 1
             yield number, row
@@ -260,7 +262,7 @@ class _Some(list):
 def _wanted_of(columns, wanted, also, where: str, what: str, hint: str) -> tuple[str, ...]:
     """The first of the wanted tuples whose names are all there, and what is wanted beside it."""
     found = _first_there(columns, wanted)
-    there = ", ".join(map(str, columns))
+    there = first_of(columns, _MOST_LISTED)
     if found is None and len(wanted) > 1:
         raise UserError(f"{where}: {what} The columns are {there}{hint}")
     if missing := [name for name in (*(found or wanted[0]), *also) if name not in columns]:
@@ -300,6 +302,8 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
                 _first_there(header, wanted) or set(names) and set(header) == set(names)
             ):
                 return table(delimiter, header, True)
+        if not names and (not texts or kind in _DELIMITERS):
+            _check_above(lines, _DELIMITERS.get(kind, "\t,;|"), wanted)
         # Where texts alone will do, a comma is a comma.
         likely = {"csv": ",;"}.get(kind, "\t") if texts else _DELIMITERS.get(kind, "\t,;|")
         for delimiter in likely if names else "":
@@ -328,9 +332,22 @@ def _delimited(path, lines, wanted, also, names, texts, format, what, hint) -> T
     return table(delimiter, values, True)
 
 
-def _first_values(lines: reading.Lines, delimiter: str) -> list[str]:
-    """The values of the first row; none where they cannot be read so."""
-    begin = next((index for index, line in enumerate(lines.first) if line.strip()), 0)
+def _check_above(lines: reading.Lines, delimiters: str, wanted) -> None:
+    """Raises UserError where a title, or Excel's "sep=;", stands above the header."""
+    above = next(filter(str.strip, lines.first), "")
+    for place in range(1, min(_MOST_ABOVE, len(lines.first))):
+        values = (_first_values(lines, one, place) for one in delimiters)
+        if lines.first[place].strip() and any(_first_there(each, wanted) for each in values):
+            kind = "Excel's" if above.startswith("sep=") else "no header:"
+            raise UserError(
+                f"{lines.name}: line {place + 1} names the columns, and above it stands {kind} "
+                f"{shorten(above, 40)}; delete what is above line {place + 1}"
+            )
+
+
+def _first_values(lines: reading.Lines, delimiter: str, begin: int = 0) -> list[str]:
+    """The values of the first row from a line on; none where they cannot be read so."""
+    begin = next((i for i, line in enumerate(lines.first) if i >= begin and line.strip()), 0)
     quoted = delimiter != "\t" or lines.first[begin].startswith('"')
     numbered = list(enumerate(lines.first[begin:], begin + 1))
     try:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from data_prep.corpus.text_files import decode_lines, plain_stream, text_lines
-from official_bert.common.errors import UserError
+from official_bert.common.errors import UserError, first_of
 from official_bert.common.json_files import parse_json, shorten, whole_characters
 
 _FIRST = 200  # lines that are looked at
@@ -126,7 +126,7 @@ def named_rows(rows, names: list[str], name: str, short_rows: str = "error"):
         if len(values) != len(names):
             raise UserError(
                 f"{name} line {number}: {len(values)} column{'s' * (len(values) != 1)}, "
-                f"expected {len(names)} ({', '.join(names)})"
+                f"expected {len(names)} ({first_of(names, 30)})"
             )
         yield number, dict(zip(names, values or [""], strict=True))
 

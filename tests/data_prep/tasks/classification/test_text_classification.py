@@ -280,6 +280,127 @@ def test_scores_of_the_likeliest_labels_by_hand(write, tmp_path):
     assert task.baseline(examples, examples)["precision_at_1"] == 1.0, "x is the likeliest"
 
 
+HOT = {  # kind of file -> the rows [0, 1, 0], [1, 0, 1], [0, 0, 0]
+    "a.jsonl": "\n".join(
+        json.dumps({"text": "x", "label": bits}) for bits in ([0, 1, 0], [1, 0, 1], [0, 0, 0])
+    ),
+    "floats.jsonl": "\n".join(
+        json.dumps({"text": "x", "label": bits}) for bits in ([0.0, 1.0, 0.0], [1, 0, 1.0], [0] * 3)
+    ),
+    "truths.json": json.dumps(
+        [
+            {"text": "x", "label": [bool(b) for b in bits]}
+            for bits in ([0, 1, 0], [1, 0, 1], [0] * 3)
+        ]
+    ),
+    "texts.json": json.dumps(
+        {"text": ["x"] * 3, "label": [["0", "1", "0"], ["1", "0", "1"], ["0", "0", "0"]]}
+    ),
+    "a.csv": 'text,label\nx,"0,1,0"\nx,"1,0,1"\nx,"0,0,0"\n',
+    "floats.tsv": "text\tlabel\nx\t0.0, 1.0, 0.0\nx\t1.0, 0.0, 1.0\nx\t0.0, 0.0, 0.0\n",
+}
+FOOD = {"problem": "multi_label", "labels": "food,staff,place"}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_vectors_of_0_and_1_are_several_labels(write, name):
+    """Issue: they were taken for indices, every row had the labels 0 and 1."""
+    path = write(name, HOT[name])
+    task = get_task("text_classification", path, **FOOD)
+    found = [example.label for example in task.examples("train")]
+    assert found == [("staff",), ("food", "place"), ()]
+    for options in ({"problem": "multi_label"}, {**FOOD, "labels": "food,staff"}):
+        with pytest.raises(UserError, match=r"a vector .*labels= names all 3 in their order"):
+            get_task("text_classification", path, **options).examples("train")
+    with pytest.raises(UserError, match="problem=multi_label"):
+        get_task("text_classification", path).examples("train")
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([[0], [1], [0, 1]], [("food",), ("staff",), ("food", "staff")]),
+        ([[0, 1], [2, 0]], [("food", "staff"), ("place", "food")]),
+        ([["food", "place"], []], [("food", "place"), ()]),
+        ([[0, 1, 0], [2]], "line 1: .* food is there twice"),
+        ([[1, 1], [0]], "line 1: .* staff is there twice"),
+        ([[0, 1, 0], [1, 0, 3]], "line 1: .* food is there twice"),
+    ],
+)
+def test_lists_of_indices_are_no_vectors(write, rows, found):
+    lines = [json.dumps({"text": "x", "label": row}) for row in rows]
+    task = get_task("text_classification", write("a.jsonl", "\n".join(lines)), **FOOD)
+    if isinstance(found, str):
+        with pytest.raises(UserError, match=found):
+            task.examples("train")
+    else:
+        assert [example.label for example in task.examples("train")] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "id,text,food,staff,place\n0,x,0,1,0\n1,y,1,0,1\n2,z,0,0,0\n"),
+        ("a.tsv", "text\tfood\tstaff\tplace\nx\t0.0\t1.0\t0.0\ny\tTrue\tFalse\tTRUE\nz\t0\t0\t0\n"),
+        ("a.json", json.dumps({"text": ["x", "y", "z"], "food": [0, True, 0.0],
+                               "staff": [1, 0, 0], "place": [False, 1.0, 0]})),
+    ],
+)  # fmt: skip
+def test_a_column_a_label(write, tmp_path, name, content):
+    path = write(name, content)
+    columns = {"label_column": "food, staff, place"}
+    task = get_task("text_classification", path, problem="multi_label", **columns)
+    found = [example.label for example in task.examples("train")]
+    assert found == [("staff",), ("food", "place"), ()]
+    assert task.labels == ["food", "staff", "place"]
+    again = get_task("text_classification", path, **task.settings())
+    assert [example.label for example in again.examples("train")] == found
+    for test, label in (("text,food,staff,place\nq,-1,-1,-1\n", None), ("text\nq\n", None),
+                        ("text,food,staff,place\nq,,,\n", None),
+                        ("text,food,staff,place\nq,0,0,1\n", ("place",))):  # fmt: skip
+        write("test.csv", test)
+        options = {**columns, "test_file": "test.csv", "problem": "multi_label"}
+        (example,) = get_task("text_classification", path, **options).examples("test")
+        assert example.label == label
+    with pytest.raises(UserError, match="a column a label is problem=multi_label"):
+        get_task("text_classification", path, **columns)
+    write("bad.csv", "text,food,staff,place\nq,0,2,1\n")
+    bad = get_task(
+        "text_classification", str(tmp_path / "bad.csv"), problem="multi_label", **columns
+    )
+    with pytest.raises(UserError, match=r'line 2: .* is \["0", "2", "1"\], expected 0 or 1'):
+        bad.examples("train")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("test.csv", "text,label\nx,\ny,\n", {}),
+        ("test.tsv", "text\tlabel\nx\t\ny\t \n", {}),
+        ("test.json", '[{"text": "x", "label": null}, {"text": "y", "label": ""}]', {}),
+        ("test.csv", "text,label\nx,\ny,\n", {"problem": "multi_label"}),
+        ("test.json", '{"text": ["x", "y"], "label": [[], []]}', {"problem": "multi_label"}),
+        ("test.csv", "text,label\nx,\ny,\n", {"problem": "regression"}),
+    ],
+)  # fmt: skip
+def test_an_empty_label_of_a_test_file_is_none(write, tmp_path, name, content, options):
+    train = "text\tlabel\na\t1\nb\t2\n"
+    task = task_of(write, tmp_path, train, dev="text\tlabel\na\t\n", **options)
+    write(name, content)
+    assert [example.label for example in task.examples("test")] == [None, None]
+    if options.get("problem") != "multi_label":  # of which a row may have none
+        with pytest.raises(UserError, match=r"dev\.tsv line 2: label is"):
+            task.examples("dev")
+
+
+def test_classes_that_differ_in_their_writing_are_told(write, capsys):
+    path = write("a.csv", "text,label\n" + "x,1\n" * 3 + "y,1.0\nz,TRUE\n" + "z,true\n" * 2)
+    get_task("text_classification", path).examples("train")
+    told = capsys.readouterr().err
+    assert "'1' (3) and '1.0' (1) are classes of their own" in told
+    assert "'true' (2) and 'TRUE' (1) are classes" in told or "'TRUE' (1) and 'true' (2)" in told
+
+
 def test_a_test_file_may_lack_labels(write, tmp_path):
     task = task_of(write, tmp_path)
     write("test.tsv", "text\nthe mat\n")

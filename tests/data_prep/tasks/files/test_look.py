@@ -118,6 +118,48 @@ def test_what_is_in_doubt_is_refused(write, name, content, message):
         list(task.inputs(write(name, content)).rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            "sep=;\ntext;label\nx;1\n",
+            r'a.csv: line 2 names.*Excel.s "sep=;"; delete what is',
+        ),
+        ("a.csv", "sep=,\ntext,label\nx,1\n", "line 2 names the columns"),
+        ("a.tsv", "sep=\t\ntext\tlabel\nx\t1\n", "line 2 names the columns"),
+        (
+            "a.csv",
+            "Reviews of May;;\n\nid;text;label\n1;x;1\n",
+            'line 3 names.*no header: "Reviews',
+        ),
+        (
+            "a.csv",
+            "# exported 2024-01-02\n# by hand\ntext,label\nx,1\n",
+            "delete what is above line 3",
+        ),
+        ("a.txt", "Umfrage\ntext|label\nx|1\n", "line 2 names the columns"),
+    ],
+)
+def test_lines_above_the_header_are_named(write, name, content, message):
+    path = write(name, content)
+    with pytest.raises(UserError, match=message):
+        get_task("text_classification", path, labels="1,2").examples("train")
+    if name != "a.txt":  # which may be plain lines
+        with pytest.raises(UserError, match=message):
+            list(get_task("text_classification", text_column="text").inputs(path).rows)
+
+
+def test_long_lists_of_columns_are_shortened(write):
+    names = [f"column{number}" for number in range(10_000)]
+    for row in (",".join(names) + ",x\n", "x\n"):
+        path = write("a.csv", ",".join([*names, "text"]) + "\n" + row + "y\n")
+        for options in ({}, {"label_column": "column0"}):
+            with pytest.raises(UserError) as raised:
+                get_task("text_classification", path, **options).examples("train")
+            assert len(str(raised.value)) < 1000
+
+
 def test_what_the_user_says_counts(write):
     task = get_task("text_classification", text_column="text", labels="pos,neg")
     path = write("a.csv", "text,label\ngood film\n")
