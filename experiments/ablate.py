@@ -48,6 +48,7 @@ def run(
     quiet=False,
     command="",
     strict: bool = False,
+    seeds: tuple[int, ...] = (),
 ):
     """Runs an ablation and writes its report and the archives of its seeds.
 
@@ -59,6 +60,7 @@ def run(
       retry_failed: try cells again that failed in an earlier call.
       quiet: no progress on stderr.
       command: how to run it again, for the report.
+      seeds: pre-training seeds whose cells are run in this call; empty: all.
       strict: refuse finished cells of other code, versions or machines than this.
 
     Returns: what results.json holds (`experiments.tables.reporting.assemble`).
@@ -70,6 +72,7 @@ def run(
     cells = local_path(cells or workdir / "cells")
     say = (lambda text: None) if quiet else commands.say
     plan = planning.plan(ablation)
+    rounds = _rounds(seeds, plan)
     claim(planning.files_read(plan), work=[workdir, cells])
     with exclusive(workdir):  # of two at once the second would write an older report last
         _check_config(workdir, ablation)
@@ -89,6 +92,7 @@ def run(
                 workers or ablation.workers or default_workers(),
                 retry_failed=retry_failed,
                 on_event=shown,
+                rounds=rounds,
             )
         finally:
             results = assemble.assemble(ablation, plan, grid, command)
@@ -96,6 +100,15 @@ def run(
             archives.write(grid, workdir / archives.FOLDER)
         say(f"{time.perf_counter() - started:.0f} s; report: {paths['html']}")
         return results
+
+
+def _rounds(seeds, plan) -> set[int] | None:
+    """The rounds of the grid that belong to pre-training seeds, numbers or their texts."""
+    known = {str(cell.round) for cell in plan.cells if cell.round}
+    if unknown := [str(seed) for seed in seeds if str(seed) not in known]:
+        seeds = ", ".join(sorted(known, key=int))
+        raise UserError(f"--seeds: {unknown[0]} is none of the table's seeds, {seeds}")
+    return {int(seed) for seed in seeds} or None
 
 
 class _Progress:

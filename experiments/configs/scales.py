@@ -22,6 +22,7 @@ from experiments.configs.columns import (
     SNLI,
     cloze,
     columns_for,
+    exact_match,
     local_columns,
     ner,
     tags,
@@ -217,6 +218,7 @@ def _gpu() -> Scale:
     )
     columns = local_columns(finetune, (1,), {"doc_stride": 64})
     columns |= {
+        "SQuAD exact match": exact_match(columns["SQuAD"]),
         "NER": ner(finetune, (1,), length=128),
         "entities": tags("entities", finetune),
         "cloze": cloze("length 128", 4096),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data_prep.jobs.processes import available_cores
 from data_prep.tasks.files.look import look
 from data_prep.tasks.files.reading import is_held_out
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig
@@ -35,7 +36,8 @@ def split_sentences(config: dict, folder: Path) -> dict:
 
     # The articles of the tables are WikiExtractor's, whose section titles end with a full stop.
     stops, layout = config["layout"] == "articles", config["layout"]
-    counts = split_files(config["inputs"], folder / "text", layout=layout, title_stops=stops)
+    options = {"layout": layout, "title_stops": stops, "num_workers": _half_of_the_cores()}
+    counts = split_files(config["inputs"], folder / "text", **options)
     return {key: sum(c[key] for c in counts.values()) for key in ("documents", "sentences")}
 
 
@@ -61,7 +63,7 @@ def learn_vectors(config: dict, folder: Path) -> dict:
 def make_records(config: dict, folder: Path) -> dict:
     from data_prep.create_pretraining_data import create
 
-    settings = {"num_workers": 1, "progress": False}
+    settings = {"num_workers": _half_of_the_cores(), "progress": False}
     options = config["options"]
     manifest = create(
         config["train"], config["vocab"], str(folder / "records"), **settings, **options
@@ -154,6 +156,12 @@ KINDS = {
     "pairs": pairs,
     "export": export_model,
 }
+
+
+def _half_of_the_cores() -> int:
+    """What is made of text comes before all else, and two sets of records side by side. What is
+    made does not depend on it."""
+    return max(1, available_cores() // 2)
 
 
 def _best_label(outputs: dict) -> dict:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +157,7 @@ class Grid:
         retry_failed: bool = True,
         on_event: Callable[[str, str, Status], None] = lambda event, name, status: None,
         poll_seconds: float = 0.2,
+        rounds: Container[int] | None = None,
     ) -> dict[str, Status]:
         """Runs every cell that has no result yet; returns all states.
 
@@ -166,6 +167,7 @@ class Grid:
           retry_failed: cells that failed in an earlier call are tried again.
           on_event: called with ("started" | "finished" | "failed" | "waiting", cell, status).
           poll_seconds: how often the workers are looked at.
+          rounds: those whose cells are run, besides round 0's; None: all.
 
         Raises:
           UserError: another process is running cells in this folder, it holds cells of another
@@ -188,7 +190,7 @@ class Grid:
                     "from an archive; delete these folders, and they are run again:\n"
                     + "\n".join(f"  {folder} ({rest[1:]})" for folder, rest in lacking.items())
                 )
-            Pool(self, workers, runner, on_event, poll_seconds).run()
+            Pool(self, workers, runner, on_event, poll_seconds).run(rounds)
         return self.statuses()
 
     def _lacking(self) -> dict[Path, str]:

@@ -74,9 +74,11 @@ class Pool:
         self.ranks = grid.ranks()
         self.gpus = available_gpus()
 
-    def run(self):
+    def run(self, rounds=None):
         status = self.grid.statuses()
         todo = [n for n, s in status.items() if s.state in (PENDING, RUNNING)]
+        if rounds is not None:
+            todo = [n for n in todo if not (r := self.grid.cells[n].round) or r in rounds]
         # In a round the longest chain first; sorted() keeps the plan's order among equals.
         todo = sorted(todo, key=lambda name: (self.grid.cells[name].round, -self.ranks[name]))
         finished = {n for n, s in status.items() if s.state == FINISHED}
