@@ -1,9 +1,7 @@
 """`JaxTrainer`: what `trainer.Trainer` is for TensorFlow, on Keras' JAX backend.
 
-Its step is a pure function of the numbers that it changes (`JaxStep`): loss terms and weights are
-summed over micro-batches before anything is divided, gradients are clipped once, a seed is a
-function of (run seed, step, micro-batch). A batch is always the whole batch: XLA divides it among
-devices.
+The step is that of `train_step`; `JaxStep` makes it a pure function of the numbers that it changes.
+A batch is always the whole batch: XLA divides it among devices, and there is one replica.
 """
 
 import functools
@@ -18,6 +16,7 @@ from jax.extend.core import Literal
 from experiments.training.step import evaluation
 from experiments.training.step.compiled import jitted
 from experiments.training.step.jax_distribution import in_parts, stacked
+from experiments.training.step.train_step import TrainStep
 from experiments.training.step.trainer_state import TrainerState, padded_to_a_multiple
 from official_bert.randomness import make_seed
 
@@ -37,7 +36,7 @@ class JaxTrainer(TrainerState):
         super().__init__(build, strategy, options, precision, seed)
         strategy.check(self.model.trainable_variables)
         self._step = JaxStep(
-            self.model, self.optimizer, self._schedule.values, options, strategy.gathered
+            self.model, self.optimizer, options, self._schedule.values, strategy.gathered
         )
         state = tuple(list(map(strategy.at_rest, each)) for each in self._step.variables)
         self._take_steps = jax.jit(
@@ -149,145 +148,89 @@ class JaxTrainer(TrainerState):
         )
 
 
-class JaxStep:
-    """The step, to be compiled by its caller.
-
-    A state is ([values of trained variables], [of the model's others], [of the optimiser's]).
+class JaxStep(TrainStep):
+    """A step as a pure function of a state: ([values of trained variables], [of the model's
+    others], [of the optimiser's]).
 
     Args:
-      model, optimizer: of a trainer.
+      model, optimizer, options: of `TrainStep`.
       schedule: keras.Variable that holds the numbers of the learning rate's schedule.
-      options: StepOptions.
       gathered: of `Devices`.
     """
 
-    def __init__(self, model, optimizer, schedule, options, gathered):
-        self.model, self.optimizer, self.options = model, optimizer, options
+    def __init__(self, model, optimizer, options, schedule, gathered):
+        super().__init__(model, optimizer, options)
         self._schedule, self._gathered = schedule, gathered
-        self.trained = model.trainable_variables
-        known = {id(variable) for variable in self.trained}
+        trained = model.trainable_variables
+        known = {id(variable) for variable in trained}
         others = [*model.variables, *model.read_only]
-        self.fixed = [variable for variable in others if id(variable) not in known]
-        self.columns = None  # names of what a step returns, known once it is traced
-
-    @property
-    def variables(self):
-        """The variables whose values a state holds."""
-        return self.trained, self.fixed, self.optimizer.variables
+        fixed = [variable for variable in others if id(variable) not in known]
+        self.variables = trained, fixed, optimizer.variables
 
     def prepare(self, state, batch, without):
-        """Traces the loss once, for what has to be known before a step is: see `reached`."""
-        trained, fixed, _ = state
-        part = {name: x[0] for name, x in batch.items()}
-        seed = make_seed(0, 0)
-
-        def loss(trained):
-            return self._loss(trained, fixed, part, seed, None, jnp.array(True), without)[0]
-
-        self._reached = reached(loss, trained)
-        self.columns = ["loss", "gradient_norm", *self._loss_names, *self._metric_names]
+        """Trace the loss once, for what has to be known before a step is: `reached`, `columns`."""
+        part, with_metrics = {name: x[0] for name, x in batch.items()}, jnp.array(True)
+        with self._scope(state, self._schedule.value):
+            loss, values = self._loss(part, make_seed(0, 0), None, with_metrics, without)
+            self.reached = reached(lambda values: loss(values)[0], values)
 
     def __call__(self, state, schedule, batch, run_seed, with_metrics, without):
-        """Takes a step; `prepare` comes first.
+        """Take a step; `prepare` comes first.
 
         Args:
           state: see above.
-          schedule: float32 [3], the numbers of the learning rate's schedule.
+          schedule: float32 [4], the numbers of the learning rate's schedule.
           batch: arrays [micro-batches, rows, ...].
-          run_seed: int32.
-          with_metrics: bool scalar; metrics are zeros where it is false.
-          without: names of loss terms that are computed, but not trained on.
+          run_seed, with_metrics, without: of `take`.
 
         Returns: (state, float32 [columns]).
         """
-        trained, fixed, slots = state
-        parts = self.options.accumulation
-        with keras.StatelessScope(_pairs(self.optimizer.variables, slots)):
-            first_seed = jnp.int32(self.optimizer.iterations.value) * parts
 
-        def of_part(k, weights):
-            part = {name: x[k] for name, x in batch.items()}
-            seed = make_seed(run_seed, first_seed + k)
-            return jax.grad(self._loss, has_aux=True)(
-                trained, fixed, part, seed, weights, with_metrics, without
-            )
+        def micro_batch(k):
+            return {name: x[k] for name, x in batch.items()}
 
-        if parts == 1:
-            gradients, (sums, weights, metrics) = of_part(0, None)
-        else:
-            # Weights do not depend on what the model computes, so XLA leaves the model out of this.
-            zeros = jnp.zeros(len(self._loss_names))
-            weights, _ = lax.scan(
-                lambda total, k: (total + of_part(k, None)[1][1], None), zeros, jnp.arange(parts)
-            )
+        with self._scope(state, schedule) as scope:
+            row = self.take(micro_batch, run_seed, with_metrics, without)
+            after = tuple([scope.get_current_value(v) for v in each] for each in self.variables)
+        return after, row
 
-            def add(totals, k):
-                return jax.tree.map(jnp.add, totals, of_part(k, weights)), None
+    def _scope(self, state, schedule):
+        """Return the scope in which variables have the values of a state."""
+        pairs = zip((*self.variables, [self._schedule]), (*state, [schedule]), strict=True)
+        return keras.StatelessScope([pair for each in pairs for pair in zip(*each, strict=True)])
 
-            # From zeros: a part before the loop would have memory of its own.
-            shapes = jax.eval_shape(of_part, 0, weights)
-            zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-            (gradients, (sums, _, metrics)), _ = lax.scan(add, zeros, jnp.arange(parts))
-        losses = [self._mean(i, sums[i], weights[i]) for i in range(len(self._loss_names))]
-        state, norm = self._apply(state, schedule, gradients)
-        row = [self._total(losses, without), norm, *losses, *_divided(*metrics)]
-        return state, jnp.stack([jnp.float32(x) for x in row])
+    def _loss(self, batch, seed, weights, with_metrics, without):
+        """Return (function of the trained values -> (loss, (sums, weights, metrics)), the values).
 
-    def _loss(self, trained, fixed, batch, seed, weights, with_metrics, without):
-        """(loss, (sums [terms], weights [terms], metrics [2, metrics])) of one micro-batch.
-
-        Args:
-          weights: global weights of the loss terms [terms]; None for this batch's own.
+        It is called in the scope of a step, whose values of other variables it reads.
         """
-        trained = self._gathered(trained)
-        with keras.StatelessScope(_pairs(self.trained + self.fixed, [*trained, *fixed])):
-            outputs = self.model(batch, training=True, seed=seed)
-            terms = self.model.loss_terms(batch, outputs)
-            metrics = self._metrics(batch, outputs, with_metrics)
-        self._loss_names = list(terms)
-        sums = [total for total, _ in terms.values()]
-        own = [lax.stop_gradient(weight) for _, weight in terms.values()]
-        used = own if weights is None else weights
-        losses = [self._mean(i, total, used[i]) for i, total in enumerate(sums)]
-        return self._total(losses, without), (jnp.stack(sums), jnp.stack(own), metrics)
+        trained, fixed, _ = self.variables
+        others = [(variable, variable.value) for variable in fixed]
 
-    def _mean(self, index, total, weight):
-        """A loss term from its global sum and weight."""
-        return _divided(total, weight + self.model.loss_epsilons.get(self._loss_names[index], 0.0))
+        def loss(values):
+            values = self._gathered(values)
+            with keras.StatelessScope([*zip(trained, values, strict=True), *others]):
+                outputs, sums, own = self.forward(batch, seed)
+                outputs = jax.tree.map(lax.stop_gradient, outputs)
+                metrics = self.metrics(batch, outputs, with_metrics)
+            own = lax.stop_gradient(own)
+            losses = self.means(sums, own if weights is None else weights)
+            return self.total(losses, without), (jnp.stack(sums), own, metrics)
 
-    def _total(self, losses, without):
-        """The loss that is trained on. What is left out must not be reached: no product with 0."""
-        named = zip(losses, self._loss_names, strict=True)
-        weights = self.model.loss_weights
-        return sum(weights.get(name, 1.0) * loss for loss, name in named if name not in without)
+        return loss, [variable.value for variable in trained]
 
-    def _metrics(self, batch, outputs, with_metrics):
-        """float32 [2, metrics] of sums and weights; zeros where they are not asked for."""
-        self._metric_names = []
-        if not self.options.train_metrics:
-            return jnp.zeros((2, 0))
-        outputs = jax.tree.map(lax.stop_gradient, outputs)
+    def _gradients(self, batch, seed, weights, with_metrics, without):
+        loss, values = self._loss(batch, seed, weights, with_metrics, without)
+        gradients, terms = jax.grad(loss, has_aux=True)(values)
+        return [gradients[i] for i in self.reached], *terms
 
-        def compute():
-            terms = self.model.metric_terms(batch, outputs)
-            self._metric_names = list(terms)
-            sums, weights = zip(*terms.values(), strict=True) if terms else ((), ())
-            return jnp.array([sums, weights], jnp.float32)
+    def _over_parts(self, function):
+        def add(totals, k):
+            return jax.tree.map(jnp.add, totals, function(k)), None
 
-        shape = jax.eval_shape(compute)
-        return lax.cond(with_metrics, compute, lambda: jnp.zeros(shape.shape, shape.dtype))
-
-    def _apply(self, state, schedule, gradients):
-        """(the state after the optimiser's step, norm of the gradient)."""
-        trained, fixed, slots = state
-        variables = [*self.trained, *self.optimizer.variables]
-        pairs = _pairs([*variables, self._schedule], [*trained, *slots, schedule])
-        with keras.StatelessScope(pairs) as scope:
-            norm = self.optimizer.apply_reduced(
-                [gradients[i] for i in self._reached], [self.trained[i] for i in self._reached]
-            )
-            values = [scope.get_current_value(variable) for variable in variables]
-        return (values[: len(trained)], fixed, values[len(trained) :]), norm
+        # From zeros: a part before the loop would have memory of its own.
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, 0))
+        return lax.scan(add, zeros, jnp.arange(self.options.accumulation))[0]
 
 
 def reached(function, values):
@@ -302,12 +245,3 @@ def reached(function, values):
         if needed.intersection(equation.outvars):
             needed.update(v for v in equation.invars if not isinstance(v, Literal))
     return [i for i, variable in enumerate(jaxpr.invars) if variable in needed]
-
-
-def _divided(total, weight):
-    """total / weight, 0 where the weight is 0."""
-    return jnp.where(weight == 0, 0.0, total / jnp.where(weight == 0, 1.0, weight))
-
-
-def _pairs(variables, values):
-    return list(zip(variables, values, strict=True))

@@ -1,4 +1,4 @@
-"""One training step: gradients of global means, summed over replicas, clipped once, applied.
+"""The training step: gradients of global means, summed, clipped once, applied.
 
 Of a model it knows only the protocol of `official_bert.losses`: outputs, loss terms, metric terms
 as (sum, weight). What Keras 3 gets wrong under tf.distribute (replicas that draw the same dropout
@@ -11,203 +11,121 @@ mask, gradients clipped before they are summed, means of means) is done here by 
 - gradients are summed, then clipped once by their global norm, then applied.
 """
 
-import tensorflow as tf
+from keras import ops
 
-from experiments.training.step import distribution
 from official_bert.randomness import make_seed
 
 
 class TrainStep:
-    """The step as a function of a batch, to be compiled by its caller.
+    """The step, to be compiled by a trainer; a backend adds the four methods at the end.
 
     Args:
-      model, optimizer, strategy: of a `training.Trainer`.
+      model, optimizer: of a `TrainerState`.
       options: StepOptions.
+
+    Attributes, known once a step is traced:
+      columns: names of what a step returns.
+      reached: indices of the trainable variables that the loss depends on.
     """
 
-    def __init__(self, model, optimizer, strategy, options):
-        self.model, self.optimizer = model, optimizer
-        self.strategy, self.options = strategy, options
-        self.columns = None  # names of what a step returns, known once it is traced
-        self._without = ()
+    def __init__(self, model, optimizer, options):
+        self.model, self.optimizer, self.options = model, optimizer, options
+        self.columns = self.reached = None
 
-    def __call__(self, batch, run_seed, with_metrics, without=()):
-        """Takes a step.
+    def take(self, micro_batch, run_seed, with_metrics, without=()):
+        """Take a step.
 
         Args:
-          batch: of the strategy, [rows, ...] tensors.
+          micro_batch: function of k -> micro-batch k of this replica, dict of arrays [rows, ...].
           run_seed: int32.
-          with_metrics: bool tensor; metrics are zeros where it is false.
+          with_metrics: bool scalar; metrics are zeros where it is false.
           without: names of loss terms that are computed, but not trained on.
 
         Returns: float32 [columns], equal on all replicas.
         """
-        self._without = without
-        function = self._replica_step
-        if self.options.jit_compile:
-            function = tf.function(function, jit_compile=True, autograph=False)
-        row = distribution.run(self.strategy, function, batch, run_seed, with_metrics)
-        return self.strategy.experimental_local_results(row)[0]
+        parts = self.options.accumulation
+        first_seed = ops.cast(self.optimizer.iterations, "int32") * parts
 
-    def _replica_step(self, batch, run_seed, with_metrics):
-        step = tf.cast(self.optimizer.iterations.value, tf.int32)
-        micro_batches = self.options.accumulation
-        first_seed = step * micro_batches
-        replica = self._replica_id()
-        variables = self.model.trainable_variables
+        def seed_of(k):
+            return make_seed(run_seed, first_seed + k, self._replica())
 
-        if micro_batches == 1:
-            seed = make_seed(run_seed, first_seed, replica)
-            gradients, sums, weights, metrics = self._gradients(
-                batch, seed, None, with_metrics, variables
-            )
+        def gradients_of(k, weights=None):
+            return self._gradients(micro_batch(k), seed_of(k), weights, with_metrics, without)
+
+        if parts == 1:
+            gradients, sums, weights, metrics = gradients_of(0)
         else:
-            parts = {name: _split(x, micro_batches) for name, x in batch.items()}
-
-            def seed_of(k):
-                return make_seed(run_seed, first_seed + k, replica)
-
-            weights = self._sum_over_replicas(self._loss_weights(parts, seed_of))
-            gradients, sums, metrics = self._accumulate(
-                parts, seed_of, weights, with_metrics, variables
-            )
-        gradients, sums, metrics = self._sum_over_replicas([gradients, sums, metrics])
-        losses = self._means(sums, weights)
+            # Weights do not depend on what the model computes, so its forward pass is pruned here.
+            weights = self._over_parts(lambda k: self.forward(micro_batch(k), seed_of(k))[2])
+            weights = self._over_replicas(weights)
+            gradients, sums, _, metrics = self._over_parts(lambda k: gradients_of(k, weights))
+        gradients, sums, metrics = self._over_replicas([gradients, sums, metrics])
         # A variable that the loss does not reach (the pooler without next-sentence prediction)
-        # has no gradient and is not decayed either.
-        reached = [variables[i] for i in self._reached]
-        norm = self.optimizer.apply_reduced(gradients, reached)
-        metric_sums, metric_weights = tf.unstack(metrics)
-        self.columns = ["loss", "gradient_norm", *self._loss_names, *self._metric_names]
-        return tf.concat(
-            [
-                tf.stack([self._total(losses), tf.cast(norm, tf.float32)]),
-                losses,
-                tf.math.divide_no_nan(metric_sums, metric_weights),
-            ],
-            axis=0,
+        # is not decayed either.
+        variables = [self.model.trainable_variables[i] for i in self.reached]
+        norm = self.optimizer.apply_reduced(gradients, variables)
+        losses = self.means(sums, weights)
+        first = [self.total(losses, without), norm]
+        first = ops.stack([ops.cast(x, "float32") for x in first])
+        return ops.concatenate(
+            [first, ops.stack(losses), ops.divide_no_nan(metrics[0], metrics[1])]
         )
 
-    def _gradients(self, batch, seed, weights, with_metrics, variables):
-        """Gradients of sum(term / global weight) over one micro-batch.
+    def forward(self, batch, seed):
+        """Return (outputs, sums of the loss terms as a list, their weights [terms])."""
+        outputs = self.model(batch, training=True, seed=seed)
+        terms = self.model.loss_terms(batch, outputs)
+        self._loss_names = list(terms)
+        sums, weights = zip(*terms.values(), strict=True)
+        return outputs, list(sums), ops.stack(weights)
 
-        Args:
-          weights: global weights of the loss terms [terms]; None to sum this batch's own.
-
-        Returns: (dense gradients of the variables in `self._reached`, sums [terms], weights
-          [terms], metrics [2, metrics]).
-        """
-        with tf.GradientTape() as tape:
-            outputs = self.model(batch, training=True, seed=seed)
-            terms = self.model.loss_terms(batch, outputs)
-            self._loss_names = list(terms)
-            sums = tf.stack(
-                [
-                    tf.stop_gradient(total) if name in self._without else total
-                    for name, (total, _) in terms.items()
-                ]
-            )
-            if weights is None:
-                with tape.stop_recording():
-                    weights = tf.stack([weight for _, weight in terms.values()])
-                    weights = self._sum_over_replicas(weights)
-            loss = self._total(self._means(sums, weights))
-        gradients = tape.gradient(loss, variables)
-        self._reached = [i for i, gradient in enumerate(gradients) if gradient is not None]
-        # A lookup's gradient lists rows, some of them twice: its norm is not that of their sum.
-        gradients = [tf.convert_to_tensor(gradients[i]) for i in self._reached]
-        return gradients, sums, weights, self._metrics(batch, outputs, with_metrics)
-
-    def _accumulate(self, parts, seed_of, weights, with_metrics, variables):
-        """Sums gradients, loss sums and metrics over the micro-batches."""
-
-        def of_part(k):
-            batch = {name: x[k] for name, x in parts.items()}
-            gradients, sums, _, metrics = self._gradients(
-                batch, seed_of(k), weights, with_metrics, variables
-            )
-            return [*gradients, sums, metrics]
-
-        # The first one outside the loop: it says how many sums there are, and their shapes.
-        totals = of_part(0)
-        _, totals = tf.while_loop(
-            lambda k, _: k < self.options.accumulation,
-            lambda k, totals: (k + 1, [a + b for a, b in zip(totals, of_part(k), strict=True)]),
-            (tf.constant(1), totals),
-            maximum_iterations=self.options.accumulation - 1,
-        )
-        *gradients, sums, metrics = totals
-        return gradients, sums, metrics
-
-    def _loss_weights(self, parts, seed_of):
-        """The weights of the loss terms [terms], summed over all micro-batches.
-
-        Weights do not depend on what the model computes, so TensorFlow prunes the model's forward
-        pass from this graph and only labels (and what draws positions to predict) are computed.
-        """
-        total = 0.0
-        for k in range(self.options.accumulation):
-            batch = {name: x[k] for name, x in parts.items()}
-            outputs = self.model(batch, training=True, seed=seed_of(k))
-            terms = self.model.loss_terms(batch, outputs)
-            total += tf.stack([weight for _, weight in terms.values()])
-        return total
-
-    def _means(self, sums, weights):
-        """The loss terms [terms] from their global sums and weights."""
+    def means(self, sums, weights):
+        """Return the loss terms from their global sums and weights."""
         epsilons = [self.model.loss_epsilons.get(name, 0.0) for name in self._loss_names]
-        return tf.math.divide_no_nan(sums, weights + tf.constant(epsilons))
+        return [ops.divide_no_nan(sums[i], weights[i] + e) for i, e in enumerate(epsilons)]
 
-    def _total(self, losses):
-        """The loss that is trained on, of the loss terms [terms]."""
-        weights = [
-            0.0 if name in self._without else self.model.loss_weights.get(name, 1.0)
-            for name in self._loss_names
-        ]
-        if set(weights) == {1.0}:
-            # Not times 1: the graph optimiser would move that into other products and round anew.
-            return tf.reduce_sum(losses)
-        return tf.reduce_sum(losses * tf.constant(weights))
+    def total(self, losses, without):
+        """Return the loss that is trained on. No product with 0: what is left out is not reached,
+        nor with 1: TensorFlow's graph optimiser would move that into others and round anew."""
+        factors = self.model.loss_weights
+        named = zip(self._loss_names, losses, strict=True)
+        used = [(factors.get(name, 1.0), loss) for name, loss in named if name not in without]
+        return sum(loss if factor == 1.0 else factor * loss for factor, loss in used)
 
-    def _metrics(self, batch, outputs, with_metrics):
-        """float32 [2, metrics] of sums and weights; zeros where they are not asked for."""
-        self._metric_names = []
-        if not self.options.train_metrics:
-            return tf.zeros([2, 0])
+    def metrics(self, batch, outputs, with_metrics):
+        """Return float32 [2, metrics], sums and weights; zeros where they are not asked for."""
+        names = []
 
         def compute():
             terms = self.model.metric_terms(batch, outputs)
-            self._metric_names = list(terms)
-            if not terms:
-                return tf.zeros([2, 0])
-            return tf.stack(
-                [tf.stack([a for a, _ in terms.values()]), tf.stack([b for _, b in terms.values()])]
-            )
+            names.extend(terms)
+            rows = [ops.stack(row) for row in zip(*terms.values(), strict=True)]
+            return ops.cast(ops.stack(rows), "float32") if terms else ops.zeros([2, 0])
 
-        # The true branch is traced first and so names the metrics.
-        return tf.cond(with_metrics, compute, lambda: tf.zeros([2, len(self._metric_names)]))
+        found = ops.zeros([2, 0])
+        if self.options.train_metrics:
+            # The true branch is traced first and so names the metrics.
+            found = ops.cond(with_metrics, compute, lambda: ops.zeros([2, len(names)]))
+        self.columns = ["loss", "gradient_norm", *self._loss_names, *names]
+        return found
 
-    def _replica_id(self):
-        if distribution.is_default(self.strategy):
-            return 0
-        return tf.distribute.get_replica_context().replica_id_in_sync_group
+    def _replica(self):
+        """Return the number of this replica."""
+        return 0
 
-    def _sum_over_replicas(self, values):
-        if distribution.is_default(self.strategy):
-            return values
-        flat = tf.nest.flatten(values)
-        context = tf.distribute.get_replica_context()
-        # Tensors without elements (no metrics) are not sent.
-        sent = [i for i, x in enumerate(flat) if x.shape.num_elements() != 0]
-        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [flat[i] for i in sent])
-        for i, x in zip(sent, summed, strict=True):
-            flat[i] = x
-        return tf.nest.pack_sequence_as(values, flat)
+    def _gradients(self, batch, seed, weights, with_metrics, without):
+        """Return (gradients of `total` of a micro-batch for the variables that are `reached`, sums
+        of its loss terms [terms], their weights [terms], its metrics).
 
+        Args:
+          weights: global weights of the loss terms [terms]; None to sum this batch's own.
+        """
+        raise NotImplementedError
 
-def _split(x, parts):
-    """[rows, ...] -> [parts, rows / parts, ...]."""
-    shape = tf.shape(x)
-    rows = x.shape[0] // parts if x.shape[0] else shape[0] // parts
-    static = [parts, x.shape[0] // parts if x.shape[0] else None, *x.shape[1:]]
-    return tf.ensure_shape(tf.reshape(x, tf.concat([[parts, rows], shape[1:]], 0)), static)
+    def _over_parts(self, function):
+        """Return the sums of what `function` of k returns over all micro-batches."""
+        raise NotImplementedError
+
+    def _over_replicas(self, values):
+        """Return the sums of tensors over all replicas."""
+        return values

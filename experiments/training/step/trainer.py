@@ -1,7 +1,7 @@
 """`Trainer`: what TensorFlow compiles to train, evaluate and predict.
 
-One TensorFlow loop for every strategy, for pre-training and fine-tuning; the step itself is in
-`experiments.training.step.train_step`.
+One TensorFlow loop for every strategy, for pre-training and fine-tuning. The step itself is in
+`train_step`; `TensorFlowStep` adds what is TensorFlow's.
 """
 
 import functools
@@ -28,7 +28,7 @@ class Trainer(TrainerState):
         super().__init__(build, strategy, options, precision, seed)
         if options.jit_compile:
             _leave_cudnn(self.model)
-        self._step = TrainStep(self.model, self.optimizer, strategy, options)
+        self._step = TensorFlowStep(self.model, self.optimizer, options, strategy)
         # Without autograph, which would rewrite the source of every layer before the first step.
         self._take_steps = tf.function(self._steps_from_iterator, autograph=False)
         self._functions = {}
@@ -116,6 +116,85 @@ class Trainer(TrainerState):
                 autograph=False,
             )
         return self._functions[key]
+
+
+class TensorFlowStep(TrainStep):
+    """A step under a strategy, with gradients of a tape.
+
+    Args:
+      model, optimizer, options: of `TrainStep`.
+      strategy: of the trainer.
+    """
+
+    def __init__(self, model, optimizer, options, strategy):
+        super().__init__(model, optimizer, options)
+        self.strategy = strategy
+
+    def __call__(self, batch, run_seed, with_metrics, without=()):
+        """Take a step on a batch of the strategy; the other arguments are those of `take`."""
+        function = functools.partial(self.on_replica, without=without)
+        if self.options.jit_compile:
+            function = tf.function(function, jit_compile=True, autograph=False)
+        row = distribution.run(self.strategy, function, batch, run_seed, with_metrics)
+        return self.strategy.experimental_local_results(row)[0]
+
+    def on_replica(self, batch, run_seed, with_metrics, without=()):
+        """Take this replica's part of a step, on its rows of the batch."""
+        count = self.options.accumulation
+        parts = batch if count == 1 else {name: _split(x, count) for name, x in batch.items()}
+
+        def micro_batch(k):
+            return parts if count == 1 else {name: x[k] for name, x in parts.items()}
+
+        return self.take(micro_batch, run_seed, with_metrics, without)
+
+    def _replica(self):
+        if distribution.is_default(self.strategy):
+            return 0
+        return tf.distribute.get_replica_context().replica_id_in_sync_group
+
+    def _gradients(self, batch, seed, weights, with_metrics, without):
+        with tf.GradientTape() as tape:
+            outputs, sums, own = self.forward(batch, seed)
+            if weights is None:
+                with tape.stop_recording():
+                    weights = self._over_replicas(own)
+            loss = self.total(self.means(sums, weights), without)
+        found = tape.gradient(loss, self.model.trainable_variables)
+        self.reached = [i for i, gradient in enumerate(found) if gradient is not None]
+        # A lookup's gradient lists rows, some of them twice: its norm is not that of their sum.
+        found = [tf.convert_to_tensor(found[i]) for i in self.reached]
+        return found, tf.stack(sums), weights, self.metrics(batch, outputs, with_metrics)
+
+    def _over_parts(self, function):
+        # The first one outside the loop: it says how many sums there are, and their shapes.
+        _, totals = tf.while_loop(
+            lambda k, _: k < self.options.accumulation,
+            lambda k, totals: (k + 1, tf.nest.map_structure(tf.add, totals, function(k))),
+            (tf.constant(1), function(0)),
+            maximum_iterations=self.options.accumulation - 1,
+        )
+        return totals
+
+    def _over_replicas(self, values):
+        if distribution.is_default(self.strategy):
+            return values
+        flat = tf.nest.flatten(values)
+        context = tf.distribute.get_replica_context()
+        # Tensors without elements (no metrics) are not sent.
+        sent = [i for i, x in enumerate(flat) if x.shape.num_elements() != 0]
+        summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [flat[i] for i in sent])
+        for i, x in zip(sent, summed, strict=True):
+            flat[i] = x
+        return tf.nest.pack_sequence_as(values, flat)
+
+
+def _split(x, parts):
+    """Reshape [rows, ...] to [parts, rows / parts, ...]."""
+    shape = tf.shape(x)
+    rows = x.shape[0] // parts if x.shape[0] else shape[0] // parts
+    static = [parts, x.shape[0] // parts if x.shape[0] else None, *x.shape[1:]]
+    return tf.ensure_shape(tf.reshape(x, tf.concat([[parts, rows], shape[1:]], 0)), static)
 
 
 def _leave_cudnn(model):

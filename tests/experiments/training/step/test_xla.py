@@ -146,7 +146,7 @@ def _under_xla(name, strategy):
     import tensorflow as tf
 
     trainer, batches = _trainer(name, strategy, jit_compile=True)
-    step = trainer._step._replica_step
+    step = trainer._step.on_replica
     functions = {
         "train": lambda batch, seed: step(batch, seed, tf.constant(True)),
         "evaluate": lambda batch, _: trainer._terms(batch),
