@@ -63,7 +63,7 @@ def run(
     from data_prep.jobs.progress import progress_bar
     from experiments.training.pretraining import heldout
     from experiments.training.step import evaluation
-    from experiments.training.step.compiled import compiled
+    from official_bert.backend.compiled import compiled
 
     loaded = resolve.load(model, dtype=precision)
     if loaded.head != "pretraining":

@@ -19,6 +19,7 @@ from typing import Any, overload
 import numpy as np
 
 from official_bert import objectives
+from official_bert.backend.compiled import compiled, few_sizes
 from official_bert.checkpoints.finding import resolve
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common.errors import UserError, check_choice
@@ -270,14 +271,18 @@ class Model(LoadedModel):
             raise UserError(_NO_VOCABULARY)
         drawing = generation.sampling(temperature or 1.0, top_k, top_p, seed)
         choose = drawing if temperature else generation.greedy
-        step = generation.NextToken(self.encoder, head, self.tokenizer.vocab_size)
+        made = self.__dict__.setdefault("_graphs", {})
+        if made.get("generate", (None,))[0] is not self.model:
+            step = generation.NextToken(self.encoder, head, self.tokenizer.vocab_size)
+            made["generate"] = self.model, (step, step.compiled())
+        step, compiled_step = made["generate"][1]
         prompts = [generation.prompt(self.tokenizer, text) for text in texts]
         length = min(length, self.config.max_position_embeddings)
         if (longest := max(map(len, prompts), default=0)) >= length:
             raise UserError(f"a text has {longest} tokens: nothing fits behind it in {length}")
         end = self.tokenizer.sep_id
         state = step.begin(len(prompts), length)
-        found = generation.decode(step.compiled(), state, prompts, length, choose, end)
+        found = generation.decode(compiled_step, state, prompts, length, choose, end)
         written = [self.tokenizer.decode(ids) for ids in found]
         return written[0] if one else written
 
@@ -373,7 +378,8 @@ class Model(LoadedModel):
         found: list[dict] = [{}] * len(rows)
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            batch = self._batch([rows[i] for i in chosen])
+            rest = _few(len(chosen), batch_size) - len(chosen)
+            batch = self._batch([rows[i] for i in [*chosen, *chosen[-1:] * rest]])
             outputs = {name: np.asarray(value) for name, value in call(batch).items()}
             for place, i in enumerate(chosen):
                 found[i] = {name: values[place] for name, values in outputs.items()}
@@ -381,30 +387,36 @@ class Model(LoadedModel):
 
     def _batch(self, rows):
         longest = max(len(row["input_ids"]) for row in rows)
-        batch = self.tokenizer.pad(rows, min(-(-longest // _MULTIPLE) * _MULTIPLE, self._longest))
+        longest = -(-longest // _MULTIPLE) * _MULTIPLE
+        batch = self.tokenizer.pad(rows, _few(longest, self._longest))
         if _MASKS in rows[0]:
-            most = max(len(row[_MASKS]) for row in rows)
+            most = _few(max(len(row[_MASKS]) for row in rows), self._longest)
             batch[_MASKS] = np.array(
                 [row[_MASKS] + [0] * (most - len(row[_MASKS])) for row in rows], np.int32
             )
         return batch
 
     def _compiled(self, key, function, with_masks):
-        """The function as one graph for all lengths, where TensorFlow computes."""
+        """Compile the function: for all lengths where TensorFlow computes, for few with JAX."""
         import keras
 
-        if keras.backend.backend() != "tensorflow":
-            from keras import ops
-
-            return lambda batch: {
-                name: ops.convert_to_numpy(value) for name, value in function(batch).items()
-            }
-        import tensorflow as tf
-
         made = self.__dict__.setdefault("_graphs", {})
-        if made.get(key, (None,))[0] is not self.model:
+        if made.get(key, (None,))[0] is self.model:
+            return made[key][1]
+        if keras.backend.backend() != "tensorflow":
+            made[key] = self.model, compiled(self.model, function)
+        else:
+            import tensorflow as tf
+
             names = ["input_ids", "input_mask", "segment_ids", *[_MASKS] * with_masks]
             signature = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
             graph = tf.function(function, input_signature=[signature], autograph=False)
             made[key] = self.model, graph
         return made[key][1]
+
+
+def _few(size: int, most: int) -> int:
+    """Return a size of batches, one of few where JAX computes, and not above the most."""
+    import keras
+
+    return min(few_sizes(size) if keras.backend.backend() == "jax" else size, most)

@@ -64,7 +64,7 @@ class WordStart:
     def _states(self):
         from keras import ops
 
-        from experiments.training.step.compiled import compiled
+        from official_bert.backend.compiled import compiled
 
         return compiled(
             self.elmo, lambda batch: ops.stack(self.elmo(batch)["hidden_states"], axis=2)

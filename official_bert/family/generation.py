@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from official_bert.backend.compiled import jitted
 from official_bert.common.errors import UserError
 from official_bert.family.replaced_token import draw
 from official_bert.layers import bias_of
@@ -96,12 +97,15 @@ class NextToken:
         return scores, after
 
     def compiled(self) -> Callable:
-        """The step as a graph where TensorFlow is the backend."""
-        if keras.backend.backend() != "tensorflow":
-            return self
-        import tensorflow as tf
+        """Compile the step by TensorFlow or JAX; a state that was given is used up."""
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
 
-        return tf.function(self.__call__, autograph=False)
+            return tf.function(self.__call__, autograph=False)
+        if keras.backend.backend() == "jax":
+            variables = [*self.encoder.variables, *self.head.variables]
+            return jitted(variables, self.__call__, donated=(2,))
+        return self
 
 
 def prompt(tokenizer, text: str) -> list[int]:

@@ -110,7 +110,7 @@ class Predictor:
     def _loaded(self):
         """(tokenizer, function from a batch to the network's outputs)."""
         commands.import_tensorflow()
-        from experiments.training.step.compiled import compiled
+        from official_bert.backend.compiled import compiled
         from official_bert.checkpoints import model_folder
 
         loaded = model_folder.load(self._model)

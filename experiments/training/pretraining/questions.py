@@ -43,7 +43,7 @@ def cloze(model, records, max_examples=0, batch_size=64):
     Raises:
       UserError: the model has no pre-training head, or the records do not fit it.
     """
-    from experiments.training.step.compiled import compiled
+    from official_bert.backend.compiled import compiled
 
     loaded, batches = opened(model, records, max_examples, batch_size)
     ask = compiled(loaded.model, lambda batch: answers(loaded.model, batch))
@@ -130,7 +130,7 @@ def pairs(model, records, question, max_examples=0, batch_size=64):
     Raises:
       UserError: the model has no head for pairs, or the records do not fit it.
     """
-    from experiments.training.step.compiled import compiled
+    from official_bert.backend.compiled import compiled
 
     loaded, batches = opened(model, records, max_examples, batch_size)
     learnt = [one.name for one in loaded.model.objectives if one.name in QUESTIONS]

@@ -121,7 +121,7 @@ def hidden_states(encoder, examples, windows, batch_size, progress, layers, make
     """
     from keras import ops
 
-    from experiments.training.step.compiled import compiled
+    from official_bert.backend.compiled import compiled
 
     first_word = _first_words(examples)
     shape = (int(first_word[-1]), encoder.config.hidden_size)

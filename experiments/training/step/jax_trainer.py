@@ -14,10 +14,10 @@ from jax import lax
 from jax.extend.core import Literal
 
 from experiments.training.step import evaluation
-from experiments.training.step.compiled import jitted
 from experiments.training.step.jax_distribution import in_parts, stacked
 from experiments.training.step.train_step import TrainStep
 from experiments.training.step.trainer_state import TrainerState, padded_to_a_multiple
+from official_bert.backend.compiled import jitted
 from official_bert.randomness import make_seed
 
 # Steps of one compiled call. A call of fewer runs the same program and stops sooner: another one
@@ -45,8 +45,9 @@ class JaxTrainer(TrainerState):
             donate_argnames="state",
             out_shardings=(state, strategy.everywhere),
         )
-        self._terms = jitted(self.model, functools.partial(evaluation.terms, self.model))
-        self._outputs = jitted(self.model, self._in_float32)
+        read = [*self.model.variables, *self.model.read_only]
+        self._terms = jitted(read, functools.partial(evaluation.terms, self.model))
+        self._outputs = jitted(read, self._in_float32)
         self._place()
 
     def reset(self, build, seed):
