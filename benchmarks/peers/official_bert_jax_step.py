@@ -6,7 +6,7 @@ import os
 # XLA would take three quarters of the GPU, which contestants share while they compile.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-from turns import arguments, jax_trainer, random_batch, take_turns  # noqa: E402
+from turns import arguments, jax_trainer, random_batch, take_turns
 
 AT_ONCE = 16  # steps of one compiled call
 
