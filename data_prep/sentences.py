@@ -39,6 +39,7 @@ from official_bert.common.errors import UserError, first_of
 _LOST = "lost: "  # how counts of `sources.documents` begin that are of text left out
 _MANY_STOPPED = 0.1  # share of the lines, of which so many say enough:
 _ENOUGH_LINES = 100
+_ENOUGH_DOCUMENTS = 10
 
 __all__ = ["LAYOUTS", "split_file", "split_files", "split_sentences"]
 
@@ -111,6 +112,8 @@ def split_files(
     claim(named, work=[output])
     options = {"splitter": splitter_version(language), "compress": compress, "documents": layout}
     options |= {name: v for name, v in dataclasses.asdict(reading).items() if name != "layout"}
+    if not reading.document_column:
+        del options["document_column"]  # outputs from before this option go on
     record = os.path.join(output, "sentences.json")
     with locked(output):
         before = None if overwrite else earlier(record, options, output, "options")
@@ -259,6 +262,11 @@ def report(files: dict[str, dict[str, int]], title_stops: bool = False) -> list[
     ]
     if total["invalid_utf8"]:
         lines.append(f"{total['invalid_utf8']:,} lines held bytes that are not UTF-8")
+    if documents >= _ENOUGH_DOCUMENTS and total["sentences"] < 1.5 * documents:
+        lines.append(
+            "most documents are a single sentence, which has no next one; where rows are "
+            "sentences, --document_column= names the field that says of which document"
+        )
     if total["empty"]:
         lines.append(f"{total['empty']:,} rows hold no text")
     if lost := shares.by_reason(_lost(total)):

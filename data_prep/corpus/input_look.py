@@ -9,6 +9,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from data_prep.corpus.sentence_splitter import split_sentences
 from data_prep.corpus.text_files import BYTE_ORDER_MARK, open_bytes
 from official_bert.common.errors import UserError
 
@@ -117,9 +118,12 @@ def fault(found: InputLook, max_tokens: int, pairs: bool = True) -> str:
     if found.whole and len(documents) == 1:
         return "it is one document, and random next sentences come from others"
     if _share(len(document) == 1 for document in documents) > _MOST:
-        return (
-            "most documents are a single sentence, which has no next one (is a line a document? "
-            "data_prep.sentences --documents=lines splits it)"
+        several = _share(len(split_sentences(line)) > 1 for line in sentences[:1000]) > _MOST
+        return "most documents are a single sentence, which has no next one (" + (
+            "is a line a document? data_prep.sentences --documents=lines splits it)"
+            if several
+            else "leave blank lines between documents alone; where rows of JSON Lines or Parquet "
+            "were sentences, data_prep.sentences --document_column= joins those of a document)"
         )
     return ""
 

@@ -14,6 +14,7 @@ and only the last two, and books with numbered chapters, can be told from the te
 
 import dataclasses
 import html
+import itertools
 import json
 import re
 from collections import Counter
@@ -44,6 +45,8 @@ class Reading:
       section_titles: keep the section titles of articles, short lines without a mark.
       title_stops: short lines with one full stop are section titles of articles too.
       text_field: of rows: the field of the text; by default "text".
+      document_column: of rows: the field that says which document a row is of, where rows are
+        sentences or paragraphs; neighbours of one are joined. By default a row is a document.
       invalid_utf8: what to do with bytes that are not UTF-8.
     """
 
@@ -53,6 +56,7 @@ class Reading:
     section_titles: bool = False
     title_stops: bool = False
     text_field: str = ""
+    document_column: str = ""
     invalid_utf8: str = "error"
 
 
@@ -74,16 +78,17 @@ def documents(source: str, reading: Reading, counts: Counter) -> Iterator[list[s
 
 
 def _documents(source, reading, titles, counts, lost):
-    layout, field = reading.layout, reading.text_field or _USUAL_FIELD
+    layout, fields = reading.layout, [reading.text_field or _USUAL_FIELD]
+    fields += [reading.document_column] if reading.document_column else []
     if tfds_corpora.is_tfds(source):
         yield from tfds_corpora.documents(source, titles, counts, lost)
         return
     if layout == "rows" and parquet_files.is_parquet(source):
-        yield from _paragraphs_of(_parquet_texts(source, field), counts)
+        yield from _paragraphs_of(_parquet_texts(source, fields), counts)
         return
     lines = text_lines(source, reading.invalid_utf8, counts)
     if layout == "rows":
-        yield from _paragraphs_of(_json_texts(lines, field, source), counts)
+        yield from _paragraphs_of(_json_texts(lines, fields, source), counts)
         return
     if layout == "wikiextractor":
         yield from _wikiextractor(lines, titles, source, counts, lost)
@@ -205,42 +210,51 @@ def _wikiextractor(lines, titles, source, counts, lost) -> Iterator[list[str]]:
         yield document
 
 
-def _json_texts(lines, field: str, source: str) -> Iterator[str]:
+def _json_texts(lines, fields: list[str], source: str) -> Iterator[tuple[object, str]]:
+    """Yield (what says which document it is of, text) of each row."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         row = _row(line.strip())
         if row is None:
             raise UserError(f"{source} line {number}: not a JSON object")
-        if not isinstance(row.get(field, 0), str | None):
+        if missing := [name for name in fields[1:] if row.get(name) is None]:
             raise UserError(
-                f"{source} line {number}: no text in the field {field!r}; the fields are "
+                f"{source} line {number}: no field {missing[0]!r}; the fields are "
+                f"{first_of(row, 30)} (--document_column)"
+            )
+        if not isinstance(row.get(fields[0], 0), str | None):
+            raise UserError(
+                f"{source} line {number}: no text in the field {fields[0]!r}; the fields are "
                 f"{first_of(row, 30)} (--text_field)"
             )
-        yield row[field] or ""
+        yield row[fields[1]] if fields[1:] else number, row[fields[0]] or ""
 
 
-def _parquet_texts(path: str, field: str) -> Iterator[str]:
+def _parquet_texts(path: str, fields: list[str]) -> Iterator[tuple[object, str]]:
     names = parquet_files.column_names(path)
-    if field not in names:
-        raise UserError(
-            f"{path} has no field {field!r}; it has {first_of(names, 30)} (--text_field)"
-        )
-    for row in parquet_files.rows(path, [field]):
-        if not isinstance(row[field], str | None):
-            raise UserError(f"{path}: the field {field!r} holds no text")
-        yield row[field] or ""
+    for field, option in zip(fields, ("text_field", "document_column"), strict=False):
+        if field not in names:
+            raise UserError(
+                f"{path} has no field {field!r}; it has {first_of(names, 30)} (--{option})"
+            )
+    for number, row in enumerate(parquet_files.rows(path, fields), 1):
+        if not isinstance(row[fields[0]], str | None):
+            raise UserError(f"{path}: the field {fields[0]!r} holds no text")
+        yield row[fields[1]] if fields[1:] else number, row[fields[0]] or ""
 
 
-def _paragraphs_of(texts, counts) -> Iterator[list[str]]:
-    """Whole texts whose lines are paragraphs; no line of them is a title."""
-    for text in texts:
-        document = [part for part in map(_plain, text.split("\n")) if part]
+def _paragraphs_of(rows, counts) -> Iterator[list[str]]:
+    """The whole texts of each document, whose lines are paragraphs; no line of them is a title."""
+    for _, group in itertools.groupby(rows, lambda row: row[0]):
+        document = []
+        for _, text in group:
+            parts = [part for part in map(_plain, text.split("\n")) if part]
+            counts["empty"] += not parts
+            document += parts
         counts["characters_read"] += sum(map(len, document))
         if document:
             yield document
-        else:
-            counts["empty"] += 1
 
 
 def _plain(line: str) -> str:

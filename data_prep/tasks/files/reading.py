@@ -177,6 +177,9 @@ def json_document(lines: Lines) -> Iterator[tuple[int, dict]]:
     text = "\n".join(line for _, line in lines)
     value = whole_characters(parse_json(text, lines.name, None), text)
     for number, row in enumerate(_rows_of(value, lines.name), 1):
+        match row:
+            case [str() as text, dict() as entities]:  # as spaCy's training data
+                row = {"text": text, **entities}
         if not isinstance(row, dict):
             found = f"expected a JSON object, not {shorten(row)}"
             raise UserError(f"{lines.name} object {number}: {found}")
@@ -194,6 +197,8 @@ def _rows_of(value, name: str) -> list:
         if isinstance(names, list) and all(isinstance(row, list) for row in data):
             return [values for _, values in named_rows(enumerate(data, 1), names, f"{name}: data")]
         return data
+    if "classes" in value and isinstance(value.get("annotations"), list):  # of spaCy's annotators
+        return [row for row in value["annotations"] if row is not None]
     kinds = {type(each) for each in value.values()}
     words = value.get("tokens", value.get("words", [[]]))
     if isinstance(words, list) and all(isinstance(word, str) for word in words):

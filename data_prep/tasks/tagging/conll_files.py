@@ -9,6 +9,7 @@ import sys
 from data_prep.corpus import parquet_files
 from data_prep.tasks.files import look, reading
 from data_prep.tasks.files.token_lines import TokenLines, is_token_a_line
+from data_prep.tasks.tagging import character_spans
 from data_prep.tasks.tagging.conll_columns import COLUMNS
 from data_prep.tasks.task import Inputs
 from official_bert.common.errors import UserError
@@ -184,17 +185,24 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
         wanted = tuple((name,) for name in (*words, *(("text",) * (not layout.word_column))))
         return look.look(path, wanted, texts=True, format=format, lines=lines)
     fields = (layout.tag_column,) if layout.tag_column else layout.column.fields
+    by_characters = layout.column.name == "entities" and not (
+        layout.word_column or layout.tag_column
+    )
     table = look.look(
         path,
-        tuple(itertools.product(words, fields)),
+        (*itertools.product(words, fields), *(character_spans.FIELDS * by_characters)),
         optional=("document",),
         what=(
             f"which columns hold the words and their tags? Looked for are {' or '.join(words)}, "
-            f"and {' or '.join(fields)}."
+            f"and {' or '.join(fields)}"
+            + ", or text with entities by characters (label, entities, spans)" * by_characters
+            + "."
         ),
         hint=_HINT,
         lines=lines,
     )
+    if table.found in character_spans.FIELDS:
+        return table
     if len(several := [name for name in fields if name in table.columns]) > 1:
         raise UserError(
             f"{path}: which column holds the tags, {' or '.join(several)}? "
@@ -206,14 +214,19 @@ def _look(path: str, layout: Layout, tagged: bool, format: str = "") -> look.Tab
 def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
     column = layout.column
     names = table.class_names.get(table.found[1]) or layout.names
-    documents, empty = [], 0
+    documents, empty, rejected = [], 0, 0
     for group in by_document(table.rows()):
         sentences = []
         for number, row in group:
             where = table.where(number)
-            words, tags = (row[name] for name in table.found)
-            check_words(words, f"{where}: {table.found[0]}")
-            tags = _tags(tags, names, f"{where}: {table.found[1]}")
+            if table.found in character_spans.FIELDS:
+                found = character_spans.words_and_tags(row, table.found, where)
+                rejected += found is None
+                words, tags = found or ([], [])
+            else:
+                words, tags = (row[name] for name in table.found)
+                check_words(words, f"{where}: {table.found[0]}")
+                tags = _tags(tags, names, f"{where}: {table.found[1]}")
             if len(words) != len(tags):
                 raise UserError(f"{where}: {len(words)} words and {len(tags)} tags")
             for tag in tags:
@@ -223,8 +236,9 @@ def _tagged_rows(table: look.Table, kinds, layout: Layout) -> list[list[tuple]]:
             empty += not words
         if sentences:
             documents.append(sentences)
-    if empty:
-        print(f"{table.path}: {empty} rows without words left out", file=sys.stderr)
+    for count, told in ((empty - rejected, "without words"), (rejected, "that were not accepted")):
+        if count:
+            print(f"{table.path}: {count} rows {told} left out", file=sys.stderr)
     return documents
 
 

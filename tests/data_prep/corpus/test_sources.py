@@ -92,6 +92,39 @@ def test_json_lines(tmp_path, packed):
         split_files(str(tmp_path / "in" / "c4.json"), tmp_path / "out2", layout="lines")
 
 
+SENTENCES = [
+    ("a", "One."),
+    ("a", "Two."),
+    ("b", "Three."),
+    ("a", "Four."),
+    ("b", ""),
+    ("b", "Six."),
+]
+JOINED = [["One.", "Two."], ["Three."], ["Four."], ["Six."]]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "numbers"])
+def test_rows_that_are_sentences_are_joined_by_a_column(tmp_path, kind):
+    """Issue: each was a document of its own, and the advice gave the same again."""
+    rows = [{"doc": ord(doc) if kind == "numbers" else doc, "text": t} for doc, t in SENTENCES]
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a"
+    if kind == "parquet":
+        pyarrow = pytest.importorskip("pyarrow", reason="needs the extra `parquet`")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        path.write_text("\n".join(map(json.dumps, rows)))
+    counts = split_files(str(path), tmp_path / "out", document_column="doc", compress=False)
+    assert list(documents(str(tmp_path / "out" / "a.txt"))) == JOINED
+    assert counts["a.txt"]["empty"] == 1
+    with pytest.raises(UserError, match=r"no field 'dok'.*doc, text.*\(--document_column\)"):
+        split_files(str(path), tmp_path / "out2", document_column="dok")
+    alone = split_files(str(path), tmp_path / "out3")
+    assert alone["a.txt.gz"]["documents"] == 5
+    told = report({"a": alone["a.txt.gz"] | {"documents": 40, "sentences": 40}})
+    assert any("--document_column= names the field" in line for line in told)
+
+
 def test_half_a_character_of_json_becomes_one_that_can_be_written(tmp_path):
     (tmp_path / "a.jsonl").write_text(r'{"text": "He said \ud83d. So."}' + "\n")
     split_files(str(tmp_path / "a.jsonl"), tmp_path / "out", compress=False)
