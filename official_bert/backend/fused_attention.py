@@ -12,6 +12,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from official_bert.backend import place_hash
 from official_bert.common.commands import say
 
 SWITCH = "OFFICIAL_BERT_ATTENTION"  # "plain" in the environment: no kernels
@@ -56,12 +57,11 @@ def query_key_value(layer, x):
 
 def products(qkv, bias, seed, rate: float):
     """Return the same as the kernels by plain products; see `pallas_attention.attention`."""
-    from official_bert.randomness import dropout
-
     query, key, value = (ops.transpose(qkv[:, :, i], (0, 2, 1, 3)) for i in range(3))
     scores = ops.matmul(query * query.shape[-1] ** -0.5, ops.transpose(key, (0, 1, 3, 2)))
     weights = ops.softmax(ops.cast(scores + bias[:, None], "float32"), axis=-1)
-    weights = dropout(ops.cast(weights, value.dtype), rate, seed)
+    weights = ops.cast(weights, value.dtype)
+    weights = weights * place_hash.factors(weights, rate, seed)
     return ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))
 
 
