@@ -193,7 +193,13 @@ class TransformerBlock(keras.layers.Layer):
 
 
 class Transformer:
-    """The parts of an encoder and how they read; `BertConfig.parts` names it."""
+    """The parts of an encoder and how they read; `BertConfig.parts` names it.
+
+    Attributes:
+      names: rows of `checkpoints.names` for variables that BERT has not.
+    """
+
+    names: tuple = ()
 
     def __init__(self, config: BertConfig):
         self.config = config

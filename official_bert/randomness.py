@@ -108,3 +108,13 @@ class _GivenSeed(keras.random.SeedGenerator):
     def next(self, ordered=True):
         dtype = "int32" if keras.backend.backend() == "tensorflow" else "uint32"
         return ops.cast(self._seed, dtype)
+
+
+def draw(logits, seed):
+    """One class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
+
+    The largest of logits with Gumbel noise is such a draw.
+    """
+    noise = uniform(ops.shape(logits), seed)
+    gumbel = -ops.log(-ops.log(ops.clip(noise, 1e-9, 1 - 1e-7)))
+    return ops.cast(ops.argmax(ops.cast(logits, "float32") + gumbel, axis=-1), "int32")

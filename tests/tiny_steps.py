@@ -6,6 +6,8 @@ from functools import partial
 import numpy as np
 import tiny_runs
 
+from experiments.beyond.gpt.gpt2_names import GPT2
+from experiments.beyond.gpt.names import OPENAI_GPT
 from experiments.training.start.frozen_features import FeatureTagger
 from official_bert import BertEncoder, BertTokenizer
 from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
@@ -16,8 +18,6 @@ from official_bert.compared.words_of_pieces import WordsOfPieces
 from official_bert.config import DECODERS, RNN_DECODERS
 from official_bert.family import graph_codes, video
 from official_bert.family.distillation import Distilled
-from official_bert.family.gpt2 import GPT2
-from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.family.teachers import Teacher
 from official_bert.heads import (
     BertClassifier,

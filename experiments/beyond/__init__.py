@@ -6,7 +6,7 @@
 from official_bert.extension import Extension
 
 # The fields that only successors have mark their configuration.
-SUCCESSOR = "experiments.beyond.common.config:SuccessorConfig"
+SUCCESSOR = "experiments.beyond.common.shape:SuccessorConfig"
 
 EXTENSIONS = (
     Extension(
@@ -22,10 +22,12 @@ EXTENSIONS = (
     ),
     Extension(
         "albert",
-        objectives={"sentence_order": "official_bert.objectives.sentence_pair:SentenceOrder"},
+        members={"albert": "experiments.beyond.albert.names:ALBERT"},
+        objectives={"sentence_order": "experiments.beyond.albert.objective:SentenceOrder"},
     ),
     Extension(
         "distil",
+        members={"distilbert": "experiments.beyond.distil.names:DISTILBERT"},
         sizes={
             "distilbert": "experiments.beyond.distil.sizes:DISTILBERT",
             "tinybert": "experiments.beyond.distil.sizes:TINYBERT",
@@ -38,21 +40,30 @@ EXTENSIONS = (
     ),
     Extension(
         "electra",
-        objectives={"replaced_token": "official_bert.family.replaced_token:ReplacedToken"},
+        members={"electra": "experiments.beyond.electra.names:ELECTRA"},
+        objectives={"replaced_token": "experiments.beyond.electra.objective:ReplacedToken"},
     ),
     Extension(
         "elmo",
         objectives={"adjacent_words": "official_bert.compared.adjacent_tokens:AdjacentWords"},
     ),
+    Extension(
+        "gpt",
+        members={
+            "openai-gpt": "experiments.beyond.gpt.names:MEMBER",
+            "gpt2": "experiments.beyond.gpt.gpt2_names:MEMBER",
+        },
+    ),
+    Extension("roberta", members={"roberta": "experiments.beyond.roberta.names:ROBERTA"}),
     Extension("seq2seq", heads={"text": "official_bert.family.seq2seq:kind_of"}),
     Extension(
         "shallow",
-        configs={"shallow_concatenation": "experiments.beyond.shallow.config:ShallowConfig"},
+        configs={"shallow_concatenation": "experiments.beyond.shallow.shape:ShallowConfig"},
         objectives={"adjacent_tokens": "official_bert.compared.adjacent_tokens:AdjacentTokens"},
     ),
     Extension(
         "spanbert",
-        objectives={"span_boundary": "official_bert.family.span_boundary:SpanBoundary"},
+        objectives={"span_boundary": "experiments.beyond.spanbert.objective:SpanBoundary"},
     ),
-    Extension("ulmfit", configs={"recurrent": "experiments.beyond.ulmfit.config:AwdLstmConfig"}),
+    Extension("ulmfit", configs={"recurrent": "experiments.beyond.ulmfit.shape:AwdLstmConfig"}),
 )

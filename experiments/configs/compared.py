@@ -11,7 +11,7 @@ import dataclasses
 from pathlib import Path
 
 from experiments.beyond import tfidf
-from experiments.beyond.shallow.config import ShallowConfig
+from experiments.beyond.shallow.shape import ShallowConfig
 from experiments.beyond.word_vectors import BILSTM, CBOW
 from experiments.configs import elmo, gpt, word_baselines
 from experiments.configs.family import of_equal_compute

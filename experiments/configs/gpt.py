@@ -18,10 +18,10 @@ Expected of the published weights: SST-2 91.3, MRPC F1 82.3, QNLI 87.4 (Table 1)
 
 import dataclasses
 
+from experiments.beyond.gpt.names import OPENAI_GPT
 from experiments.configs import pretrain
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, choose_scale
 from official_bert.config import BertConfig
-from official_bert.family.openai_gpt import OPENAI_GPT
 
 FINETUNE = FinetuneConfig(
     task="mrpc",

@@ -24,9 +24,9 @@ experiments/configs/family.py.
 
 import dataclasses
 
+from experiments.beyond.gpt.gpt2_names import GPT2
 from experiments.configs import gpt, pretrain
 from experiments.training.settings.config import PretrainConfig, choose_scale
-from official_bert.family.gpt2 import GPT2
 
 
 def albert(scale: str = "tiny") -> PretrainConfig:

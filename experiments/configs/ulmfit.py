@@ -22,7 +22,7 @@ docs/compared.md says what is not the original's. Expected: see there.
 
 import dataclasses
 
-from experiments.beyond.ulmfit.config import AwdLstmConfig
+from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from experiments.configs import pretrain
 from experiments.training.settings.config import FinetuneConfig, PretrainConfig, choose_scale
 

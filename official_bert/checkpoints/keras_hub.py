@@ -15,10 +15,12 @@ import numpy as np
 
 from official_bert.checkpoints import (
     integrity,
+    members,
     model_folder,
     transfer,
 )
 from official_bert.checkpoints.google import find_tokenizer
+from official_bert.checkpoints.member import Backbone
 from official_bert.checkpoints.model_folder import LoadedModel
 from official_bert.common import hdf5_files
 from official_bert.common.errors import UserError, check_choice
@@ -26,25 +28,17 @@ from official_bert.common.files import atomic_folder
 from official_bert.common.json_files import MOST_BYTES, field, is_json_object, read_json, shorten
 from official_bert.common.outside_files import check_below
 from official_bert.config import BertConfig
-from official_bert.family import members
-from official_bert.family.members import BACKBONES
 from official_bert.objectives import LANGUAGE_MODELS
 from official_bert.tokenization import (
     SPECIAL_TOKENS,
     BertTokenizer,
-    BytePairTokenizer,
-    SentencePieceTokenizer,
     Tokenizer,
     load_tokenizer,
     sentence_piece,
 )
-from official_bert.tokenization.library.byte_pair_files import pair_of, pieces_of
 from official_bert.tokenization.library.own_json import as_own
-from official_bert.tokenization.vocabulary import lower_case_of
 
 _TOKENIZER, _PIECES_FILE = "tokenizer.json", ("assets", "tokenizer", "vocabulary.spm")
-# KerasHub's classes whose pieces are no WordPieces, and what we call their kinds.
-_KINDS = {"RobertaTokenizer": "byte_pair", "AlbertTokenizer": "sentence_piece"}
 
 
 def import_keras_hub(
@@ -68,8 +62,8 @@ def import_keras_hub(
     except Exception as error:  # Kaggle, Hugging Face and file errors, each of their own kind
         raise UserError(f"{preset}: KerasHub cannot load this preset ({error})") from error
     name = type(backbone).__name__
-    check_choice("backbone", name, BACKBONES, preset)
-    tokenizer = _our_tokenizer(preset, BACKBONES[name].tokenizer, vocab, do_lower_case)
+    check_choice("backbone", name, members.backbones(), preset)
+    tokenizer = _our_tokenizer(preset, members.backbones()[name], vocab, do_lower_case)
     return from_backbone(backbone, tokenizer, head, gelu_form, where=preset, **encoder_options)
 
 
@@ -85,7 +79,7 @@ def from_backbone(
     import keras
 
     check_choice("head", head or "none", ("none", "pretraining"))
-    kind = BACKBONES[type(backbone).__name__]
+    kind = members.backbones()[type(backbone).__name__]
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), backbone.dropout)
     fields = kind.config(lambda name: getattr(backbone, name), gelu_form)
     config = BertConfig.from_dict({**fields, **rates})
@@ -119,7 +113,7 @@ def to_backbone(model):
     make = getattr(keras_hub.models, kind.name)
     backbone = make(**kind.arguments(config), dropout=config.hidden_dropout_prob)
     tensors = transfer.extract(encoder, "none", "keras_hub")
-    if kind.name == "RobertaBackbone" and config.type_vocab_size:
+    if kind.one_segment and config.type_vocab_size:
         position = "position_embedding/embeddings"
         tensors[position] = tensors[position] + tensors["segment_embedding/embeddings"]
     for name, variable in _backbone_variables(backbone).items():
@@ -134,11 +128,10 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
     model = model_folder.kept(model)
     backbone = to_backbone(model)
     name = type(backbone).__name__
-    tokenizer_class = BACKBONES[name].tokenizer
-    notes = members.remarks(BACKBONES[name], getattr(model, "encoder", model).config)
+    kind = members.backbones()[name]
+    notes = members.remarks(kind, getattr(model, "encoder", model).config)
     try:
-        kind = _KINDS.get(tokenizer_class, "word_piece")
-        tokenizer = as_own(tokenizer, kind, f"KerasHub's {name}")
+        tokenizer = as_own(tokenizer, kind.pieces, f"KerasHub's {name}")
     except UserError as error:
         notes.append(f"no tokeniser was written: {error}")
         tokenizer = None
@@ -147,13 +140,10 @@ def export_keras_hub(folder, model, tokenizer, settings=None, overwrite=False) -
     with atomic_folder(folder, overwrite, size) as temporary:
         backbone.save_to_preset(str(temporary))
         if tokenizer is not None:
-            theirs = _their_tokenizer(tokenizer, tokenizer_class)
+            theirs = _their_tokenizer(tokenizer, kind)
             theirs.save_to_preset(str(temporary))
-    if tokenizer is not None and tokenizer.kind == "sentence_piece":
-        notes.append(
-            "KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "
-            "off before, as ALBERT's own code does"
-        )
+    if tokenizer is not None and kind.note:
+        notes.append(kind.note)
     head, _ = model_folder.describe(model)
     if head != "none":
         notes.append(f"left out, a backbone has no head: the {head} head")
@@ -173,7 +163,7 @@ def preset_names() -> list[str]:
     spec = importlib.util.find_spec("keras_hub")
     names: set[str] = set()
     for place in (spec and spec.submodule_search_locations) or ():
-        for name in BACKBONES:
+        for name in members.backbones():
             kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Backbone")).lower()
             path = Path(place, "src", "models", kind, f"{kind}_presets.py")
             for node in ast.parse(path.read_text("utf-8")).body if path.is_file() else ():
@@ -185,8 +175,8 @@ def preset_names() -> list[str]:
 def _arrays(folder: Path) -> dict[str, np.ndarray]:
     """A folder's weights, after a look at what KerasHub would believe: the class and its size."""
     path, weights = folder / "config.json", folder / "model.weights.h5"
-    fields = _object_of(path, *BACKBONES)
-    kind, shape = BACKBONES[fields["class_name"]], field(fields, "config", dict, path)
+    fields = _object_of(path, *members.backbones())
+    kind, shape = members.backbones()[fields["class_name"]], field(fields, "config", dict, path)
     tokenizer = folder / _TOKENIZER
     if tokenizer.exists():
         _object_of(tokenizer, kind.tokenizer)
@@ -231,21 +221,13 @@ def _backbone_variables(backbone) -> dict:
     return named
 
 
-def _their_tokenizer(
-    tokenizer: BertTokenizer | BytePairTokenizer | SentencePieceTokenizer, class_name: str
-):
-    """KerasHub's tokeniser of that class, with the vocabulary of ours, which is of its kind."""
+def _their_tokenizer(tokenizer: Tokenizer, kind: Backbone):
+    """Return KerasHub's tokeniser with the vocabulary of ours, which is of its kind."""
     import keras_hub
 
-    make = getattr(keras_hub.models, class_name)
-    if isinstance(tokenizer, BytePairTokenizer):
-        return make(
-            vocabulary={piece: index for index, piece in enumerate(tokenizer.vocab)},
-            merges=[" ".join(pair) for pair in tokenizer.merges],
-            add_prefix_space=tokenizer.add_prefix_space,
-        )
-    if isinstance(tokenizer, SentencePieceTokenizer):
-        return make(proto=tokenizer.model)
+    make = getattr(keras_hub.models, kind.tokenizer)
+    if kind.tokenizer_to:
+        return kind.tokenizer_to(make, tokenizer)
     return make(
         vocabulary=tokenizer.vocab,
         lowercase=tokenizer.do_lower_case,
@@ -256,14 +238,14 @@ def _their_tokenizer(
 
 def _our_tokenizer(
     preset: str,
-    class_name: str,
+    backbone: Backbone,
     vocab: str | os.PathLike | None = None,
     do_lower_case: bool | None = None,
 ) -> Tokenizer | None:
     """The tokeniser of a preset's folder or name; None where it has none.
 
     Args:
-      class_name: KerasHub's tokeniser of this backbone.
+      backbone: whose tokeniser it is.
       vocab: another vocabulary file.
       do_lower_case: None as the preset says; ALBERT's says nothing, and a vocabulary without a
         capital letter is of texts in lower case.
@@ -273,7 +255,7 @@ def _our_tokenizer(
     """
     import keras_hub
 
-    kind = _KINDS.get(class_name, "word_piece")
+    kind, class_name = backbone.pieces, backbone.tokenizer
     if vocab and (do_lower_case is not None or kind != "word_piece"):
         found = load_tokenizer(vocab, do_lower_case is not False)
         if found.kind != kind:
@@ -290,16 +272,8 @@ def _our_tokenizer(
             reason = str(error).partition("\n")[0]
             raise UserError(f"{preset}: its tokenizer cannot be read ({reason})") from error
         return None if vocab is None else find_tokenizer(vocab, Path(preset), do_lower_case)
-    if kind == "byte_pair":
-        where = f"{preset}: the tokenizer's vocabulary"
-        merges = [pair_of(merge, where) for merge in theirs.merges if "#version" not in merge]
-        pieces = pieces_of(theirs.vocabulary, where)
-        return BytePairTokenizer(pieces, merges, bool(theirs.add_prefix_space))
-    if kind == "sentence_piece":
-        lower = do_lower_case
-        if lower is None:
-            lower = lower_case_of(theirs.get_vocabulary(), preset)
-        return SentencePieceTokenizer(theirs.proto, lower)
+    if backbone.tokenizer_from:
+        return backbone.tokenizer_from(theirs, preset, do_lower_case)
     pieces = theirs.get_vocabulary()
     if not all(token in pieces for token in SPECIAL_TOKENS):
         raise UserError(f"{preset}: its vocabulary lacks one of {', '.join(SPECIAL_TOKENS)}")

@@ -91,28 +91,6 @@ _NEXT_SENTENCE = _rows(
      "cls.seq_relationship.weight", None),
     ("next_sentence/bias", "cls/seq_relationship/output_bias", "cls.seq_relationship.bias", None),
 )
-
-# Variables that only some successors of BERT have.
-_SUCCESSORS = _rows(
-    "encoder",
-    ("embeddings/projection/kernel", "bert/encoder/embedding_hidden_mapping_in/kernel",
-     "bert.embeddings_project.weight", "embeddings_projection/kernel"),
-    ("embeddings/projection/bias", "bert/encoder/embedding_hidden_mapping_in/bias",
-     "bert.embeddings_project.bias", "embeddings_projection/bias"),
-    ("last_norm/gamma", None, "bert.encoder.LayerNorm.weight", None),
-    ("last_norm/beta", None, "bert.encoder.LayerNorm.bias", None),
-) + _rows(
-    "sentence_order",
-    ("sentence_order/kernel", None, "sop_classifier.classifier.weight", None),
-    ("sentence_order/bias", None, "sop_classifier.classifier.bias", None),
-) + _rows(
-    "replaced_token",
-    ("replaced_token/transform/kernel", None, "discriminator_predictions.dense.weight", None),
-    ("replaced_token/transform/bias", None, "discriminator_predictions.dense.bias", None),
-    ("replaced_token/score/kernel", None, "discriminator_predictions.dense_prediction.weight",
-     None),
-    ("replaced_token/score/bias", None, "discriminator_predictions.dense_prediction.bias", None),
-)
 # fmt: on
 
 
@@ -149,11 +127,15 @@ def variable_names(num_hidden_layers: int, head: str) -> list[Names]:
 
 
 def rows_of(model, head: str) -> list[Names]:
-    """The rows of the table for the variables that a model has."""
+    """The rows of the table for the variables that a model has; what is not BERT's tells its own,
+    the encoder's kind and each objective."""
     encoder = getattr(model, "encoder", model)
     rows = variable_names(encoder.config.num_blocks, head)
+    rows += _rows("encoder", *encoder.kind.names)
+    for one in getattr(model, "objectives", ()):
+        rows += _rows(one.name, *one.names)
     variables = named_variables(model)
-    return [row for row in [*rows, *_SUCCESSORS] if row.ours in variables]
+    return [row for row in rows if row.ours in variables]
 
 
 def to_ours(format_name: str, names: Names, array: np.ndarray, shape) -> np.ndarray:

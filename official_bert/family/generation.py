@@ -14,9 +14,8 @@ from keras import ops
 
 from official_bert.backend.compiled import jitted
 from official_bert.common.errors import UserError
-from official_bert.family.replaced_token import draw
 from official_bert.layers import bias_of
-from official_bert.randomness import make_seed
+from official_bert.randomness import draw, make_seed
 
 
 class Kept:

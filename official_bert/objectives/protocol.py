@@ -36,6 +36,7 @@ class Objective:
         whose records are too short for pairs leave such objectives out.
       of_teacher: whether it compares the model with a teacher; without one, as a model folder is,
         a model does not have it.
+      names: rows of `checkpoints.names` for the variables of its head, where BERT has them not.
       reads_attention: whether `call` needs the attention scores among what is encoded.
     """
 
@@ -47,6 +48,7 @@ class Objective:
     direction: ClassVar[str] = ""
     of_pairs: ClassVar[bool] = False
     of_teacher: ClassVar[bool] = False
+    names: ClassVar[tuple] = ()
     reads_attention: ClassVar[bool] = False
 
     @property

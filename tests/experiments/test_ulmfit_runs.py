@@ -6,7 +6,7 @@ import pytest
 import tiny_runs
 
 from experiments import finetune, pretrain
-from experiments.beyond.ulmfit.config import AwdLstmConfig
+from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from experiments.configs import ulmfit
 from experiments.training.settings.config_files import load_config
 from experiments.training.start import start_checks

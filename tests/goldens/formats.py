@@ -12,12 +12,12 @@ import successor_tokenizers
 from tiny import CONFIG, VOCAB
 
 import official_bert as ob
+from experiments.beyond.gpt.gpt2_names import GPT2
+from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.config import BertConfig
 from official_bert.export import exports
-from official_bert.family.gpt2 import GPT2
-from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import build_head
 from official_bert.tokenization import SentencePieceTokenizer
 from tests.goldens.steps import summary

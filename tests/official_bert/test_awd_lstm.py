@@ -7,7 +7,7 @@ from keras import ops
 
 import official_bert as ob
 from experiments.beyond.ulmfit import layers as awd_lstm
-from experiments.beyond.ulmfit.config import AwdLstmConfig
+from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError
 from official_bert.export.settings import ServingSettings

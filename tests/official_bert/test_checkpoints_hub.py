@@ -226,7 +226,7 @@ def test_a_name_of_the_package_that_is_nearly_right(served, name):
 
 def test_names_of_presets_are_those_of_keras_hub():
     library = pytest.importorskip("keras_hub")
-    kinds = [getattr(library.models, name) for name in keras_hub.BACKBONES]
+    kinds = [getattr(library.models, name) for name in keras_hub.members.backbones()]
     others = {name for kind in kinds for sub in kind.__subclasses__() for name in sub.presets}
     names = {name for kind in kinds for name in kind.presets} - others
     assert keras_hub.preset_names() == sorted(names)

@@ -9,13 +9,13 @@ import tiny
 from tiny import VOCAB, assert_equal_weights
 
 import official_bert as ob
+from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert import UserError
 from official_bert.backend.variables import named_variables
 from official_bert.checkpoints import keras_hub
 from official_bert.checkpoints.finding.resolve import EXPORTERS
 from official_bert.checkpoints.hugging_face import huggingface
-from official_bert.family.members import BACKBONES, MEMBERS, backbone_of, remarks
-from official_bert.family.openai_gpt import OPENAI_GPT
+from official_bert.checkpoints.members import backbone_of, backbones, member, remarks
 from official_bert.tokenization import SentencePieceTokenizer
 from official_bert.tokenization.sentence_piece import normalized
 
@@ -77,11 +77,11 @@ def test_keras_hub_s_presets_carry_the_tokenisers_of_successors(member, tmp_path
 
 def test_what_keras_hub_cannot_hold_of_a_successor():
     electra = CONFIG.replaced(embedding_size=4, pooler_activation="none")
-    [form, pooler] = remarks(BACKBONES["ElectraBackbone"], electra)
+    [form, pooler] = remarks(backbones()["ElectraBackbone"], electra)
     assert form.startswith("KerasHub computes GELU in the tanh form, this model erf")
     assert pooler.startswith("the pooler of ElectraBackbone keeps random values")
     roberta = CONFIG.replaced(type_vocab_size=1, layer_norm_eps=1e-5)
-    assert [note.split(":")[0] for note in remarks(BACKBONES["RobertaBackbone"], roberta)] == [
+    assert [note.split(":")[0] for note in remarks(backbones()["RobertaBackbone"], roberta)] == [
         "left out, a RobertaBackbone has no pooler",
         "the row of the one segment was added to those of the positions",
     ]
@@ -109,7 +109,7 @@ def test_successors_with_fields_that_are_not_read(tmp_path, fields, message):
 
 
 def test_names_of_albert_in_bert_s():
-    albert = MEMBERS["albert"]
+    albert = member("albert")
     block = "encoder.albert_layer_groups.1.albert_layers.0"
     names = [f"{block}.attention.query.weight", f"{block}.ffn_output.bias", "pooler.weight"]
     assert list(albert.table_names(names)) == [

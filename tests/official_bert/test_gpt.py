@@ -11,12 +11,12 @@ from successor_tokenizers import word_ends
 from tiny import VOCAB
 
 import official_bert as ob
+from experiments.beyond.gpt.names import OPENAI_GPT
 from official_bert.checkpoints import google
 from official_bert.checkpoints.hugging_face import huggingface
 from official_bert.common.errors import UserError
 from official_bert.compared.auxiliary_language_model import AuxiliaryLanguageModel
 from official_bert.export.packed_encoder import PackedEncoder
-from official_bert.family.openai_gpt import OPENAI_GPT
 from official_bert.heads import BertClassifier, BertMultipleChoice, build_head
 from official_bert.losses import ModelWithLosses
 from official_bert.tokenization.graph.in_graph_packing import from_padded

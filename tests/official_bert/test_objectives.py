@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from scipy.special import erf, log_softmax
 
+from experiments.beyond.albert.objective import SentenceOrder, swap_segments
+from experiments.beyond.spanbert.objective import SpanBoundary, span_ends
 from official_bert import BertPretrainer, UserError
 from official_bert.checkpoints import model_folder
-from official_bert.family.replaced_token import draw
-from official_bert.family.span_boundary import SpanBoundary, span_ends
 from official_bert.objectives import objective
 from official_bert.objectives.next_token import NextToken
-from official_bert.objectives.sentence_pair import NextSentence, SentenceOrder, swap_segments
-from official_bert.randomness import make_seed
+from official_bert.objectives.sentence_pair import NextSentence
+from official_bert.randomness import draw, make_seed
 
 
 def test_written_and_read_back():

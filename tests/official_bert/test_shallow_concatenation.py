@@ -10,8 +10,8 @@ from keras import ops
 from scipy.special import erf, log_softmax
 
 import official_bert as ob
-from experiments.beyond.shallow.config import ShallowConfig
 from experiments.beyond.shallow.layers import ShallowBlock
+from experiments.beyond.shallow.shape import ShallowConfig
 from experiments.training.settings.flops import pretraining_step_flops
 from official_bert.checkpoints import model_folder, transfer
 from official_bert.common.errors import UserError

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 import official_bert as ob
-from experiments.beyond.ulmfit.config import AwdLstmConfig
+from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from official_bert.family.distillation import cosines, soft_target_losses
 from official_bert.family.teachers import Teacher
 from tests.parity import finetuning, peers

@@ -33,8 +33,8 @@ from experiments.training.step.jax_distribution import MakeBatch, stacked
 from experiments.training.step.jax_trainer import JaxTrainer
 from experiments.training.step.trainer_state import StepOptions
 from official_bert import BertEncoder, extension
+from official_bert.checkpoints.members import known, member_of
 from official_bert.family import generation
-from official_bert.family.members import MEMBERS, member_of
 from official_bert.objectives import OBJECTIVES
 
 pytestmark = pytest.mark.timeout(1800)
@@ -71,7 +71,7 @@ def test_every_model_objective_and_successor_has_its_steps():
     encoders = [m.encoder for m in models if hasattr(getattr(m, "encoder", None), "config")]
     bert = [e.config for e in encoders if isinstance(e, BertEncoder)]
     assert set(map(type, bert)) >= {kind for _, kind in extension.found("configs")}
-    assert {member_of(c, p).name for c in bert for p in (False, True)} == set(MEMBERS)
+    assert {member_of(c, p).name for c in bert for p in (False, True)} == set(known())
     trained = {type(one) for m in models for one in getattr(m, "objectives", ())}
     assert trained >= {
         extension.find("objectives", name, OBJECTIVES)

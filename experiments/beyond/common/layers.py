@@ -2,7 +2,7 @@
 
 import keras
 
-from experiments.beyond.common.config import SuccessorConfig
+from experiments.beyond.common.shape import SuccessorConfig
 from official_bert.layers import Embeddings, LayerNorm, Transformer, TransformerBlock, dense
 from official_bert.objectives.masked_lm import MaskedLMHead
 from official_bert.randomness import dropout, fold_in
@@ -12,6 +12,16 @@ class Successor(Transformer):
     """The parts that a `SuccessorConfig` asks for."""
 
     config: SuccessorConfig
+    # fmt: off
+    names = (
+        ("embeddings/projection/kernel", "bert/encoder/embedding_hidden_mapping_in/kernel",
+         "bert.embeddings_project.weight", "embeddings_projection/kernel"),
+        ("embeddings/projection/bias", "bert/encoder/embedding_hidden_mapping_in/bias",
+         "bert.embeddings_project.bias", "embeddings_projection/bias"),
+        ("last_norm/gamma", None, "bert.encoder.LayerNorm.weight", None),
+        ("last_norm/beta", None, "bert.encoder.LayerNorm.bias", None),
+    )
+    # fmt: on
 
     def embeddings(self, initializer, **kwargs):
         return SuccessorEmbeddings(self.config, initializer, **kwargs)

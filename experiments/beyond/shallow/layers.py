@@ -5,7 +5,7 @@ import keras
 from keras import ops
 
 from experiments.beyond.common.layers import Successor
-from experiments.beyond.shallow.config import ShallowConfig
+from experiments.beyond.shallow.shape import ShallowConfig
 from official_bert.extension import load
 from official_bert.layers import TransformerBlock, bias_of
 from official_bert.randomness import RIGHT_TO_LEFT, fold_in

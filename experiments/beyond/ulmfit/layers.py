@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from experiments.beyond.common.layers import Successor, SuccessorEmbeddings
-from experiments.beyond.ulmfit.config import AwdLstmConfig
+from experiments.beyond.ulmfit.shape import AwdLstmConfig
 from official_bert.common.errors import UserError
 from official_bert.layers import LayerNorm, dense
 from official_bert.randomness import dropout, fold_in, locked_dropout

@@ -10,7 +10,7 @@ import math
 import os
 from pathlib import Path
 
-from official_bert.checkpoints import model_folder, safetensors_files, transfer
+from official_bert.checkpoints import members, model_folder, safetensors_files, transfer
 from official_bert.checkpoints.hugging_face import (
     huggingface_config,
     huggingface_heads,
@@ -24,7 +24,6 @@ from official_bert.common.errors import UserError
 from official_bert.common.files import atomic_folder, write_json, write_text
 from official_bert.common.json_files import is_json_object
 from official_bert.config import BertConfig
-from official_bert.family.members import MEMBERS, member_of
 from official_bert.tokenization import BertTokenizer, ForeignTokenizer
 
 _LEFT_OUT = (
@@ -36,7 +35,7 @@ _LEFT_OUT = (
 def import_huggingface(
     folder, /, head=None, gelu_form=None, vocab=None, do_lower_case=None, **encoder_options
 ) -> LoadedModel:
-    """A `resolve.Importer` of folders of `transformers`: the models of `family.members`.
+    """A `resolve.Importer` of folders of `transformers`: the models of `members`.
 
     In the folder are `config.json` and `model.safetensors` (or its shards, or `pytorch_model.bin`).
     The head is that of the class that `config.json` names; GELU is what `hidden_act` says, "gelu"
@@ -49,7 +48,7 @@ def import_huggingface(
         fields, opened = _fields(folder, path, stack)
         config = huggingface_config.our_config(fields, path, gelu_form)
         shapes, read_stored = opened()
-        member = MEMBERS[fields["model_type"]]
+        member = members.member(fields["model_type"])
         own = transfer.rooted(shapes, member.anchor, f"{member.prefix}.", folder)
         stored = member.table_names(own)
         shapes = {name: shapes[there] for name, there in own.items()}
@@ -92,7 +91,7 @@ def export_huggingface(folder, model, tokenizer, settings=None, overwrite=False)
     config = getattr(model, "encoder", model).config
     word_pieces = isinstance(tokenizer, BertTokenizer)
     is_foreign = isinstance(tokenizer, ForeignTokenizer)
-    member = member_of(config, word_pieces or (is_foreign and tokenizer.has_word_pieces))
+    member = members.member_of(config, word_pieces or (is_foreign and tokenizer.has_word_pieces))
     own_pieces = is_foreign or (tokenizer and tokenizer.kind == member.tokenizer)
     own_pieces = own_pieces and not word_pieces
     architecture = huggingface_heads.class_of(member, head, settings, config)
@@ -162,14 +161,14 @@ def _fields(folder: Path, path: Path, stack: contextlib.ExitStack):
     """The fields of the configuration, and a function that opens the weights, once."""
     fields = huggingface_config.read(path)
     opened = functools.cache(lambda: open_tensors(folder, stack))
-    if fields.get("model_type") not in MEMBERS:
+    if fields.get("model_type") not in members.known():
         names = opened()[0] if has_tensors(folder) else ()
         fields = huggingface_config.with_kind(fields, names, path)
     return fields, opened
 
 
 def _tokenizer(fields: dict, folder: Path, vocab, do_lower_case: bool | None):
-    kind = MEMBERS[fields["model_type"]].tokenizer
+    kind = members.member(fields["model_type"]).tokenizer
     return huggingface_tokenizer.read(folder, vocab, do_lower_case, kind)
 
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from official_bert.checkpoints import members
 from official_bert.common.errors import UserError, check_choice
 from official_bert.common.json_files import field, list_of, read_json, shorten
 from official_bert.config import BertConfig
 from official_bert.extension import names
-from official_bert.family.members import MEMBERS
 
 FILES = ("config.json", "bert_config.json")
 # What these compute cannot be seen in their tensors, which have BERT's names.
@@ -71,19 +71,19 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def with_kind(fields: dict[str, Any], names: Iterable[str], path: Path) -> dict[str, Any]:
-    """The fields with a "model_type" that is one of `MEMBERS`: by the tensors, where the file names
+    """The fields with a "model_type" that is one of `members`: by the tensors, where the file names
     none, or one of somebody's own.
 
     Raises:
       UserError: the model is none that is read, or may be one of two.
     """
     said = fields.get("model_type")
-    if said in MEMBERS:
+    if said in members.known():
         return fields
     found = None if said in _LOOK_ALIKE else _kind_by_tensors(fields, list(names), path)
     if found is None:
         told = "no model_type" if said is None else f"model_type is {shorten(said)}"
-        known = ", ".join(MEMBERS)
+        known = ", ".join(members.known())
         raise UserError(f"{path}: {told}, and the tensors are not BERT's; read are {known}")
     return {**fields, "model_type": found}
 
@@ -94,7 +94,7 @@ def our_config(fields: dict, path: Path, gelu_form: str | None) -> BertConfig:
     Raises:
       UserError: a field is wrong, or the encoder computes what ours does not.
     """
-    fields = MEMBERS[fields["model_type"]].bert_fields(fields, path)
+    fields = members.member(fields["model_type"]).bert_fields(fields, path)
     kind = fields.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise UserError(f"{path}: position_embedding_type {kind!r}; BERT's are absolute")
@@ -130,10 +130,10 @@ def their_config(config: BertConfig, architecture: str) -> dict[str, Any]:
 
 
 def _kind_by_tensors(fields: dict, names: list[str], path: Path) -> str | None:
-    for kind, member in MEMBERS.items():
+    for member in members.members():
         if any(re.search(rf"(^|\.)({member.sign})", name) for name in names):
-            return kind
-    if not any(name.endswith(MEMBERS["bert"].anchor) for name in names):
+            return member.name
+    if not any(name.endswith(members.member("bert").anchor) for name in names):
         return None
     if fields.get("pad_token_id"):  # bare, without the name of a family
         raise UserError(

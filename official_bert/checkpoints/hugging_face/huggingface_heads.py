@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.checkpoints import transfer
+from official_bert.checkpoints import members, transfer
+from official_bert.checkpoints.member import Member
 from official_bert.checkpoints.names import FINE_TUNED
 from official_bert.common.errors import UserError, check_choice, check_once
 from official_bert.common.json_files import field, shorten
 from official_bert.config import BertConfig
-from official_bert.family.member import Member
-from official_bert.family.members import MEMBERS
-from official_bert.family.openai_gpt import OpenAIGPT
 from official_bert.objectives import LANGUAGE_MODELS, parts
 
 # Those of pre-training depend on the objectives.
@@ -76,11 +74,11 @@ def settings_of(
     if head == "pretraining":
         if difference:
             raise UserError(f"{source.where}: {difference}")
-        return {"head": head, "objectives": _objectives(source, config, True)}, []
+        return {"head": head, "objectives": _objectives(fields, source, config, True)}, []
     notes = [f"the masked-LM head is left out: {difference}"] if difference else []
-    said = (fields.get("architectures") or [""])[0]
+    said, own = (fields.get("architectures") or [""])[0], members.member(fields["model_type"])
     # AlbertForMaskedLM, DistilBertModel: what follows the name of the family is BERT's.
-    families = "|".join(member.classes for member in MEMBERS.values())
+    families = "|".join(member.classes for member in members.members())
     named = re.fullmatch(f"(?:{families})([A-Z].*)", said)
     found = _HEADS.get(named[1]) if named else None
     if found in FINE_TUNED:
@@ -88,22 +86,20 @@ def settings_of(
         return settings, [missing] if missing else []
     if found != "none":
         # GPT's language-model head is its table.
-        is_table = found == "pretraining" and not config.value("prediction_transform", True)
+        is_table = found == "pretraining" and not own.own_words
         has_words = is_table or any(n.startswith("cls.predictions.") for n in source.stored_names)
-        if objectives := _objectives(source, config, has_words and not difference):
+        if objectives := _objectives(fields, source, config, has_words and not difference):
             return {"head": "pretraining", "objectives": objectives}, notes
         if said:
             notes.append(f"{path.name} names {said}: no such head is here; the encoder is read")
     return {"head": "none"}, notes
 
 
-def _objectives(source, config: BertConfig, has_words: bool) -> list[str]:
+def _objectives(fields, source, config: BertConfig, has_words: bool) -> list[str]:
     names = source.stored_names
-    if "discriminator_predictions.dense.weight" in names:
-        return ["replaced_token"]
     found = [LANGUAGE_MODELS[config.attention_direction]] * has_words
     found += ["next_sentence"] * ("cls.seq_relationship.weight" in names)
-    return found + ["sentence_order"] * ("sop_classifier.classifier.weight" in names)
+    return members.member(fields["model_type"]).objectives(names, found)
 
 
 def _fine_tuned(head, fields, path, config, shapes, source) -> tuple[dict[str, Any], str]:
@@ -196,7 +192,7 @@ def _ending_of_bert(head: str, objectives: list[str], config: BertConfig) -> str
 
 
 def _check_shape(member: Member, head: str, objectives: list[str], config: BertConfig) -> None:
-    if isinstance(member, OpenAIGPT) and head not in ("none", "pretraining"):
+    if not member.own_heads and head not in ("none", "pretraining"):
         raise UserError(
             f"transformers has no {member.classes} with a {head} like this: its own has no bias; "
             "export the encoder alone"

@@ -60,8 +60,8 @@ def test_estimates_go_by_the_measured_rate_of_each_shape(monkeypatch):
 def test_a_rate_is_measured_in_a_training_step():
     import tensorflow as tf
 
+    from experiments.beyond.gpt.names import OPENAI_GPT
     from official_bert.config import BertConfig
-    from official_bert.family.openai_gpt import OPENAI_GPT
 
     sizes = {"vocab_size": 20, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1,
              "intermediate_size": 8}  # fmt: skip

@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from experiments.beyond.shallow.config import SHALLOW, ShallowConfig
+from experiments.beyond.shallow.shape import SHALLOW, ShallowConfig
 from experiments.training.folder.run_folder import RunFolder
 from experiments.training.settings import config_files, flops
 from experiments.training.settings.config import FinetuneConfig, Phase, PretrainConfig, resolve_bert

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.family.member import POSITIONS, Member
+from official_bert.checkpoints.member import POSITIONS, Member
 from official_bert.tokenization.library.word_end_byte_pair import ADDED
 
 # What makes a `BertConfig` OpenAI GPT; sizes and rates apart.
@@ -67,6 +67,8 @@ class OpenAIGPT(Member):
     sign = r"tokens_embed\."
     anchor = "tokens_embed.weight"
     backbone = None
+    rank = 1
+    own_words = own_heads = False
     shape = OPENAI_GPT  # what makes a `BertConfig` one
     names = _NAMES  # of tensors outside the blocks
 
@@ -165,3 +167,6 @@ def _with_added_rows(table: np.ndarray) -> np.ndarray:
     numbers = np.random.Generator(np.random.Philox(2018))
     draws = numbers.standard_normal((len(ADDED), table.shape[1]))
     return np.concatenate([table, (0.02 * draws).astype(table.dtype)])
+
+
+MEMBER = OpenAIGPT()

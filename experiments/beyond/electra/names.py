@@ -3,8 +3,8 @@
 What it is trained to do, and the generator beside it, is `family.replaced_token`.
 """
 
-from official_bert.family.member import CLASSIFIER, TANH, WITH_SEGMENTS, Backbone, Member, pooler
-from official_bert.family.roberta import own_activation
+from experiments.beyond.common.names import CLASSIFIER, own_activation, pooler
+from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Backbone, Member
 
 
 class Electra(Member):
@@ -28,7 +28,10 @@ class Electra(Member):
         TANH,
         "ElectraTokenizer",
         fits=lambda c: bool(c.value("embedding_size")),
+        rank=1,
+        pooler="",
     )
+    rank = 4
 
     def read(self, fields):
         width = fields["embedding_size"]
@@ -53,3 +56,9 @@ class Electra(Member):
     def pretraining_class(self, objectives):
         replaced = "replaced_token" in objectives
         return "ForPreTraining" if replaced else super().pretraining_class(objectives)
+
+    def objectives(self, names, found):
+        return ["replaced_token"] if "discriminator_predictions.dense.weight" in names else found
+
+
+ELECTRA = Electra()

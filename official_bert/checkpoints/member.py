@@ -39,6 +39,13 @@ class Backbone:
       tokenizer: the class of its tokeniser.
       fits: whether it computes an encoder of a shape, but for what `computes` says, unless one
         before it does (`members.backbone_of`).
+      rank: the lower is asked first whether it fits; BERT's is the last.
+      pooler: activation that its pooler must have; "": it has none, or keeps random values.
+      one_segment: whether the row of the one segment is added to those of the positions.
+      pieces: the kind of its tokeniser, by its name in `tokenization.KINDS`.
+      tokenizer_from: function of (KerasHub's tokeniser, its place, do_lower_case) -> ours.
+      tokenizer_to: function of (KerasHub's class, our tokeniser) -> KerasHub's.
+      note: what to say of the tokeniser that was written.
     """
 
     name: str
@@ -46,6 +53,13 @@ class Backbone:
     computes: Mapping[str, Any]
     tokenizer: str
     fits: Callable[[BertConfig], bool] = lambda config: True
+    rank: int = 100
+    pooler: str = "tanh"
+    one_segment: bool = False
+    pieces: str = "word_piece"
+    tokenizer_from: Callable | None = None  # None: WordPiece, `keras_hub` knows it
+    tokenizer_to: Callable | None = None
+    note: str = ""
 
     def config(self, get: Callable[[str], Any], gelu_form: str | None = None) -> dict[str, Any]:
         """Fields of a `BertConfig`; `get` gives the value of an argument of the backbone."""
@@ -77,6 +91,9 @@ class Member:
       sign: regular expression of what begins the name, or a part of it, of its tensors only.
       anchor: ends the name of the one tensor that each has: its token table.
       backbone: KerasHub's; None where it has none.
+      rank: the lower is asked first whether it fits an encoder; BERT is the last.
+      own_words: whether its language-model head has tensors beside the token table.
+      own_heads: whether classes for fine-tuning compute what ours do.
     """
 
     name = "bert"
@@ -90,6 +107,8 @@ class Member:
     sign = r"bert\."
     anchor = "embeddings.word_embeddings.weight"
     backbone: Backbone | None = Backbone("BertBackbone", WITH_SEGMENTS, TANH, "BertTokenizer")
+    rank = 100
+    own_words = own_heads = True
 
     def bert_fields(self, fields: dict[str, Any], path: Path) -> dict[str, Any]:
         """What BERT's config.json would say.
@@ -121,6 +140,15 @@ class Member:
     def pretraining_class(self, objectives: list[str]) -> str | None:
         """How the class ends that has the heads of these objectives."""
         return "ForMaskedLM" if "masked_lm" in objectives else None
+
+    def objectives(self, names: Mapping[str, str], found: list[str]) -> list[str]:
+        """Return the objectives whose heads a folder holds.
+
+        Args:
+          names: of `table_names`.
+          found: those of BERT that it holds.
+        """
+        return found
 
     def table_names(self, stored: Iterable[str]) -> dict[str, str]:
         """{BERT's name: name in the file, or that without what `transfer.rooted` takes off}."""
@@ -163,19 +191,6 @@ class Member:
         for theirs, berts in (*of_heads, *self.renames):
             name = _renamed(name, theirs, berts)
         return name
-
-
-def pooler(fields: dict[str, Any], classifier: str) -> str:
-    """The activation of the layer before a classifier, "none" where the class has no such layer."""
-    architecture = (fields.get("architectures") or [""])[0]
-    has_one = architecture.endswith(("SequenceClassification", "MultipleChoice"))
-    return classifier if has_one else "none"
-
-
-CLASSIFIER = (
-    ("classifier.out_proj.", "classifier."),
-    ("classifier.dense.", "bert.pooler.dense."),
-)
 
 
 def _renamed(name: str, old: str, new: str) -> str:

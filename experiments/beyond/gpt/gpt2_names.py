@@ -4,8 +4,8 @@ In a Hugging Face folder (`GPT2Model`) tensors lie as OpenAI GPT's; one normalis
 last block. One token, <|endoftext|>, divides documents: it begins and ends texts here.
 """
 
-from official_bert.family.member import POSITIONS
-from official_bert.family.openai_gpt import OPENAI_GPT, OpenAIGPT
+from experiments.beyond.gpt.names import OPENAI_GPT, OpenAIGPT
+from official_bert.checkpoints.member import POSITIONS
 
 # What makes a `BertConfig` GPT-2; sizes and rates apart.
 GPT2 = {**OPENAI_GPT, "norm_first": True}
@@ -19,6 +19,7 @@ class Gpt2(OpenAIGPT):
     tokenizer = "tokenizer_json"
     sign = r"wte\."
     anchor = "wte.weight"
+    rank = 0
     shape = GPT2
     names = {
         "wte.weight": "bert.embeddings.word_embeddings.weight",
@@ -59,3 +60,6 @@ class Gpt2(OpenAIGPT):
         free = ("hidden_act", "gelu_form", "intermediate_size")
         needed = super().needed(config, objectives)
         return {name: value for name, value in needed.items() if name not in free}
+
+
+MEMBER = Gpt2()

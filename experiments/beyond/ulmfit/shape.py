@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from typing import ClassVar
 
-from experiments.beyond.common.config import SuccessorConfig
+from experiments.beyond.common.shape import SuccessorConfig
 from official_bert.common.errors import UserError
 
 

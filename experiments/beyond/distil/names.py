@@ -1,9 +1,10 @@
 """DistilBERT (Sanh et al. 2019): BERT without segments and pooler, half as deep.
 
-What it is trained with is `family.distillation`.
+What it is trained with is `distillation`.
 """
 
-from official_bert.family.member import SIZES, Backbone, Member, pooler
+from experiments.beyond.common.names import pooler
+from official_bert.checkpoints.member import SIZES, Backbone, Member
 
 _PRE_CLASSIFIER = (("pre_classifier.", "bert.pooler.dense."),)
 # Fields of BERT's config.json -> its own.
@@ -52,7 +53,10 @@ class DistilBert(Member):
         },
         "DistilBertTokenizer",
         fits=lambda c: not c.type_vocab_size,
+        rank=3,
+        pooler="",
     )
+    rank = 3
 
     def read(self, fields):
         values = {**_DEFAULTS, **fields}
@@ -75,3 +79,6 @@ class DistilBert(Member):
     def needed(self, config, objectives):
         own = {"embedding_size": 0, "layer_norm_eps": 1e-12}
         return super().needed(config, objectives) | own
+
+
+DISTILBERT = DistilBert()

@@ -27,7 +27,7 @@ from official_bert.losses import (
 from official_bert.objectives import check_direction
 from official_bert.objectives.masked_lm import language_model_head, restore_masked_tokens
 from official_bert.objectives.protocol import Loss, Objective
-from official_bert.randomness import GENERATOR, REPLACEMENTS, fold_in, make_seed, uniform
+from official_bert.randomness import GENERATOR, REPLACEMENTS, draw, fold_in, make_seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,16 @@ class ReplacedToken(Objective):
     needs = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
     metrics = ("replaced_token_accuracy", "masked_lm_accuracy")
     perplexities = {"masked_lm_perplexity": "masked_lm_loss"}  # the generator's
+    # fmt: off
+    names = (
+        ("replaced_token/transform/kernel", None, "discriminator_predictions.dense.weight", None),
+        ("replaced_token/transform/bias", None, "discriminator_predictions.dense.bias", None),
+        ("replaced_token/score/kernel", None, "discriminator_predictions.dense_prediction.weight",
+         None),
+        ("replaced_token/score/bias", None, "discriminator_predictions.dense_prediction.bias",
+         None),
+    )
+    # fmt: on
 
     @property
     def losses(self):
@@ -166,13 +176,3 @@ class ReplacedTokenHead(keras.layers.Layer):
     def call(self, x):
         """[B, L, H] -> float32 [B, L]."""
         return self.score(ops.cast(self.activation(self.transform(x)), "float32"))[..., 0]
-
-
-def draw(logits, seed):
-    """One class of each row of logits, drawn by its probability: [..., N] -> int32 [...].
-
-    The largest of logits with Gumbel noise is such a draw.
-    """
-    noise = uniform(ops.shape(logits), seed)
-    gumbel = -ops.log(-ops.log(ops.clip(noise, 1e-9, 1 - 1e-7)))
-    return ops.cast(ops.argmax(ops.cast(logits, "float32") + gumbel, axis=-1), "int32")

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from experiments.beyond.common.config import SuccessorConfig
+from experiments.beyond.common.shape import SuccessorConfig
 from official_bert.common.errors import UserError
 from official_bert.config import BertConfig
 

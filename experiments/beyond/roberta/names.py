@@ -1,8 +1,25 @@
 """RoBERTa (Liu et al. 2019): BERT with one segment, byte pairs, and two positions never used."""
 
-from typing import Any
+from experiments.beyond.common.names import CLASSIFIER, own_activation
+from official_bert.checkpoints.member import SIZES, Backbone, Member
 
-from official_bert.family.member import CLASSIFIER, SIZES, Backbone, Member
+
+def _from_keras_hub(theirs, place: str, do_lower_case: bool | None):
+    from official_bert.tokenization import BytePairTokenizer
+    from official_bert.tokenization.library.byte_pair_files import pair_of, pieces_of
+
+    where = f"{place}: the tokenizer's vocabulary"
+    merges = [pair_of(merge, where) for merge in theirs.merges if "#version" not in merge]
+    pieces = pieces_of(theirs.vocabulary, where)
+    return BytePairTokenizer(pieces, merges, bool(theirs.add_prefix_space))
+
+
+def _to_keras_hub(make, tokenizer):
+    return make(
+        vocabulary={piece: index for index, piece in enumerate(tokenizer.vocab)},
+        merges=[" ".join(pair) for pair in tokenizer.merges],
+        add_prefix_space=tokenizer.add_prefix_space,
+    )
 
 
 class Roberta(Member):
@@ -32,7 +49,14 @@ class Roberta(Member):
         },
         "RobertaTokenizer",
         fits=lambda c: c.type_vocab_size < 2 and c.layer_norm_eps == 1e-5,
+        rank=2,
+        pooler="",
+        one_segment=True,
+        pieces="byte_pair",
+        tokenizer_from=_from_keras_hub,
+        tokenizer_to=_to_keras_hub,
     )
+    rank = 5
 
     def read(self, fields):
         # The padding's id, 1, and that before it have rows of their own: text begins at 2.
@@ -54,6 +78,4 @@ class Roberta(Member):
         return super().needed(config, objectives) | own_activation(objectives)
 
 
-def own_activation(objectives: list[str]) -> dict[str, Any]:
-    """The masked-LM head has its own activation, whatever hidden_act says."""
-    return {"hidden_act": "gelu", "gelu_form": "erf"} if "masked_lm" in objectives else {}
+ROBERTA = Roberta()

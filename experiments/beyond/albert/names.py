@@ -3,7 +3,17 @@
 Its objective, which BERT's records serve, is `objectives.sentence_pair.SentenceOrder`.
 """
 
-from official_bert.family.member import TANH, WITH_SEGMENTS, Backbone, Member
+from official_bert.checkpoints.member import TANH, WITH_SEGMENTS, Backbone, Member
+
+
+def _from_keras_hub(theirs, place: str, do_lower_case: bool | None):
+    from official_bert.tokenization import SentencePieceTokenizer
+    from official_bert.tokenization.vocabulary import lower_case_of
+
+    lower = do_lower_case
+    if lower is None:
+        lower = lower_case_of(theirs.get_vocabulary(), place)
+    return SentencePieceTokenizer(theirs.proto, lower)
 
 
 class Albert(Member):
@@ -38,7 +48,14 @@ class Albert(Member):
         TANH,
         "AlbertTokenizer",
         fits=lambda c: bool(c.value("num_hidden_groups")),
+        rank=0,
+        pieces="sentence_piece",
+        tokenizer_from=_from_keras_hub,
+        tokenizer_to=lambda make, tokenizer: make(proto=tokenizer.model),
+        note="KerasHub gives a text to SentencePiece as it is: lower its case and take its accents "
+        "off before, as ALBERT's own code does",
     )
+    rank = 2
 
     def read(self, fields):
         if fields.get("inner_group_num", 1) != 1:
@@ -68,3 +85,9 @@ class Albert(Member):
     def pretraining_class(self, objectives):
         both = {"masked_lm", "sentence_order"} <= set(objectives)
         return "ForPreTraining" if both else super().pretraining_class(objectives)
+
+    def objectives(self, names, found):
+        return found + ["sentence_order"] * ("sop_classifier.classifier.weight" in names)
+
+
+ALBERT = Albert()

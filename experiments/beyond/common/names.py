@@ -1,0 +1,21 @@
+"""What several successors' descriptions in other libraries share."""
+
+from typing import Any
+
+
+def pooler(fields: dict[str, Any], classifier: str) -> str:
+    """The activation of the layer before a classifier, "none" where the class has no such layer."""
+    architecture = (fields.get("architectures") or [""])[0]
+    has_one = architecture.endswith(("SequenceClassification", "MultipleChoice"))
+    return classifier if has_one else "none"
+
+
+CLASSIFIER = (
+    ("classifier.out_proj.", "classifier."),
+    ("classifier.dense.", "bert.pooler.dense."),
+)
+
+
+def own_activation(objectives: list[str]) -> dict[str, Any]:
+    """Return the activation of a masked-LM head that has its own, whatever hidden_act says."""
+    return {"hidden_act": "gelu", "gelu_form": "erf"} if "masked_lm" in objectives else {}
