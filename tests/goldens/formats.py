@@ -147,15 +147,16 @@ def described(folder: Path, name: str) -> dict:
         "config": loaded.config.to_dict(),
         "settings": {n: v for n, v in loaded.settings.items() if n != "checksums"},
         "tokenizer": tokenizer and [tokenizer.kind, tokenizer.digest()],
-        "weights": _weights(loaded.model),
+        "weights": _weights(loaded.model, loaded.report.initial if loaded.report else ()),
         "report": str(loaded.report).replace(str(folder), ""),
         "serving": _serving(loaded) if tokenizer else "",
     }
 
 
-def _weights(model) -> dict:
+def _weights(model, initial=()) -> dict:
     variables = named_variables(model)
-    return {name: summary([variables[name].numpy()]) for name in sorted(variables)}
+    stored = sorted(variables.keys() - set(initial))
+    return {name: summary([variables[name].numpy()]) for name in stored}
 
 
 def _serving(loaded) -> str:

@@ -83,6 +83,10 @@ class NormFirstBlock(TransformerBlock):
         return x + dropout(fed, self.dropout_rate, fold_in(seed, 2))
 
 
+# A `.keras` file finds the weights of blocks by the name of their class.
+NormFirstBlock.__name__ = TransformerBlock.__name__
+
+
 def head_of(config: SuccessorConfig, initializer, **kwargs) -> MaskedLMHead:
     """Return the language-model head of a shape: as wide as its tables, or the table alone."""
     if not config.prediction_transform:
